@@ -9,6 +9,7 @@ from typing import Any
 from ..framework.feature_gates import DEFAULT_GATES
 from .gated_args import apply_gates
 from .gates import (
+    DYNAMIC_RESOURCE_ALLOCATION,
     GANG_SCHEDULING,
     NODE_DECLARED_FEATURES,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
@@ -61,6 +62,8 @@ DEFAULT_PLUGINS = Plugins(
 def default_plugins(gates: FeatureGates) -> Plugins:
     """Returns the default plugins of v1.36 with these feature gates."""
     enabled = list(DEFAULT_PLUGINS.multi_point.enabled)
+    if not gates.enabled(DYNAMIC_RESOURCE_ALLOCATION):
+        enabled.remove(PluginRef("DynamicResources", 2))
     if not gates.enabled(NODE_DECLARED_FEATURES):
         enabled.remove(PluginRef(NODE_DECLARED_FEATURES))
     if gates.enabled(GANG_SCHEDULING):

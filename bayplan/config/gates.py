@@ -13,6 +13,7 @@ GateSettings = Mapping[str, bool]
 """The gates that are set: read already, or by name."""
 
 DEFAULT_POD_TOPOLOGY_SPREAD = "DefaultPodTopologySpread"
+DYNAMIC_RESOURCE_ALLOCATION = "DynamicResourceAllocation"
 GANG_SCHEDULING = "GangScheduling"
 NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
 TOPOLOGY_AWARE_WORKLOAD_SCHEDULING = "TopologyAwareWorkloadScheduling"
@@ -49,6 +50,7 @@ def parse_feature_gates(
 
 __all__ = [
     "DEFAULT_POD_TOPOLOGY_SPREAD",
+    "DYNAMIC_RESOURCE_ALLOCATION",
     "GANG_SCHEDULING",
     "GATES",
     "NODE_DECLARED_FEATURES",

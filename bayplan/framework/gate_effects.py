@@ -32,8 +32,7 @@ EFFECTS: dict[str, Effect] = {
     ),
     "DRAAdminAccess": Effect(
         "a request with adminAccess is given devices that are in use",
-        "adminAccess is always honoured",
-        missing=False,
+        "a request with adminAccess is an error",
     ),
     "DRAConsumableCapacity": Effect(
         "devices with allowMultipleAllocations are shared, as far as their capacity goes",
@@ -89,7 +88,8 @@ EFFECTS: dict[str, Effect] = {
         "formats before v1 spread pods with SelectorSpread",
     ),
     "DynamicResourceAllocation": Effect(
-        "DynamicResources is a default plugin", "claims are always served", missing=False
+        "DynamicResources is a default plugin",
+        "it is not, and does nothing where a profile enables it",
     ),
     "GangScheduling": Effect(
         "the plugin GangScheduling is added to the default plugins", "it is not added"
@@ -169,8 +169,7 @@ EFFECTS: dict[str, Effect] = {
     ),
     "VolumeAttributesClass": Effect(
         "claims match volumes of their attributes class",
-        "the attributes class of a claim always counts",
-        missing=False,
+        "volumes of an attributes class are not used; a claim with one is an error",
     ),
     "VolumeLimitScaling": Effect(
         "a node lacking a CSI driver with preventPodSchedulingIfMissing refuses pods with its volumes",

@@ -180,8 +180,8 @@ def test_a_gate_that_an_emulated_version_does_not_have_cannot_be_set() -> None:
 
 
 def test_an_emulated_version_without_what_is_always_done_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"VolumeAttributesClass=false is not implemented"):
-        FeatureGates(version="1.33")
+    with pytest.raises(ConfigError, match=r"SchedulerQueueingHints=false is not implemented"):
+        FeatureGates(version="1.31")
 
 
 def test_an_emulated_version_must_be_a_version() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...config import SchedulerConfiguration
     from ...config.gates import FeatureGates
 
-RELEASES = ("1.36", "1.35", "1.34")
+RELEASES = ("1.36", "1.35", "1.34", "1.33")
 """The versions whose feature gates can be emulated."""
 FILE_COUNTS = ("kube-api-qps", "kube-api-burst", "profiling", "contention-profiling")
 """Flags that have no effect beside --config."""

@@ -63,7 +63,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             "emulated-version",
             LIST,
             "",
-            "The version whose feature gates apply: 1.36, 1.35 or 1.34.",
+            "The version whose feature gates apply, 1.33 to 1.36.",
             metavar="1.36",
         ),
         Flag(

@@ -10,6 +10,7 @@ from ...errors import ApiError
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods need no node; they are excluded."""
+DEVICES = "DynamicResourceAllocation"
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ RESOURCES: dict[str, Resource] = {
         _resource("CSIDriver", "csidrivers"),
         _resource("CSIStorageCapacity", "csistoragecapacities"),
         _resource("VolumeAttachment", "volumeattachments"),
-        _resource("ResourceClaim", "resourceclaims"),
-        _resource("ResourceSlice", "resourceslices"),
-        _resource("DeviceClass", "deviceclasses"),
+        _resource("ResourceClaim", "resourceclaims", gate=DEVICES),
+        _resource("ResourceSlice", "resourceslices", gate=DEVICES),
+        _resource("DeviceClass", "deviceclasses", gate=DEVICES),
         _resource("DeviceTaintRule", "devicetaintrules", gate="DRADeviceTaintRules"),
         _resource("PodGroup", "podgroups"),
         _resource("Node", "nodes"),

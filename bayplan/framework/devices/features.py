@@ -17,6 +17,7 @@ from ..feature_gates import FeatureGates
 class DeviceFeatures:
     """The feature gates of device allocation."""
 
+    admin_access: bool = True
     binding_conditions: bool = True
     consumable_capacity: bool = True
     extended_resources: bool = True
@@ -29,6 +30,7 @@ class DeviceFeatures:
     def of(cls, gates: FeatureGates) -> DeviceFeatures:
         """The features that are on with `gates`."""
         return cls(
+            admin_access=gates.enabled("DRAAdminAccess"),
             # This gate needs DRAResourceClaimDeviceStatus, which therefore is on.
             binding_conditions=gates.enabled("DRADeviceBindingConditions"),
             consumable_capacity=gates.enabled("DRAConsumableCapacity"),

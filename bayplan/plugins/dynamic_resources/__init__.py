@@ -55,7 +55,7 @@ from .group_claims import consumers, group_of, pending_in, unused_claims
 from .hints import ClaimHints
 from .plans import AllocationError, NoSuchClassError, plan_claim
 from .pod_claims import pod_claims
-from .results import make_allocation, score_allocated
+from .results import has_alternatives, make_allocation, score_allocated
 
 log = logging.getLogger(__name__)
 
@@ -85,11 +85,12 @@ class DynamicResources(
 
     name = "DynamicResources"
     scope = GROUPS
-    acts_on_placements = (
-        False  # for pods with claims only, for which Reserve has something to do, too
-    )
+    # For pods with claims only, for which Reserve has something to do, too.
+    acts_on_placements = False
     allow_parallel = True
     may_block = False
+    _is_enabled = True
+    """Feature gate DynamicResourceAllocation; without it the plugin does nothing."""
     _has_group_claims = False
     """Feature gate DRAWorkloadResourceClaims: claims can belong to pod groups."""
 
@@ -109,11 +110,12 @@ class DynamicResources(
         filter_timeout_s = (args.filter_timeout_s or 0) if is_limited else 0
         plugin = cls(filter_timeout_s, args.binding_timeout_s or 0)
         plugin.handle = handle
+        plugin._is_enabled = handle.feature_gates.enabled("DynamicResourceAllocation")
         plugin._has_group_claims = handle.feature_gates.enabled("DRAWorkloadResourceClaims")
         return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return self._hints.events()
+        return self._hints.events() if self._is_enabled else ()
 
     def _claims(self, pod: Pod) -> Iterator[ResourceClaim]:
         return (claim for _, claim in self._named_claims(pod))
@@ -152,16 +154,20 @@ class DynamicResources(
 
     def _uses_devices(self, spec: PodSpec) -> bool:
         """Whether pods of the spec have claims, or resources that a class of devices stands for."""
-        if spec.resource_claims:
-            return True
+        if spec.resource_claims or not self._is_enabled:
+            return self._is_enabled
         names = spec.device_resources
         return bool(names) and bool(self._follow().classes.backed(names))
 
     def settled(self, spec: PodSpec) -> Settled:
         if self._uses_devices(spec):
             return NOT_SETTLED
-        is_unsettled = spec.device_resources or self._needs_group(spec)
+        is_unsettled = self._may_use_devices(spec) or self._needs_group(spec)
         return PREPARES_ONLY if is_unsettled else WITHOUT_DEVICES
+
+    def _may_use_devices(self, spec: PodSpec) -> bool:
+        """Whether pods of the spec may be given devices."""
+        return self._is_enabled and bool(spec.resource_claims or spec.device_resources)
 
     def _needs_group(self, spec: PodSpec) -> bool:
         """Whether pods of the spec are refused while their pod group is not there."""
@@ -170,7 +176,7 @@ class DynamicResources(
     # PreEnqueue
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        if not pod.spec.resource_claims:
+        if not self._is_enabled or not pod.spec.resource_claims:
             return SUCCESS
         self._hints.saw(pod)
         try:
@@ -183,7 +189,7 @@ class DynamicResources(
     # PreFilter
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        if not _may_use_devices(pod.spec) and not self._needs_group(pod.spec):
+        if not self._may_use_devices(pod.spec) and not self._needs_group(pod.spec):
             return SKIP
         devices = self._follow()
         devices.inventory.follow_nodes()
@@ -208,7 +214,7 @@ class DynamicResources(
         if refusal is not None:
             return refusal
         state.write(STATE, found)
-        if not _has_alternatives(claims):
+        if not has_alternatives(claims):
             state.skip_score.add(self.name)
         return SUCCESS
 
@@ -323,6 +329,8 @@ class DynamicResources(
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
+        if not self._is_enabled:
+            return PostFilterResult(), unschedulable("plugin disabled")
         if self.name in state.unreached:
             return PostFilterResult(), failure("not found")
         known: ClaimState | None = state.get(STATE)
@@ -490,17 +498,3 @@ async def _or_failure(answer: Awaitable[Status]) -> Status:
         return await answer
     except BayplanError as error:
         return failure(error)
-
-
-def _has_alternatives(claims: Sequence[ResourceClaim]) -> bool:
-    """Whether some request has alternatives; otherwise all nodes score 0."""
-    for claim in claims:
-        for request in claim.spec.devices.requests or ():
-            if request.first_available is not None:
-                return True
-    return False
-
-
-def _may_use_devices(spec: PodSpec) -> bool:
-    """Whether pods of the spec may be given devices."""
-    return bool(spec.resource_claims or spec.device_resources)

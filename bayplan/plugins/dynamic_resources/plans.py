@@ -125,6 +125,10 @@ def _plan_request(
         if selector.cel is None:
             text = "CEL expression empty (unsupported selector type?)"
             raise AllocationError(f"claim {where}, request {name}, selector #{i}: {text}")
+    admin_access = wanted.admin_access if isinstance(wanted, ExactDeviceRequest) else None
+    if admin_access is not None and not classes.features.admin_access:
+        text = "admin access is requested, but the feature is disabled"
+        raise AllocationError(f"claim {where}, request {name}: {text}")
     mode = wanted.allocation_mode or EXACT_COUNT
     if mode not in (EXACT_COUNT, ALL_DEVICES):
         raise AllocationError(f"claim {where}, request {name}: unsupported count mode {mode}")
@@ -137,7 +141,7 @@ def _plan_request(
         selection=classes.selection(device_class, wanted.selectors or (), tolerations),
         wants_all=mode == ALL_DEVICES,
         count=wanted.count or 1,
-        is_admin=isinstance(wanted, ExactDeviceRequest) and bool(wanted.admin_access),
+        is_admin=bool(admin_access),
         capacity=capacity,
         capacity_key=tuple(sorted((capacity or {}).items(), key=lambda item: item[0])),
         tolerations=wanted.tolerations,

@@ -130,3 +130,12 @@ def score_allocated(claim: ResourceClaim, allocation: AllocationResult | None) -
         for i, option in enumerate(request.first_available or ())
         if f"{request.name}/{option.name}" in used
     )
+
+
+def has_alternatives(claims: Sequence[ResourceClaim]) -> bool:
+    """Whether some request has alternatives; otherwise all nodes score 0."""
+    for claim in claims:
+        for request in claim.spec.devices.requests or ():
+            if request.first_available is not None:
+                return True
+    return False

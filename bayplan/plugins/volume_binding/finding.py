@@ -29,7 +29,7 @@ from ...table.reach import EVERYWHERE, Alternatives, alternatives_of, match_alte
 from .assumed import AssumedObjects
 from .capacity import StorageCapacity
 from .claims import PodClaims
-from .volumes import NONE, VolumeColumns, reach_of
+from .volumes import ATTRIBUTES_GATE, NONE, VolumeColumns, reach_of
 
 
 class ProvisioningError(BayplanError):
@@ -85,7 +85,8 @@ class Finder:
         self._claims = claims
         self._volumes = volumes
         self._follower = Follower(handle.lister)
-        self.columns = VolumeColumns(volumes, handle.lister)
+        has_attributes = handle.feature_gates.enabled(ATTRIBUTES_GATE)
+        self.columns = VolumeColumns(volumes, handle.lister, has_attributes)
         self._capacity = StorageCapacity(handle.lister)
         self._nodes = CSINodes(handle.table, handle.lister)
 

@@ -12,12 +12,14 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ...api.storage import AVAILABLE, PersistentVolume, PersistentVolumeClaim
+from ...errors import BayplanError
 from ...framework import Lister, ObjectKey
 from ...table import Bools, Column, Ints, NodeTable, Rows, Size
 from ...table.reach import Alternatives, Reach, alternatives_of, match_alternatives
 from .assumed import AssumedObjects
 
 NONE = -1
+ATTRIBUTES_GATE = "VolumeAttributesClass"
 """Stands for no volume."""
 FEW = 256
 """Up to here sorting again is quicker than going through the order of all volumes."""
@@ -42,9 +44,16 @@ class _Codes(Generic[K]):
 class VolumeColumns:
     """All volumes, as assumed. `follow` brings the columns up to date."""
 
-    def __init__(self, volumes: AssumedObjects[PersistentVolume], lister: Lister) -> None:
+    def __init__(
+        self,
+        volumes: AssumedObjects[PersistentVolume],
+        lister: Lister,
+        has_attributes: bool = True,
+    ) -> None:
         self._volumes = volumes
         self._lister = lister
+        self._has_attributes = has_attributes
+        """Feature gate VolumeAttributesClass."""
         self._reset()
 
     def _reset(self) -> None:
@@ -181,6 +190,11 @@ class VolumeColumns:
         A volume that is kept for the claim goes before all others, and where it cannot be reached there is no other.
         Else it is the smallest that will do. `taken` are the volumes that claims of the same pod took before, by row.
         """
+        if claim.spec.volume_attributes_class_name and not self._has_attributes:
+            text = (
+                f"is set on claim {claim.key} when the feature-gate {ATTRIBUTES_GATE} is disabled"
+            )
+            raise BayplanError(f"unsupported volumeAttributesClassName {text}")
         size = table.count(rows)
         choice = np.full(size, NONE, dtype=np.int64)
         open_rows = np.ones(size, dtype=np.bool_)

@@ -138,8 +138,8 @@ def test_a_policy_file_and_a_provider(tmp_path: Path) -> None:
     ("flags", "problem"),
     [
         (
-            {"emulated_version": "1.33"},
-            '--emulated-version: expected 1.36 or 1.35 or 1.34; got "1.33"',
+            {"emulated_version": "1.32"},
+            '--emulated-version: expected 1.36 or 1.35 or 1.34 or 1.33; got "1.32"',
         ),
         (
             {"leader_elect_resource_lock": "endpoints"},
