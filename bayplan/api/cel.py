@@ -22,6 +22,8 @@ from .semver import Semver, parse_semver
 MISSING = "expressions in CEL need the package cel-expr-python; install bayplan[dra]"
 QUANTITY, SEMVER = "@quantity", "@semver"
 MAX_INT64 = 2**63 - 1
+MAX_VALUES = 48
+"""How many values all attributes of a device may have."""
 _DOMAINS = re.compile(r"device\s*\.\s*(?:attributes|capacity)\b")
 _LITERAL = r"""(?:"[^"\\]*"|'[^'\\]*')"""
 _ONE = rf"device\.(?:attributes|capacity)\[{_LITERAL}\]"
@@ -41,11 +43,11 @@ class Expression:
 
     __slots__ = ("_compiled", "names", "text")
 
-    def __init__(self, text: str, has_sharing: bool = True) -> None:
+    def __init__(self, text: str, has_sharing: bool = True, has_lists: bool = True) -> None:
         self.text = text
         self.names = names_in(text)
         try:
-            self._compiled = _environment(has_sharing).compile(text)
+            self._compiled = _environment(has_sharing, has_lists).compile(text)
         except RuntimeError as error:
             raise CelError(_one_line(error)) from None
         kind = self._compiled.return_type().name()
@@ -108,22 +110,31 @@ class SeenDevice:
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(text: str, has_sharing: bool = True) -> Expression:
+def compile_expression(text: str, has_sharing: bool = True, has_lists: bool = True) -> Expression:
     """Compile the expression; raises CelError when it is invalid.
 
-    Without `has_sharing` there is no `device.allowMultipleAllocations`.
+    Without `has_sharing` there is no `device.allowMultipleAllocations`, without `has_lists` no function `includes`.
     """
-    return Expression(text, has_sharing)
+    return Expression(text, has_sharing, has_lists)
 
 
 def _attribute(name: str, attribute: DeviceAttribute) -> Any:
+    for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+        if values is not None:
+            return list(values)
+    if attribute.version_values is not None:
+        return [_parsed_version(name, version) for version in attribute.version_values]
     for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
         if value is not None:
             return value
     if attribute.version_value is None:
         raise CelError(f"attribute {name}: unsupported attribute value")
+    return _parsed_version(name, attribute.version_value)
+
+
+def _parsed_version(name: str, text: str) -> dict[str, Any]:
     try:
-        return _semver(parse_semver(attribute.version_value))
+        return _semver(parse_semver(text))
     except ValueError as error:
         raise CelError(f"attribute {name}: parse semantic version: {error}") from None
 
@@ -223,8 +234,20 @@ def _sign(value: Any) -> int:
     return (nano > 0) - (nano < 0)
 
 
-@lru_cache(maxsize=2)
-def _environment(has_sharing: bool) -> Any:
+def _includes(values: Any, value: Any) -> bool:
+    """Whether a list has the value, or something else is it. Unlike in Python, true is not 1."""
+    members = values if isinstance(values, list) else [values]
+    if len(members) > MAX_VALUES:
+        text = f"cannot be applied to lists longer than {MAX_VALUES} values"
+        raise ValueError(f"'includes' function {text}")
+    return any(
+        member == value and isinstance(member, bool) == isinstance(value, bool)
+        for member in members
+    )
+
+
+@lru_cache(maxsize=4)
+def _environment(has_sharing: bool, has_lists: bool) -> Any:
     """The variables of expressions; raises CelError when the library is not installed."""
     try:
         from cel_expr_python import cel  # an optional extra: most clusters have no devices
@@ -246,12 +269,12 @@ def _environment(has_sharing: bool) -> Any:
             ext_bindings.ExtBindings(),
             ext_optional.ExtOptional(),
             ext_strings.ExtStrings(),
-            cel.CelExtension("kubernetes", _functions(cel)),
+            cel.CelExtension("kubernetes", _functions(cel, has_lists)),
         ],
     )
 
 
-def _functions(cel: Any) -> list[Any]:
+def _functions(cel: Any, has_lists: bool) -> list[Any]:
     """The functions that Kubernetes adds to the language, in the library's form."""
     kind = cel.Type
     text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
@@ -275,6 +298,8 @@ def _functions(cel: Any) -> list[Any]:
         ("minor", number, [dyn], True, lambda v: _version(v)[1]),
         ("patch", number, [dyn], True, lambda v: _version(v)[2]),
     ]
+    if has_lists:
+        overloads.append(("includes", yes, [dyn, dyn], True, _includes))
     by_name: dict[str, list[Any]] = {}
     for name, result, given, is_member, function in overloads:
         turn = len(by_name.setdefault(name, []))

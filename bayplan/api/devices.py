@@ -22,12 +22,16 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class DeviceAttribute(Wire, frozen=True):
-    """A value of one of four types; the others are None."""
+    """A value of one of four types, or several of one type; the others are None."""
 
     int_value: int | None = msgspec.field(default=None, name="int")
     bool_value: bool | None = msgspec.field(default=None, name="bool")
     string_value: str | None = msgspec.field(default=None, name="string")
     version_value: str | None = msgspec.field(default=None, name="version")
+    int_values: tuple[int, ...] | None = msgspec.field(default=None, name="ints")
+    bool_values: tuple[bool, ...] | None = msgspec.field(default=None, name="bools")
+    string_values: tuple[str, ...] | None = msgspec.field(default=None, name="strings")
+    version_values: tuple[str, ...] | None = msgspec.field(default=None, name="versions")
 
 
 class CapacityRequestPolicyRange(Wire, frozen=True):

@@ -54,7 +54,8 @@ EFFECTS: dict[str, Effect] = {
         "extended resources come from nodes only",
     ),
     "DRAListTypeAttributes": Effect(
-        "an attribute of a device has one value", "an attribute has one value", missing=True
+        "an attribute may have several values; matchAttribute asks for one in common, distinctAttribute for none",
+        "an attribute has one value; expressions fail on a device with lists",
     ),
     "DRANodeAllocatableResources": Effect(
         "devices do not stand for resources of the node",

@@ -60,7 +60,6 @@ class DeviceClasses:
         key = (device_class.name, selectors, tolerations)
         selection = self._selections.get(key)
         if selection is None:
-            has_sharing = self.features.consumable_capacity
-            selection = Selection(device_class, selectors, tolerations, has_sharing)
+            selection = Selection(device_class, selectors, tolerations, self.features)
             self._selections[key] = selection
         return selection

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from ...api.devices import Device, ResourceSlice
+from ...api.devices import Device, DeviceAttribute, ResourceSlice
 from ..feature_gates import FeatureGates
 
 
@@ -21,6 +21,7 @@ class DeviceFeatures:
     binding_conditions: bool = True
     consumable_capacity: bool = True
     extended_resources: bool = True
+    list_attributes: bool = True
     partitionable_devices: bool = True
     prioritized_list: bool = True
     taint_rules: bool = True
@@ -35,6 +36,7 @@ class DeviceFeatures:
             binding_conditions=gates.enabled("DRADeviceBindingConditions"),
             consumable_capacity=gates.enabled("DRAConsumableCapacity"),
             extended_resources=gates.enabled("DRAExtendedResource"),
+            list_attributes=gates.enabled("DRAListTypeAttributes"),
             partitionable_devices=gates.enabled("DRAPartitionableDevices"),
             prioritized_list=gates.enabled("DRAPrioritizedList"),
             taint_rules=gates.enabled("DRADeviceTaintRules"),
@@ -45,6 +47,8 @@ class DeviceFeatures:
         """The device without the fields of features that are off."""
         if not self.taints and device.taints:
             device = replace(device, taints=None)
+        if not self.list_attributes and device.attributes:
+            device = replace(device, attributes=_with_one_value(device.attributes))
         if not self.consumable_capacity:
             capacity = device.capacity and {
                 name: replace(offered, request_policy=None)
@@ -67,6 +71,23 @@ class DeviceFeatures:
         return self.partitionable_devices or not (
             spec.per_device_node_selection is not None or spec.shared_counters
         )
+
+
+def _with_one_value(attributes: dict[str, DeviceAttribute]) -> dict[str, DeviceAttribute]:
+    """The attributes without lists of values."""
+    if not any(_has_list(attribute) for attribute in attributes.values()):
+        return attributes
+    return {
+        name: replace(
+            attribute, int_values=None, bool_values=None, string_values=None, version_values=None
+        )
+        for name, attribute in attributes.items()
+    }
+
+
+def _has_list(attribute: DeviceAttribute) -> bool:
+    lists = (attribute.int_values, attribute.bool_values, attribute.string_values)
+    return any(found is not None for found in (*lists, attribute.version_values))
 
 
 ALL_FEATURES = DeviceFeatures()

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from ...api.cel import CelError, SeenDevice, compile_expression
+from ...api.cel import CelError, Expression, SeenDevice, compile_expression
 from ...api.devices import BLOCKING_EFFECTS, DeviceTaint
 from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
+from .features import ALL_FEATURES, DeviceFeatures
 from .pools import Offer
 
 
@@ -34,22 +35,22 @@ Judged = bool | ExpressionFault
 class Selection:
     """The selectors of a class and of a request for its devices, and the taints the request tolerates."""
 
-    __slots__ = ("_expressions", "_has_sharing", "_judged", "_names", "tolerations")
+    __slots__ = ("_expressions", "_features", "_judged", "_names", "tolerations")
 
     def __init__(
         self,
         device_class: DeviceClass,
         selectors: Iterable[DeviceSelector],
         tolerations: tuple[DeviceToleration, ...],
-        has_sharing: bool = True,
+        features: DeviceFeatures = ALL_FEATURES,
     ) -> None:
-        self._has_sharing = has_sharing
+        self._features = features
         self._expressions = [
             *_numbered(device_class.name, device_class.spec.selectors or ()),
             *_numbered("", selectors),
         ]
         self.tolerations = tolerations
-        self._names = _names((text for _, _, text in self._expressions), has_sharing)
+        self._names = _names((text for _, _, text in self._expressions), features)
         self._judged: dict[Hashable, Judged] = {}
 
     def judge(self, offer: Offer) -> Judged:
@@ -69,7 +70,9 @@ class Selection:
         seen = [
             (name, value)
             for name, value in (device.attributes or {}).items()
-            if value.version_value is not None or name.rpartition("/")[2] in names
+            if value.version_value is not None
+            or value.version_values is not None
+            or name.rpartition("/")[2] in names
         ]
         room = [
             (name, c.value)
@@ -81,7 +84,7 @@ class Selection:
     def _ask(self, offer: Offer) -> Judged:
         for of_class, position, text in self._expressions:
             try:
-                expression = compile_expression(text, self._has_sharing)
+                expression = _compiled(text, self._features)
             except CelError as error:
                 return ExpressionFault(of_class, position, f"CEL compile error: {error}")
             try:
@@ -105,12 +108,16 @@ class Selection:
         )
 
 
-def _names(texts: Iterable[str], has_sharing: bool) -> frozenset[str] | None:
+def _compiled(text: str, features: DeviceFeatures) -> Expression:
+    return compile_expression(text, features.consumable_capacity, features.list_attributes)
+
+
+def _names(texts: Iterable[str], features: DeviceFeatures) -> frozenset[str] | None:
     """The attributes and capacities that some expressions can look at together; None: any."""
     found: set[str] = set()
     for text in texts:
         try:
-            names = compile_expression(text, has_sharing).names
+            names = _compiled(text, features).names
         except CelError:
             continue
         if names is None:

@@ -96,7 +96,8 @@ class DeviceSearch:
         for number, claim in enumerate(self._claims):
             self._check(number, claim)
         for claim in self._claims:
-            made = [make_constraint(constraint) for constraint in claim.constraints]
+            has_lists = self._devices.features.list_attributes
+            made = [make_constraint(constraint, has_lists) for constraint in claim.constraints]
             self._constraints.append([constraint for constraint in made if constraint is not None])
         return None if self._serve_claim(0) is YES else refusal(self._offers)
 
