@@ -141,8 +141,8 @@ EFFECTS: dict[str, Effect] = {
     ),
     "SchedulerAsyncPreemption": Effect(
         "victims are deleted beside the scheduling of other pods; the preemptor is held back meanwhile",
-        "victims are deleted within the attempt, which fails if one cannot be; `run` still schedules "
-        "other pods while it waits for the API server",
+        "victims are deleted within the attempt, which fails if one cannot be; in `run` no other pod is "
+        "tried until the API server has answered",
     ),
     "SchedulerPopFromBackoffQ": Effect(
         "pods that back off are tried when no other pod is ready; PreEnqueue runs before backoff",

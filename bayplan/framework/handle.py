@@ -297,6 +297,13 @@ class NoClient:
         pass
 
 
+@dataclass(slots=True)
+class Pause:
+    """While `count` is above 0, no pod is tried."""
+
+    count: int = 0
+
+
 @dataclass
 class Handle:
     """The services a plugin is given; the same object for all plugins of a profile."""
@@ -321,6 +328,8 @@ class Handle:
     """Bring waiting pods back to the active queue at once."""
     activate_members: Callable[[Mapping[str, Pod]], None] = lambda pods: None
     """The same for members of a pod group, by uid; those that are being scheduled are left out."""
+    pause: Pause = field(default_factory=Pause)
+    """For work within an attempt that takes its time: the next pod is tried after it."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Wait so many seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None

@@ -78,6 +78,7 @@ class Scheduler(EventHandlers):
             run_blocking=parts.run_blocking,
             extenders=parts.extenders,
         )
+        self._pause = next(iter(parts.profiles.values())).handle.pause
         self._groups: GroupCycle | None = None
         if parts.has_groups:
             parts.metrics.add_pod_groups()
@@ -91,10 +92,12 @@ class Scheduler(EventHandlers):
     # The path of a pod
 
     def schedule_one(self) -> Attempt | None:
-        """Take the next pod from the queue and try to place it; None when no pod is ready.
+        """Take the next pod from the queue and try to place it; None when no pod is ready, or attempts are paused.
 
         A member of a pod group is tried with its group: of the attempts, which are in `group`, the first is returned.
         """
+        if self._pause.count:
+            return None
         while (queued := self.queue.pop()) is not None:
             attempt = self.schedule_popped(queued)
             if attempt is not None:

@@ -326,7 +326,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def _evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
         """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
 
-        The scheduler's thread never waits for an API server: what a client answers later is not part of the attempt.
+        The scheduler's thread never waits for an API server: until a client has answered, no other pod is tried.
         """
         self.handle.metrics.preemption_victims.observe(len(chosen.pods))
         try:
@@ -342,11 +342,17 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             assert self.handle.executor is not None, (
                 "a client that takes its time needs an executor"
             )
+            self.handle.pause.count += 1
             self.handle.executor.run(
-                lambda: _evicted(later), lambda status: self._retry([pod], status)
+                lambda: _evicted(later), lambda status: self._go_on(pod, status)
             )
         self._clear_nominations(pod, chosen, account)
         return SUCCESS
+
+    def _go_on(self, pod: Pod, status: Status) -> None:
+        """The victims were deleted, or some stay."""
+        self.handle.pause.count -= 1
+        self._retry([pod], status)
 
     def _retry(self, pods: Sequence[Pod], status: Status) -> None:
         if not status.is_success:  # some victims stay: try again rather than wait for them
