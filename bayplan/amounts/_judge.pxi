@@ -1,4 +1,4 @@
-"""The rules on amounts, compiled: `kernel.RowJudge`, and `kernel.refuse_beside`.
+"""The rules on amounts, compiled: `kernel.RowJudge`.
 
 Many rows are judged in chunks, by loops that the compiler turns into vectors, if the scores are over two resources at
 most, as by default. Rows that lack something, or whose amounts are too large for floats, are marked in `apart` and
@@ -378,41 +378,6 @@ cdef class CompiledJudge:
             number += 1
         gain = <int64_t>evenness(after, number) - <int64_t>evenness(before, number)
         return 50 + ((50 + gain) >> 1)
-
-
-def refuse_beside(
-    int64_t[::1] values, const int64_t[::1] more_pods, demands, int64_t place
-):
-    """`kernel.refuse_beside`; `demands` has (capacity, used, more, wanted, left to devices, is count) by resource."""
-    cdef const int64_t* capacity[PARTS]
-    cdef const int64_t* used[PARTS]
-    cdef const int64_t* more[PARTS]
-    cdef Demand of[PARTS]
-    cdef const int64_t[::1] column
-    cdef int64_t bits, offered
-    cdef Py_ssize_t row
-    cdef int i, number = len(demands)
-    if not values.shape[0]:
-        return
-    for i, (first, second, third, wanted, left_to_devices, is_count) in enumerate(demands):
-        column = first
-        capacity[i] = &column[0]
-        column = second
-        used[i] = &column[0]
-        column = third
-        more[i] = &column[0]
-        of[i] = Demand(0, 0, wanted, left_to_devices, is_count)
-    for row in range(values.shape[0]):
-        if not more_pods[row] or values[row] == DEAD or (values[row] < 0 and -1 - values[row] < place):
-            continue
-        bits = 0
-        for i in range(number):
-            offered = capacity[i][row]
-            if offered - used[i][row] - more[i][row] >= of[i].wanted or (of[i].left_to_devices and offered <= 0):
-                continue
-            bits |= (<int64_t>3 if of[i].wanted > offered and not of[i].is_count else <int64_t>1) << (2 * i)
-        if bits:
-            values[row] = -1 - (place | bits)
 
 
 cdef inline int64_t whole_quotient(int64_t part, int64_t whole) noexcept nogil:

@@ -303,34 +303,27 @@ def refuse_beside(
     fit: FitRule,
     place: int,
     values: Ints,
+    rows: Ints,
     more: Callable[[str], Ints],
 ) -> None:
-    """Refuse rows in `values` that lack something once there is `more`, per row of the table, in use.
+    """Refuse those of `rows`, each given once, in `values` that lack something once there is `more` in use.
 
-    With more in use a row lacks at least what it lacked without, so a refusal by the fit rule is replaced. Rows without
-    more pods have nothing more in use.
+    `more` is per row of the table. With more in use a row lacks at least what it lacked without, so a refusal by the
+    fit rule is replaced.
     """
-    more_pods = more(POD_COUNT)
-    if compiled is None:
-        rows = np.flatnonzero(more_pods)
+    if len(rows) > FEW:
         bits = shortages(table, rows, fit, more)
         before = values[rows]
         is_first = (before >= 0) | (-1 - before >> PLACE_SHIFT >= place)
         takes = (bits != 0) & is_first & (before != DEAD)
         values[rows[takes]] = (-1 - (place << PLACE_SHIFT | bits))[takes]
         return
-    demands = [
-        (
-            table.allocatable[resource],
-            table.pod_count if resource == POD_COUNT else table.requested[resource],
-            more(resource),
-            wanted,
-            resource in fit.left_to_devices,
-            resource == POD_COUNT,
-        )
-        for resource, wanted in fit.amounts.items()
-    ]
-    compiled.refuse_beside(values, more_pods, demands, place << PLACE_SHIFT)
+    columns = {name: more(name) for name in fit.amounts}
+    for row in rows.tolist():
+        used = {name: column.item(row) for name, column in columns.items()}
+        short, value = shortage_at(table, row, fit, used), values.item(row)
+        if short and value != DEAD and (value >= 0 or place_of(value) >= place):
+            values[row] = -1 - (place << PLACE_SHIFT | short)
 
 
 def summarize(values: Ints) -> Best:

@@ -229,6 +229,10 @@ class Cache:
         self._writer.remove_node(name)
         self.snapshot.nodes_changed()
 
+    def nominations_changed(self, node_name: str) -> None:
+        """Other pods are nominated to the node: what fits there beside them has to be found again."""
+        self._writer.nominations_changed(node_name)
+
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Add or update a namespace."""
         self._writer.set_namespace(name, labels)

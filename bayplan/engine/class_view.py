@@ -1,6 +1,6 @@
 """ClassView: one value per row for the pods of one class: a total, or a refusal.
 
-Stale: the rows in the table's log of row changes; all rows when the epoch of its `NodePart` changed.
+Room for pods that are nominated to a row counts as used. Stale: the rows in the table's log of row changes; all rows when the epoch of its `NodePart` changed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from ..amounts.kernel import (
     make_peaks,
     make_tracker,
     place_of,
+    refuse_beside,
 )
 from ..api.pod import Pod
 from ..framework import SUCCESS, CycleState, FilterPlugin, Status
 from ..framework.fitting import fit_status
+from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime.asking import ask_filter, check_range, judge_rows, normalize, score_rows
 from ..table import Ints, NodeTable
@@ -117,8 +119,10 @@ class ClassView:
         """Whether something changed since it was brought up to date."""
         return self._rows_seen != table.row_changes.version
 
-    def refresh(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
-        """Bring it up to date. PreFilter has run for `pod`."""
+    def refresh(
+        self, state: CycleState, pod: Pod, table: NodeTable, reserved: Reserved | None = None
+    ) -> None:
+        """Bring it up to date. PreFilter has run for `pod`; `reserved` is what is nominated and counts for it."""
         part, log, size = self.part, table.row_changes, len(table)
         part.refresh(state, pod, table)
         if self._rows_seen == log.version and self._epoch == part.epoch:
@@ -130,13 +134,13 @@ class ClassView:
             changed = None
         elif changed is not None and 2 * len(changed) > size:
             changed = None
-        self._judge_rows(state, pod, table, changed)
+        self._judge_rows(state, pod, table, changed, reserved)
         if self.includes_raws:
             present = self._peaks.present()
             if present != self._present:
                 self._include(state, pod, table, present)
                 self.values = np.empty_like(self.values)  # so groups are stale, too
-                self._judge_rows(state, pod, table, None)
+                self._judge_rows(state, pod, table, None, reserved)
         self._rows_seen, self._epoch = log.version, part.epoch
 
     def _start_anew(self, table: NodeTable) -> None:
@@ -225,13 +229,23 @@ class ClassView:
         return self._peaks.best(self.values)
 
     def _judge_rows(
-        self, state: CycleState, pod: Pod, table: NodeTable, changed: Ints | None
+        self,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        changed: Ints | None,
+        reserved: Reserved | None,
     ) -> None:
         plan = self.plan
         assert self._judge is not None, "made with the first rows"
         self._judge.judge(self.values, self.part.base, changed)
         if plan.has_row_plugins:
             self._ask_row_plugins(state, pod, table, changed)
+        if reserved and plan.fit is not None:
+            rows = reserved.among(changed)
+            if len(rows):
+                usage = reserved.usage
+                refuse_beside(table, plan.fit, plan.fit_place, self.values, rows, usage)
         self._peaks.update(self.values, changed)
 
     def _ask_row_plugins(
@@ -257,24 +271,11 @@ class ClassView:
     def statuses(
         self, state: CycleState, pod: Pod, table: NodeTable, filters: Sequence[FilterPlugin]
     ) -> RowStatuses:
-        """The status of each row."""
+        """The status of each row. For each distinct refusal its plugin is called on one row that has it."""
         known = self._statuses
         if known is not None and known[0] == self._rows_seen:
             return known[1]
-        found = self.statuses_of(self.values, state, pod, table, filters)
-        self._statuses = (self._rows_seen, found)
-        return found
-
-    def statuses_of(
-        self,
-        values: Ints,
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-        filters: Sequence[FilterPlugin],
-    ) -> RowStatuses:
-        """The same for other values. For each distinct refusal its plugin is called on one row that has it."""
-        said, codes, samples, sizes = distinct_refusals(values)
+        said, codes, samples, sizes = distinct_refusals(self.values)
         statuses: list[Status] = [SUCCESS]
         for code, row in zip(codes, samples, strict=True):
             place = place_of(code)
@@ -284,7 +285,9 @@ class ClassView:
                 status = ask_filter(filters[place], state, pod, table.node_at(row))
             assert not status.is_success, f"{filters[place].name} on {table.names[row]} is stale"
             statuses.append(status.by(filters[place].name))
-        return RowStatuses.of(statuses, said, [0, *sizes])
+        found = RowStatuses.of(statuses, said, [0, *sizes])
+        self._statuses = (self._rows_seen, found)
+        return found
 
 
 def _numbers(column: NDArray[Any]) -> Ints:

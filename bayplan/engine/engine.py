@@ -20,7 +20,6 @@ from ..amounts.kernel import (
     Filling,
     combine,
     nth_best,
-    refuse_beside,
     summarize,
 )
 from ..api.pod import EMPTY_STATUS, Pod, PodSpec
@@ -34,6 +33,7 @@ from ..framework import (
     PreFilterPlugin,
     PreFilterResult,
 )
+from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
 from ..runtime.asking import ask_filter, ask_hook, ask_keys, ask_pre_filter, has_own
@@ -144,10 +144,11 @@ class Engine:
         if not self._run_pre_filters(plan, state, pod, marks.quiet):
             return None
         view = self._view_of(plan, state)
-        view.refresh(state, pod, self._table)
+        reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
+        view.refresh(state, pod, self._table, reserved)
         values, is_explained = view.values, True
-        if self._nominator:
-            values, is_explained = self._beside_nominated(state, pod, view)
+        if reserved and self._depends_on_pods(plan, state):
+            values, is_explained = self._beside_nominated(state, pod, view, reserved), False
         is_whole = values is view.values
         has_raws = view.part.raw_ids is None or (is_whole and view.includes_raws)
         ranking: Ranking | None = None
@@ -167,7 +168,8 @@ class Engine:
         if not is_explained:
             state.clear()
             return None  # the reference finds which filter refused which node
-        return Decision(values, NONE_FEASIBLE, self._refusals(state, pod, view, values))
+        refusals = view.statuses(state, pod, self._table, self._points.filters)
+        return Decision(values, NONE_FEASIBLE, refusals)
 
     def decide_within(self, state: CycleState, pod: Pod, within: Ints) -> Decision | None:
         """The decision for `pod` on the rows `within`, where only the values of its view count; None: the reference."""
@@ -396,31 +398,24 @@ class Engine:
         state.clear()  # the reference runs PreFilter again
         return False
 
-    # Refusals
+    # Nominated pods
 
-    def _refusals(self, state: CycleState, pod: Pod, view: ClassView, values: Ints) -> RowStatuses:
-        if values is view.values:
-            return view.statuses(state, pod, self._table, self._points.filters)
-        return view.statuses_of(values, state, pod, self._table, self._points.filters)
-
-    def _beside_nominated(self, state: CycleState, pod: Pod, view: ClassView) -> tuple[Ints, bool]:
-        """The values with the nominated pods on their nodes, and whether refusals in them can be explained."""
-        table, plan = self._table, view.plan
-        reserved = self._filtering.reserved(pod, table)
-        if not reserved:
-            return view.values, True
-        values = view.values.copy()
-        if plan.fit is not None:
-            refuse_beside(table, plan.fit, plan.fit_place, values, reserved.usage)
+    @staticmethod
+    def _depends_on_pods(plan: ClassPlan, state: CycleState) -> bool:
+        """Whether filters besides the fit rule depend on the pods of a node."""
         others = (*plan.row_filters, *plan.live_filters)
-        if all(placed.plugin.name in state.skip_filter for placed in others):
-            return values, True
-        rows = reserved.rows
+        return any(placed.plugin.name not in state.skip_filter for placed in others)
+
+    def _beside_nominated(
+        self, state: CycleState, pod: Pod, view: ClassView, reserved: Reserved
+    ) -> Ints:
+        """The values, without the rows that a filter besides the fit rule refuses once the nominated pods are there."""
+        values, rows = view.values.copy(), reserved.rows
         for row in rows[values[rows] >= 0].tolist():
-            status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
+            status = self._filtering.filter_with_nominated(state, pod, self._table.node_at(row))
             if not status.is_success:
                 values[row] = REFUSED
-        return values, False
+        return values
 
 
 def _counts_pods(spec: PodSpec) -> bool:

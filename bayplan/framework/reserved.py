@@ -75,6 +75,13 @@ class Reserved:
             self._rows = np.flatnonzero(self._usage[POD_COUNT])
         return self._rows
 
+    def among(self, rows: Ints | None) -> Ints:
+        """Those of `rows` that have nominated pods, ascending and each once; None: of all rows."""
+        if rows is None:
+            return self.rows
+        found = [row for row in set(rows.tolist()) if row in self._pods]
+        return np.array(sorted(found), dtype=np.int64)
+
     def __bool__(self) -> bool:
         """Whether there is such a pod."""
         return bool(self._pods)

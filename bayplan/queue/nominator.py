@@ -17,11 +17,17 @@ FindPod = Callable[[str, str], Pod | None]
 class PodNominator:
     """Nominated pods by node name in the order of nomination, each pod on at most one node.
 
-    With `find_pod`, deleted and assigned pods are not nominated.
+    With `find_pod`, deleted and assigned pods are not nominated. `on_change` is called with the name of each node whose
+    nominated pods change.
     """
 
-    def __init__(self, find_pod: FindPod | None = None) -> None:
+    def __init__(
+        self,
+        find_pod: FindPod | None = None,
+        on_change: Callable[[str], None] = lambda node_name: None,
+    ) -> None:
         self._find_pod = find_pod
+        self._on_change = on_change
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
         self._log: KeyLog[str] = KeyLog()
@@ -45,7 +51,7 @@ class PodNominator:
         self._node_of[pod.uid] = node_name
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
         if node_name:
-            self._log.add(node_name)
+            self._changed(node_name)
 
     def delete(self, pod: Pod) -> None:
         """End the nomination of `pod`, if it has one."""
@@ -56,7 +62,11 @@ class PodNominator:
             if not pods:
                 del self._by_node[node_name]
             if node_name:
-                self._log.add(node_name)
+                self._changed(node_name)
+
+    def _changed(self, node_name: str) -> None:
+        self._log.add(node_name)
+        self._on_change(node_name)
 
     def leave_queue(self, pod: Pod, node_name: str | None = None) -> None:
         """Keep the nomination of a pod that is not in the queue, or nominate it again.

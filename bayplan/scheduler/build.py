@@ -67,7 +67,9 @@ def build_scheduler(
     metrics = settings.metrics or SchedulerMetrics()
     executor = settings.executor or InlineExecutor(clock, timers)
     plugin_executor = HoldingExecutor(executor)
-    nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
+    nominator = PodNominator(
+        lambda namespace, name: cluster.get("Pod", namespace, name), cache.nominations_changed
+    )
     extenders = _make_extenders(config, settings, cache)
     shared = Handle(
         cache.table,

@@ -157,6 +157,13 @@ class TableWriter:
         if is_reordered or old.status.start_time != new.status.start_time:
             table.order_changes.mark(row)
 
+    def nominations_changed(self, node_name: str) -> None:
+        """Log a change of the node's row: other pods are nominated to it."""
+        table = self.table
+        row = table.row_of.get(node_name)
+        if row is not None:
+            table.row_changes.mark(row)  # no column, but what fits beside those pods
+
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Record the labels of a namespace."""
         if self.table.namespaces.get(name) != labels:

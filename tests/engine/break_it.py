@@ -269,14 +269,14 @@ MUTANTS = [
     Mutant(
         "nominated pods need no room",
         ENGINE,
-        "        if self._nominator:\n            values, is",
-        "        if False:\n            values, is",
+        "        reserved = self._filtering.reserved(pod, self._table) if self._nominator else None",
+        "        reserved = None",
     ),
     Mutant(
         "nominated pods use nothing",
-        ENGINE,
-        "        if plan.fit is not None:\n            refuse_beside",
-        "        if False:\n            refuse_beside",
+        VIEW,
+        "        if reserved and plan.fit is not None:",
+        "        if False:",
     ),
     Mutant(
         "nominated pods matter by amounts only",
@@ -287,8 +287,14 @@ MUTANTS = [
     Mutant(
         "refusals beside nominated pods pass for explained",
         ENGINE,
-        "                values[row] = REFUSED\n        return values, False",
-        "                values[row] = REFUSED\n        return values, True",
+        "self._beside_nominated(state, pod, view, reserved), False",
+        "self._beside_nominated(state, pod, view, reserved), True",
+    ),
+    Mutant(
+        "a nomination is not logged",
+        WRITER,
+        "table.row_changes.mark(row)  # no column, but what fits beside those pods",
+        "pass",
     ),
     Mutant(
         "nominations are not followed",

@@ -145,7 +145,7 @@ class World:
         self.cache = Cache()
         self.table = self.cache.table
         self.lister = ObjectLister(make_storage())
-        self.nominator = PodNominator()
+        self.nominator = PodNominator(on_change=self.cache.nominations_changed)
         self._profile = make_profile(profile, plugins)
         self._registry = Registry([*IN_TREE, *USER_PROFILES[profile], *plugins])
         self.nodes: dict[int, dict[str, Any]] = {}
