@@ -150,18 +150,25 @@ cdef class PodRemoval:
     def search(
         self,
         const int64_t[::1] rows,
+        Py_ssize_t start,
         list names,
         Py_ssize_t wanted,
         bint has_harmless,
         const unsigned char[:, ::1] is_protected,
         int64_t[::1] short,
     ):
-        """The fields of `Removals` without the last, for which `short` is filled in; of use where no row is found."""
-        cdef Py_ssize_t i, row = -1, candidates = 0, harmless = 0, idle = 0
+        """The fields of `Removals` without the last, for which `short` is filled in; of use where no row is found.
+
+        The rows from `start` on come first, then those before it.
+        """
+        cdef Py_ssize_t turn, i = start, row = -1, candidates = 0, harmless = 0, idle = 0
         cdef Cost best, cost
         cdef int order
         best.exceeded = best.highest = best.priorities = best.pods = best.earliest = 0
-        for i in range(rows.shape[0]):
+        for turn in range(rows.shape[0]):
+            i = start + turn
+            if i >= rows.shape[0]:
+                i -= rows.shape[0]
             short[i] = self.remove(
                 rows[i], NULL if is_protected is None else &is_protected[i, 0], NULL, &cost, row < 0
             )
@@ -183,12 +190,12 @@ cdef class PodRemoval:
         costs = (best.exceeded, best.highest, best.priorities, best.pods, -best.earliest)
         return row, costs, candidates, harmless, idle
 
-    def victims(
-        self, Py_ssize_t row, const unsigned char[:, ::1] is_protected, unsigned char[::1] victims
-    ):
-        """What is short on a row; 0: its victims are marked in `victims`."""
+    def victims(self, Py_ssize_t row, const unsigned char[:, ::1] is_protected):
+        """What is short on a row, or 0, and the places of its victims."""
         cdef Cost cost
+        cdef Py_ssize_t place, count = self.counts[row]
+        cdef unsigned char[::1] marks = bytearray(count + 1)
         cdef int64_t bits = self.remove(
-            row, NULL if is_protected is None else &is_protected[0, 0], &victims[0], &cost, True
+            row, NULL if is_protected is None else &is_protected[0, 0], &marks[0], &cost, True
         )
-        return bits if bits > 0 else 0
+        return bits if bits > 0 else 0, [place for place in range(count) if marks[place]]

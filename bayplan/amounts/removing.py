@@ -81,11 +81,13 @@ class PodRemoval:
         self._more = more
         self._compiled = self._make_compiled()
 
-    def search(self, rows: Ints, wanted: int, protect: Protect | None = None) -> Removals:
-        """Judge `rows` in this order, until there are `wanted` candidates and one of them is harmless."""
+    def search(
+        self, rows: Ints, start: int, wanted: int, protect: Protect | None = None
+    ) -> Removals:
+        """Judge `rows`, from the one at `start` on and around, until there are `wanted` candidates, one of them harmless."""
         if protect is None and self._compiled is not None:
-            return self._search(rows, wanted, has_harmless=False, protected=None)
-        found = Removals()
+            return self._search_compiled(rows, start, wanted, has_harmless=False, protected=None)
+        rows, found = rotated(rows, start), Removals()
         for start in range(0, len(rows), ROWS_AT_ONCE):
             part = rows[start : start + ROWS_AT_ONCE]
             left, protected = wanted - found.candidates, protect(part) if protect else None
@@ -98,9 +100,8 @@ class PodRemoval:
     def victims(self, row: int, protected: Bools | None) -> tuple[int, list[int]]:
         """What is short on one row without the pods that may be removed, as bits, and the places of the victims."""
         if self._compiled is not None:
-            places = np.zeros(self._matrix.priority.shape[1], dtype=np.bool_)
-            bits: int = self._compiled.victims(row, _bytes(protected), _bytes(places))
-            return bits, np.flatnonzero(places).tolist()
+            bits, places = self._compiled.victims(row, _bytes(protected))
+            return bits, places
         short, victim = self._remove(np.array([row], dtype=np.int64), protected)
         return short.item(0), np.flatnonzero(victim[0]).tolist()
 
@@ -108,11 +109,7 @@ class PodRemoval:
         self, rows: Ints, wanted: int, has_harmless: bool, protected: Bools | None
     ) -> Removals:
         if self._compiled is not None:
-            short, names = np.zeros(len(rows), dtype=np.int64), self._table.names
-            row, best, candidates, harmless, idle = self._compiled.search(
-                rows, names, wanted, has_harmless, _bytes(protected), short
-            )
-            return Removals(row, best, candidates, harmless, idle, () if candidates else (short,))
+            return self._search_compiled(rows, 0, wanted, has_harmless, protected)
         short, victim = self._remove(rows, protected)
         costs = self._costs(rows, victim, protected)
         is_idle = ~np.asarray(self._lower(rows).any(axis=1))
@@ -133,6 +130,15 @@ class PodRemoval:
         row = min(rows[left].tolist(), key=self._table.names.__getitem__)
         best = tuple(costs[:, left[0]].tolist())
         return Removals(row, best, candidates, harmless, idle)
+
+    def _search_compiled(
+        self, rows: Ints, start: int, wanted: int, has_harmless: bool, protected: Bools | None
+    ) -> Removals:
+        short, names = np.empty(len(rows), dtype=np.int64), self._table.names
+        row, best, candidates, harmless, idle = self._compiled.search(
+            rows, start, names, wanted, has_harmless, _bytes(protected), short
+        )
+        return Removals(row, best, candidates, harmless, idle, () if candidates else (short,))
 
     def _make_compiled(self) -> Any:
         """The compiled form; None where there is none."""
@@ -229,6 +235,11 @@ class PodRemoval:
                 -start_s.min(axis=1, initial=latest),
             )
         )
+
+
+def rotated(rows: Ints, start: int) -> Ints:
+    """The rows from the one at `start` on, then those before it."""
+    return np.concatenate((rows[start:], rows[:start]))
 
 
 def count_short(rule: FitRule, short: Iterable[Ints]) -> dict[str, int]:

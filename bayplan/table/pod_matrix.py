@@ -6,7 +6,7 @@ kept up to date row by row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 
@@ -46,8 +46,9 @@ class PodMatrix:
         self.labels: Ints = np.zeros((0, 0), dtype=np.int64)
         self.label_samples: list[Pod | None] = [None]
         self._label_ids: dict[PodClass, int] = {}
+        self._rows = self._places = 0
         self._cells: tuple[memoryview, ...] = ()
-        """`priority`, `start_s`, `amounts` and `labels`, one at a time: quicker than the arrays."""
+        """`count`, `priority`, `start_s`, `amounts` and `labels`, one at a time: quicker than the arrays."""
 
     def refresh(self) -> None:
         """Follow the table."""
@@ -57,10 +58,7 @@ class PodMatrix:
             self.label_samples, self._label_ids = [None], {}
         self.pods.extend([] for _ in range(len(self._table) - len(self.pods)))
         for row in changed:
-            self.pods[row] = by_importance(self._table.pods[row].values())
-        self._make_room(changed)
-        for row in changed:
-            self._fill(row)
+            self._fill(row, by_importance(self._table.pods[row].values()))
         self._versions = (self._table.row_changes.version, self._table.order_changes.version)
 
     def _changed(self) -> list[int] | None:
@@ -68,26 +66,44 @@ class PodMatrix:
             return None
         rows = self._table.row_changes.since(self._versions[0])
         started = self._table.order_changes.since(self._versions[1])
-        return None if rows is None or started is None else sorted({*rows, *started})
+        return None if rows is None or started is None else list({*rows, *started})
 
     def index_of(self, resource: str) -> int | None:
         """Where `resource` is in `amounts`; None when no pod has asked for it."""
         return self.resources.get(resource)
 
-    def _make_room(self, changed: list[int]) -> None:
-        """Grow the arrays to what the changed rows need."""
-        for row in changed:
-            for pod in self.pods[row]:
-                for resource in pod.usage:
-                    self.resources.setdefault(resource, len(self.resources))
-        rows, places = self.priority.shape
-        wanted_rows = max(rows, len(self._table))
-        wanted_places = max([places, *(len(self.pods[row]) for row in changed)])
-        if wanted_places > places:
-            wanted_places = max(wanted_places, 2 * places)
-        shape = (wanted_rows, wanted_places, len(self.resources))
-        if shape == self.amounts.shape:
-            return
+    def _fill(self, row: int, pods: list[Pod]) -> None:
+        """Write the pods of a row; places beyond the `count` of the row keep what they had, with an empty priority."""
+        self.pods[row] = pods
+        usages = [pod.usage for pod in pods]
+        if len(pods) > self._places or row >= self._rows or not self._has_all(usages):
+            self._make_room(len(pods), usages)
+        resources = self.resources
+        count, priority, start_s, amounts, labels = self._cells
+        for place in range(len(pods), count[row]):
+            priority[row, place] = EMPTY_PLACE
+        count[row] = len(pods)
+        for place, pod in enumerate(pods):
+            priority[row, place] = pod.priority
+            start_s[row, place] = start_of(pod)
+            labels[row, place] = self._label_id(pod)
+            usage = usages[place]
+            for resource, number in resources.items():
+                amounts[row, place, number] = usage.get(resource, 0)
+            amounts[row, place, 0] = 1
+
+    def _has_all(self, usages: Iterable[Mapping[str, int]]) -> bool:
+        return all(self.resources.keys() >= usage.keys() for usage in usages)
+
+    def _make_room(self, places: int, usages: Iterable[Mapping[str, int]]) -> None:
+        """Grow the arrays to the rows of the table, to so many places, and to the resources of `usages`."""
+        for usage in usages:
+            for resource in usage:
+                self.resources.setdefault(resource, len(self.resources))
+        if places > self._places:
+            self._places = max(places, 2 * self._places)
+        self._rows = len(self._table)
+        shape = (self._rows, self._places, len(self.resources))
         self.count = _grown(self.count, shape[:1], 0)
         self.priority = _grown(self.priority, shape[:2], EMPTY_PLACE)
         self.start_s = _grown(self.start_s, shape[:2], NOT_STARTED)
@@ -95,24 +111,8 @@ class PodMatrix:
         self.labels = _grown(self.labels, shape[:2], 0)
         self._cells = tuple(
             memoryview(array)  # type: ignore[arg-type]  # it has a buffer
-            for array in (self.priority, self.start_s, self.amounts, self.labels)
+            for array in (self.count, self.priority, self.start_s, self.amounts, self.labels)
         )
-
-    def _fill(self, row: int) -> None:
-        """Write the pods of a row; places beyond the `count` of the row keep what they had, with an empty priority."""
-        pods, resources = self.pods[row], self.resources
-        priority, start_s, amounts, labels = self._cells
-        for place in range(len(pods), self.count.item(row)):
-            priority[row, place] = EMPTY_PLACE
-        self.count[row] = len(pods)
-        for place, pod in enumerate(pods):
-            priority[row, place] = pod.priority
-            start_s[row, place] = start_of(pod)
-            labels[row, place] = self._label_id(pod)
-            usage = pod.usage
-            for resource, number in resources.items():
-                amounts[row, place, number] = usage.get(resource, 0)
-            amounts[row, place, 0] = 1
 
     def _label_id(self, pod: Pod) -> int:
         number = self._label_ids.get(pod.pod_class)
@@ -131,6 +131,8 @@ def by_importance(pods: Iterable[Pod]) -> list[Pod]:
     With more than 12 pods kube-scheduler's sort is not stable; then only pods of equal priority and start differ.
     """
     listed = list(pods)
+    if len(listed) < 2:
+        return listed
     listed.sort(key=_importance)
     first = 0
     while first < len(listed):

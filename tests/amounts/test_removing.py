@@ -68,6 +68,7 @@ def searches(draw: st.DrawFn) -> dict[str, Any]:
         "priority": draw(st.integers(0, 4)),
         "more": more.__getitem__ if draw(st.booleans()) else None,
         "rows": order,
+        "start": draw(st.integers(0, size - 1)),
         "wanted": draw(st.integers(1, size)),
         "protected": draw(
             st.none() | mask.map(lambda m: np.array(m, dtype=np.bool_).reshape(ones.shape))
@@ -88,10 +89,12 @@ def search(case: dict[str, Any], is_compiled: bool) -> tuple[Any, list[Any]]:
         removal = PodRemoval(
             *(case[name] for name in ("table", "matrix", "rule", "priority", "more"))
         )
-        found = removal.search(case["rows"], case["wanted"], protect)
+        given = None if protected is None else protect
+        found = removal.search(case["rows"], case["start"], case["wanted"], given)
         one_row = [np.array([row]) for row in range(len(case["rows"]))]
         victims = [removal.victims(int(row[0]), protect(row)) for row in one_row]
-    return found._replace(short=tuple(part.tolist() for part in found.short)), victims
+    short = sorted(bits for part in found.short for bits in part.tolist())
+    return found._replace(short=tuple(short)), victims
 
 
 @needs_compiled
@@ -127,7 +130,7 @@ def crowded() -> tuple[NodeTable, PodMatrix]:
 def removals(wanted: int, cores: int = 2) -> Removals:
     rule = FitRule({"cpu": 1000 * cores}, {"cpu": "Insufficient cpu"})
     removal = PodRemoval(*crowded(), rule, priority=5)
-    return removal.search(np.arange(3), wanted)
+    return removal.search(np.arange(3), 0, wanted)
 
 
 @pytest.mark.usefixtures("form")

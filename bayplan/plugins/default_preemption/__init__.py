@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
-import numpy as np
-
 from ...amounts import FitRule
+from ...amounts.removing import rotated
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...api.workloads import PodGroup
@@ -212,7 +211,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if table.node_count != len(rows):
             account.reasons[NOT_HELPFUL] = table.node_count - len(rows)
         offset = self.handle.random.randrange(len(rows))
-        order = np.concatenate((rows[offset:], rows[:offset]))
         percentage = len(rows) * self._min_percentage // 100
         wanted = min(max(percentage, self._min_absolute), len(rows))
         budgets = self._budgets.get(self.handle.lister)
@@ -225,15 +223,15 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
             if may_find:
                 one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
-            chosen = one_by_one.search(order, account)
+            chosen = one_by_one.search(rotated(rows, offset), account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
             return account, chosen
         account.complete = lambda: OneByOne(filters, state, pod, table, budgets, wanted).fill_in(
-            order, account
+            rotated(rows, offset), account
         )
         reserved = filters.reserved(pod, table)
-        found = self._by_amounts(pod, rule, budgets, reserved).search(order, wanted)
+        found = self._by_amounts(pod, rule, budgets, reserved).search(rows, offset, wanted)
         if isinstance(found, Victims):
             return account, found
         account.reasons.update(found)

@@ -41,10 +41,13 @@ class ByAmounts:
         self._budgets = budgets
         self._removal = PodRemoval(table, matrix, rule, priority, reserved)
 
-    def search(self, rows: Ints, wanted: int) -> Victims | Counter[str]:
-        """The victims on the best of the first `wanted` candidates; without one, how many rows each reason is on."""
+    def search(self, rows: Ints, start: int, wanted: int) -> Victims | Counter[str]:
+        """The victims on the best of the first `wanted` candidates; without one, how many rows each reason is on.
+
+        The rows from the one at `start` on come first, then those before it.
+        """
         protect = self._protected if self._budgets.listed else None
-        found = self._removal.search(rows, wanted, protect)
+        found = self._removal.search(rows, start, wanted, protect)
         if found.row < 0:
             return Counter({NO_VICTIMS: found.idle}) + Counter(count_short(self._rule, found.short))
         best = self.select(found.row)
