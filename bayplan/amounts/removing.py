@@ -84,7 +84,10 @@ class PodRemoval:
     def search(
         self, rows: Ints, start: int, wanted: int, protect: Protect | None = None
     ) -> Removals:
-        """Judge `rows`, from the one at `start` on and around, until there are `wanted` candidates, one of them harmless."""
+        """Judge `rows` from the one at `start` on, then those before it.
+
+        It ends when there are `wanted` candidates and one of them is harmless.
+        """
         if protect is None and self._compiled is not None:
             return self._search_compiled(rows, start, wanted, has_harmless=False, protected=None)
         rows, found = rotated(rows, start), Removals()

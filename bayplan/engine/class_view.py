@@ -1,6 +1,7 @@
 """ClassView: one value per row for the pods of one class: a total, or a refusal.
 
-Room for pods that are nominated to a row counts as used. Stale: the rows in the table's log of row changes; all rows when the epoch of its `NodePart` changed.
+Room for pods that are nominated to a row counts as used. Stale: the rows in the table's log of row changes; all rows
+when the epoch of its `NodePart` changed.
 """
 
 from __future__ import annotations

@@ -143,8 +143,8 @@ class Engine:
                 return decision if decision.best.feasible else None
         if not self._run_pre_filters(plan, state, pod, marks.quiet):
             return None
-        view = self._view_of(plan, state)
         reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
+        view = self._view_of(plan, state, pod.priority if reserved else None)
         view.refresh(state, pod, self._table, reserved)
         values, is_explained = view.values, True
         if reserved and self._depends_on_pods(plan, state):
@@ -170,6 +170,26 @@ class Engine:
             return None  # the reference finds which filter refused which node
         refusals = view.statuses(state, pod, self._table, self._points.filters)
         return Decision(values, NONE_FEASIBLE, refusals)
+
+    def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
+        """The row of the node that the status of `pod` nominates, if it fits there; None: the reference decides."""
+        table, row = self._table, self._table.row_of.get(pod.nominated_node_name)
+        if not self.applies or row is None or not table.live[row]:
+            return None
+        if pod.node_name or pod.spec.pin or pod.status.has_resources:
+            return None
+        self._follow_cluster()
+        plan = self._plan_of(pod.pod_class.spec if self._is_by_spec else whole_key(pod), pod)
+        if plan is None:
+            return None
+        marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
+        if not self._run_pre_filters(plan, state, pod, marks.quiet):
+            return None
+        status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
+        if not status.is_success:
+            state.clear()  # the reference starts anew
+            return None
+        return row
 
     def decide_within(self, state: CycleState, pod: Pod, within: Ints) -> Decision | None:
         """The decision for `pod` on the rows `within`, where only the values of its view count; None: the reference."""
@@ -357,10 +377,15 @@ class Engine:
         self._plans[key] = plan
         return plan
 
-    def _view_of(self, plan: ClassPlan, state: CycleState) -> ClassView:
-        """The view for a plan, of which PreFilter may have skipped some plugins with cached answers."""
+    def _view_of(
+        self, plan: ClassPlan, state: CycleState, priority: int | None = None
+    ) -> ClassView:
+        """The view for a plan, of which PreFilter may have skipped some plugins with cached answers.
+
+        With a `priority`, room for pods nominated with at least this priority counts as used.
+        """
         skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()
-        key: Hashable = (plan, skipped) if skipped else plan
+        key: Hashable = plan if not skipped and priority is None else (plan, skipped, priority)
         view: ClassView | None = self._budget.get(key)
         if view is None:
             view = ClassView(plan, self._part_of(plan, skipped))
@@ -381,6 +406,7 @@ class Engine:
     ) -> bool:
         """Whether PreFilter neither refuses the pod nor narrows the nodes; the `quiet` plugins are not called."""
         state.skip_filter.update(plan.skip_filter, quiet)
+        state.fit_rule = plan.fit
         if plan.asked_names <= quiet:
             return True
         for plugin in plan.pre_filters:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct, field
 
+from ..amounts.rules import FitRule
 from ..observe import SchedulerMetrics
 from ..observe.times import NEVER, Times
 from ..table import Ints
@@ -32,6 +33,8 @@ class CycleState(Struct, eq=False):
     skip_score: set[str] = set()
     """Plugins whose Score is not called. A plugin without PreScore may add its name in PreFilter when its Score is 0 on
     every node."""
+    fit_rule: FitRule | None = None
+    """What the pod needs free on a node, where the engine has found out; None: the plugin has to be asked."""
     unreached: frozenset[str] = frozenset()
     """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
     row_counts: Ints | None = None
@@ -69,7 +72,7 @@ class CycleState(Struct, eq=False):
         self._values.clear()
         self.skip_filter.clear()
         self.skip_score.clear()
-        self.row_counts = None
+        self.row_counts = self.fit_rule = None
 
     def clone(self) -> CycleState:
         """A copy for a what-if: values that can clone themselves are copied, the skip sets are shared."""
@@ -80,5 +83,5 @@ class CycleState(Struct, eq=False):
             for key, value in self._values.items()
         }
         copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
-        copy.unreached, copy.group = self.unreached, self.group
+        copy.unreached, copy.group, copy.fit_rule = self.unreached, self.group, self.fit_rule
         return copy

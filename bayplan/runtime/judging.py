@@ -87,7 +87,8 @@ class NodeJudge:
         adding = looking[0]
         if len(looking) > 1 or adding not in self._additive:
             return None  # one rule is enough to decide by; two might count the same thing
-        return _rule_of(adding, pod)
+        known = state.fit_rule
+        return known if known is not None and known.plugin == adding.name else _rule_of(adding, pod)
 
     def beside_room(
         self, state: CycleState, pod: Pod

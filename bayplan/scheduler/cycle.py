@@ -121,7 +121,7 @@ class Scheduler(EventHandlers):
 
     def schedule(self, queued: QueuedPodInfo) -> Attempt:
         """The scheduling cycle of one pod and, when it finds a node, the begin of its binding cycle."""
-        is_logged = self._is_logged = steps.log.isEnabledFor(steps.LEAST)
+        is_logged = self._is_logged = steps.is_logged()
         if is_logged:
             steps.log_begin(queued)
         profile = self.profiles[queued.pod.scheduler_name]
@@ -391,9 +391,11 @@ class Scheduler(EventHandlers):
             self.faults.note(attempt.status.error)
             # The same code would fail again: the pod waits instead of being retried after its backoff.
             attempt.unschedulable_plugins = frozenset({FAULT})
-        what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
-        self.observer(what, attempt.pod, attempt.message)
-        steps.log_failure(attempt)
+        if self.is_observed:
+            what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
+            self.observer(what, attempt.pod, attempt.message)
+        if steps.is_logged():
+            steps.log_failure(attempt)
         if attempt.explanation is not None:
             self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         self._failure.handle(queued, attempt)

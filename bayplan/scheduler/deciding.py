@@ -30,7 +30,7 @@ from .agreement import check_feasible, check_refusals, check_totals
 from .attempt import Attempt
 from .explain import explain_extenders, explain_scores, explain_search
 from .find_nodes import NodeFinder, Search
-from .parts import Parts
+from .parts import Parts, unobserved
 from .select_host import select_host
 
 NO_NODES = "no nodes available to schedule pods"
@@ -52,6 +52,7 @@ class Decider:
         self._faults = parts.faults
         self._ties = parts.ties
         self._observer = parts.observer
+        self._is_observed = parts.observer is not unobserved
 
     @contextmanager
     def briefly(self) -> Iterator[None]:
@@ -79,6 +80,12 @@ class Decider:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
             return
         attempt.evaluated_nodes = table.node_count if within is None else len(within)
+        if (
+            pod.nominated_node_name
+            and within is None
+            and self._take_nominated(profile, state, attempt)
+        ):
+            return
         decision = self._decide(profile, state, pod, within) if self._may_use_engine else None
         if decision is not None and not self._explain:
             self._take(profile, state, attempt, decision, makes_room)
@@ -100,6 +107,23 @@ class Decider:
             return
         row = self._choose(profile, state, attempt, search, decision)
         attempt.node_name = table.names[row]
+
+    def _take_nominated(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> bool:
+        """Whether the pod fits on the node that it is nominated to, by the engine: that node is taken unscored."""
+        if self._explain or not self._may_use_engine:
+            return False
+        try:
+            row = self._engines[profile.name].nominated_row(state, attempt.pod)
+        except PluginRunError as failed:
+            self._note_engine_failure(failed)
+            state.clear()
+            return False
+        if row is None:
+            return False
+        state.times[PRE_FILTERED] = state.times[FILTERED] = perf_counter()
+        attempt.feasible_nodes, attempt.from_nomination = 1, True
+        attempt.node_name = self._table.names[row]
+        return True
 
     def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
         """How the kernel puts `pods` on rows one after another; None: only the members tried in full can tell."""
@@ -218,14 +242,17 @@ class Decider:
     ) -> None:
         """No node fits: say why, and run PostFilter."""
         diagnosis.note_rejectors()
-        steps.log_refusals(attempt.pod, diagnosis)
+        is_logged = steps.is_logged()
+        if is_logged:
+            steps.log_refusals(attempt.pod, diagnosis)
         result = PostFilterResult("")  # without PostFilter plugins a nomination ends
         if not makes_room:
             result = PostFilterResult()
         elif profile.filtering.post_filters:
             result, status = self._post_filter(profile, state, attempt.pod, diagnosis)
             diagnosis.post_filter_message = status.message
-            steps.log_post_filter(attempt.pod, status)
+            if is_logged:
+                steps.log_post_filter(attempt.pod, status)
             if attempt.explanation is not None:
                 attempt.explanation.post_filter = (result, status)
         attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
@@ -242,6 +269,8 @@ class Decider:
 
     def note_victims(self, pod: Pod, victims: Victims) -> None:
         """Log the pods that are evicted for `pod`, and report them to the observer."""
+        if not self._is_observed and not steps.is_logged():
+            return
         for victim in victims.evicted:
             steps.log_victim(pod, victim)
             self._observer("preempted", victim, f"for {pod.key} on {victim.node_name}")

@@ -6,8 +6,7 @@ Mirrors pkg/scheduler/eventhandlers.go.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from ..api.custom import CustomObject
@@ -121,7 +120,7 @@ class EventHandlers:
                 self._on_pod(obj, None)
             case Node():
                 self._move(NODE_DELETE, obj, None)
-                with _logged("RemoveNode"):
+                with _Logged("RemoveNode"):
                     self.cache.remove_node(obj.name)
             case Namespace():
                 self.cache.remove_namespace(obj.name)
@@ -223,26 +222,27 @@ class EventHandlers:
         """Free what the pod holds: end its wait on Permit, or forget it if it is past that."""
         assumed = self.cache.get_pod(pod)
         if not self.waiting_pods.reject(pod.uid) and self.cache.is_assumed(assumed):
-            with _logged("ForgetPod"):
+            with _Logged("ForgetPod"):
                 self.cache.forget_pod(assumed)
         self._move(ASSIGNED_POD_DELETE, assumed, None)
 
     def _pod_reached_node(self, pod: Pod) -> None:
-        with _logged("AddPod"):
+        with ADDING:
             self.cache.add_pod(pod)
         self._move(ASSIGNED_POD_ADD, None, pod)
 
     def _pod_on_node_changed(self, old: Pod, new: Pod) -> None:
-        with _logged("UpdatePod"):
+        with UPDATING:
             self.cache.update_pod(old, new)
         for event in pod_update_events(old, new):
             self._move(event, old, new)
 
     def _pod_left_node(self, pod: Pod) -> None:
-        self.observer("deleted", pod, f"from {pod.node_name}")
-        with _logged("RemovePod"):
+        if self.is_observed:
+            self.observer("deleted", pod, f"from {pod.node_name}")
+        with REMOVING:
             self.cache.remove_pod(pod)
-        self._move(ASSIGNED_POD_DELETE, pod, None)
+        self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, pod, None)
 
     @staticmethod
     def _at_most(priority: int) -> Callable[[Pod], bool]:
@@ -271,13 +271,25 @@ class EventHandlers:
         self.cache.expire_pods()
 
 
-@contextmanager
-def _logged(operation: str) -> Iterator[None]:
-    """What the cache refuses is logged, and the event still reaches the queue."""
-    try:
-        yield
-    except CacheError as error:
-        log.error("scheduler cache: %s failed: %s", operation, error)
+class _Logged:
+    """A block of code in which what the cache refuses is logged, so that the event still reaches the queue."""
+
+    __slots__ = ("_operation",)
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, CacheError):
+            return False
+        log.error("scheduler cache: %s failed: %s", self._operation, error)
+        return True
+
+
+ADDING, UPDATING, REMOVING = _Logged("AddPod"), _Logged("UpdatePod"), _Logged("RemovePod")
 
 
 def _waits_for_new_pods(profile: ProfileRuntime) -> bool:

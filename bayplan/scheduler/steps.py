@@ -34,7 +34,12 @@ RESULTS, ATTEMPTS, CHOICES, REFUSALS, SCORES = 2, 3, 4, 5, 10
 
 
 LEAST = v(RESULTS)
-"""If `log` is not enabled for this level, no step is logged. Checked once per attempt."""
+"""If `log` is not enabled for this level, no step is logged."""
+
+
+def is_logged() -> bool:
+    """Whether some step is logged."""
+    return log.isEnabledFor(LEAST)
 
 
 def log_begin(queued: QueuedPodInfo) -> None:

@@ -291,6 +291,12 @@ MUTANTS = [
         "self._beside_nominated(state, pod, view, reserved), True",
     ),
     Mutant(
+        "pods of all priorities leave the same room",
+        ENGINE,
+        "pod.priority if reserved else None",
+        "None",
+    ),
+    Mutant(
         "a nomination is not logged",
         WRITER,
         "table.row_changes.mark(row)  # no column, but what fits beside those pods",

@@ -235,6 +235,15 @@ def test_room_for_nominated_pods_follows(wish: dict[str, Any], change: Change) -
     assert decided(world, **wish) != before
 
 
+def test_room_for_nominated_pods_depends_on_the_priority() -> None:
+    world = make_world()
+    world.nominate("q", 4, cpu="2", priority=5)
+
+    assert 4 not in decided(world, cpu="3", priority=1).totals
+    assert 4 in decided(world, cpu="3", priority=9).totals
+    assert 4 not in decided(world, cpu="3", priority=1).totals
+
+
 def test_a_pod_that_fits_nowhere_is_told_why_by_rows_as_they_are() -> None:
     world = make_world()
     wish = {"cpu": "5", "node_selector": {"disk": "ssd"}}

@@ -6,7 +6,6 @@ them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -78,7 +77,7 @@ class ObjectIndex:
         self._log = ObjectLog()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         self._handlers: list[WatchHandler] = []
-        self._deaths: Counter[tuple[str, str, str]] = Counter()
+        self._deaths: dict[tuple[str, str, str], int] = {}
 
     def watch(self, handler: WatchHandler, replay: bool = True) -> None:
         """Notify `handler` of all existing objects (unless `replay` is False), then of every change.
@@ -127,7 +126,7 @@ class ObjectIndex:
 
     def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
         """Whether an object of that name existed and was deleted."""
-        return self._deaths[kind, namespace, name] > 0
+        return (kind, namespace, name) in self._deaths
 
     def put_in(self, obj: ClusterObject) -> None:
         """Add or replace an object and notify the watchers."""
@@ -148,7 +147,8 @@ class ObjectIndex:
         kind, key = obj.kind, (obj.namespace, obj.name)
         del self._objects[kind][key]
         if self.remembers_deaths:
-            self._deaths[kind, *key] += 1
+            gone = (kind, *key)
+            self._deaths[gone] = self._deaths.get(gone, 0) + 1
         if kind not in UNVERSIONED_KINDS:
             self._log.mark(kind, *key)
         for handler in self._handlers:
