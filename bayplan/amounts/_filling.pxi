@@ -1,8 +1,8 @@
 """Pods put on rows one after another, compiled: `kernel.fill`."""
 
-MOST_KINDS = 16
+MOST_KINDS = 64
 cdef enum:
-    KINDS = 16
+    KINDS = 64
     USES = 32
 
 
@@ -46,10 +46,12 @@ cdef class Filler:
              const int64_t[::1] ranks):
         cdef Py_ssize_t place, pod, start = 0
         cdef int64_t[:, ::1] hosts = np.full((ends.shape[0], classes.shape[0]), -1, dtype=np.int64)
+        cdef int64_t[:, ::1] values = np.full((ends.shape[0], classes.shape[0]), -1, dtype=np.int64)
         for place in range(ends.shape[0]):
             for pod in range(classes.shape[0]):
                 hosts[place, pod] = self.best(classes[pod], rows, start, ends[place], ranks)
                 if hosts[place, pod] >= 0:
+                    values[place, pod] = self.totals[classes[pod], hosts[place, pod]]
                     self.use(classes[pod], hosts[place, pod], 1)
                     self.judge_again(hosts[place, pod])
             for pod in range(classes.shape[0]):
@@ -59,7 +61,7 @@ cdef class Filler:
                 if hosts[place, pod] >= 0:
                     self.reset(hosts[place, pod])
             start = ends[place]
-        return np.asarray(hosts)
+        return np.asarray(hosts), np.asarray(values)
 
     cdef int64_t best(self, Py_ssize_t kind, const int64_t[::1] rows, Py_ssize_t start, Py_ssize_t end,
                       const int64_t[::1] ranks) noexcept:

@@ -280,22 +280,62 @@ class Filling(NamedTuple):
     fit: FitRule | None
 
 
-def fill(
-    kinds: Sequence[Filling], classes: Ints, rows: Ints, ends: Ints, ranks: Ints
-) -> Ints | None:
-    """int64 [places, pods]: the row that each pod gets in each of several places; -1: none there is feasible.
+class Filled(NamedTuple):
+    """int64 [places, pods] each: the row that a pod gets and the value that it has then; -1: none is feasible."""
+
+    hosts: Ints
+    values: Ints
+
+
+def fill(kinds: Sequence[Filling], classes: Ints, rows: Ints, ends: Ints, ranks: Ints) -> Filled:
+    """Put pods on the rows of several places.
 
     The pods, given by the numbers of their classes, are put on the rows of a place one after another, each on the one
     with the highest value, of equal ones on the one of the lowest rank; then they are taken off again. The rows of the
-    places follow each other in `rows`, `ends` has where each of them ends. None: only compiled judges can do this.
+    places follow each other in `rows`, `ends` has where each of them ends.
     """
-    if compiled is None or len(kinds) > compiled.MOST_KINDS:
-        return None
-    if not all(isinstance(kind.judge, compiled.CompiledJudge) for kind in kinds):
-        return None
-    judges, values, bases, uses, _ = zip(*kinds, strict=True)
-    found: Ints = compiled.Filler(judges, values, bases, uses).fill(classes, rows, ends, ranks)
+    if (
+        compiled is not None
+        and len(kinds) <= compiled.MOST_KINDS
+        and all(isinstance(kind.judge, compiled.CompiledJudge) for kind in kinds)
+    ):
+        judges, values, bases, uses, _ = zip(*kinds, strict=True)
+        return Filled(
+            *compiled.Filler(judges, values, bases, uses).fill(classes, rows, ends, ranks)
+        )
+    found = Filled(*(np.full((len(ends), len(classes)), -1, dtype=np.int64) for _ in range(2)))
+    start = 0
+    for place, end in enumerate(ends.tolist()):
+        _fill_place(kinds, classes, rows[start:end], ranks, found, place)
+        start = end
     return found
+
+
+def _fill_place(
+    kinds: Sequence[Filling], classes: Ints, rows: Ints, ranks: Ints, found: Filled, place: int
+) -> None:
+    """The same for one place, in NumPy."""
+    totals = [kind.values.copy() for kind in kinds]
+    for pod, number in enumerate(classes.tolist()):
+        values = totals[number][rows]
+        best = int(values.max(initial=-1))
+        if best < 0:
+            continue
+        tied = rows[values == best]
+        row = tied[ranks[tied].argmin()]
+        found.hosts[place, pod], found.values[place, pod] = row, best
+        _use(kinds[number], int(row), 1)
+        for kind, of_kind in zip(kinds, totals, strict=True):
+            kind.judge.judge(of_kind, kind.base, np.array([row]))
+    for number, row in zip(classes.tolist(), found.hosts[place].tolist(), strict=True):
+        if row >= 0:
+            _use(kinds[number], row, -1)
+
+
+def _use(kind: Filling, row: int, sign: int) -> None:
+    """Add to each column, or take from it, what one pod uses."""
+    for cells, amount in kind.uses:
+        cells[row] += sign * amount
 
 
 def refuse_beside(

@@ -48,6 +48,7 @@ from .group_attempt import (
     PlacementTrial,
 )
 from .group_condition import GroupConditions
+from .group_filling import GroupFilling
 from .parts import Observer, SchedulerCluster
 from .placement_search import PlacementSearch
 from .select_host import TieBreak
@@ -110,14 +111,29 @@ class GroupAlgorithm:
         self.trial = trial
         self._queued = queued
         self._state = state
+        self._filling: GroupFilling | None = None
 
     def __call__(self) -> Status:
         """Whether the group fits on the nodes as they are at the moment."""
-        return self.find_nodes(makes_room=False).status
+        account = self.find_nodes(makes_room=False)
+        if account.placements:
+            self._filling = None  # more than the rows decides
+        return account.status
 
     def room(self) -> GroupRoom | None:
-        """What the group needs; None: more than amounts decides."""
-        return self._tools.search.room(self.profile, self.group)
+        """What the group needs; None: more than amounts decides. To be asked before pods are removed."""
+        search = self._tools.search
+        fillings = search.fillings(self.profile, self.group)
+        if fillings is None:
+            return None
+        self._filling = search.filling(self.profile, self.group, fillings)
+        return search.room(self.profile, self.group, fillings)
+
+    def fits_beside(self, pods: Sequence[Pod]) -> bool:
+        """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""
+        if self._filling is None:
+            return self().is_success
+        return self._filling.fits_beside(pods)
 
     def find_nodes(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
         """A node for each member, on the best placement; nothing stays assumed."""

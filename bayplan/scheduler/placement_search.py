@@ -13,11 +13,13 @@ import numpy as np
 from ..amounts.kernel import fill
 from ..api.pod import Pod
 from ..cache import Cache
+from ..engine import Fillings
 from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
 from ..runtime.asking import ask_hook
 from ..table import Ints
 from .deciding import Decider
+from .group_filling import GroupFilling
 from .select_host import TieBreak
 
 FEW_PLACEMENTS = 4
@@ -47,9 +49,7 @@ class PlacementSearch:
         table = self._cache.table
         rows = np.concatenate([placement.rows for placement in placements])
         ends = np.cumsum([len(placement.rows) for placement in placements])
-        hosts = fill(fillings.kinds, fillings.classes, rows, ends, self._ties.ranks(table))
-        if hosts is None:
-            return None
+        hosts, _ = fill(fillings.kinds, fillings.classes, rows, ends, self._ties.ranks(table))
         counts = np.count_nonzero(hosts >= 0, axis=1).tolist()
         return [
             _assignments(placement, group.pods, found, count)
@@ -57,18 +57,32 @@ class PlacementSearch:
             if count >= needed
         ]
 
-    def room(self, profile: ProfileRuntime, group: PodGroupInfo) -> GroupRoom | None:
-        """The room that the group needs anywhere; None: its pods are not equal, or more than amounts decides."""
-        if self._reserves(profile, group.pods):
+    def fillings(self, profile: ProfileRuntime, group: PodGroupInfo) -> Fillings | None:
+        """The classes of the members, where only amounts and the number of members decide; None: more does."""
+        if self._reserves(profile, group.pods) or self._needed(profile, group) is None:
             return None
+        return self._decider.fillings(profile, group.pods)
+
+    def room(
+        self, profile: ProfileRuntime, group: PodGroupInfo, fillings: Fillings
+    ) -> GroupRoom | None:
+        """The room that the group needs anywhere; None: its pods are not equal, or devices may serve them."""
         needed = self._needed(profile, group)
-        fillings = self._decider.fillings(profile, group.pods) if needed is not None else None
-        if needed is None or fillings is None or len(fillings.kinds) != 1:
+        if needed is None or len(fillings.kinds) != 1:
             return None
         kind = fillings.kinds[0]
         if kind.fit is None or kind.fit.left_to_devices:
             return None
         return GroupRoom(kind.fit.amounts, kind.base >= 0, needed)
+
+    def filling(
+        self, profile: ProfileRuntime, group: PodGroupInfo, fillings: Fillings
+    ) -> GroupFilling | None:
+        """Puts the members on rows without trying them; None: a choice between equal rows depends on all rows."""
+        needed, table = self._needed(profile, group), self._cache.table
+        if needed is None or self._ties.reads_others:
+            return None
+        return GroupFilling(fillings, needed, self._ties.ranks(table), table)
 
     @staticmethod
     def _reserves(profile: ProfileRuntime, pods: Sequence[Pod]) -> bool:

@@ -25,6 +25,9 @@ class Ordered(Protocol):
 class TieBreak(ABC):
     """Chooses one of several equally good nodes."""
 
+    reads_others = False
+    """Whether the choice depends on nodes besides the equally good ones."""
+
     @abstractmethod
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         """Position in `rows` (the feasible rows) of the winner; `tied` are the positions to choose from.
@@ -118,6 +121,8 @@ class FirstFound(TieBreak):
 
     Nodes that an extender scored have a random number beside their total there, and the highest wins.
     """
+
+    reads_others = True
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from bayplan.amounts import kernel
 from bayplan.api.pod import Pod
 from bayplan.scheduler import placement_search
 from bayplan.scheduler.group_algorithm import GroupAlgorithm
+from bayplan.scheduler.placement_search import PlacementSearch
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.scenarios import Scenario
 
@@ -33,10 +35,16 @@ def gang(needed: int, **spec: Any) -> Any:
     return make_object("PodGroup", "g", namespace="default", spec={**policy, **spec})
 
 
-def scenario(gate: str, *objects: Any) -> Scenario:
+def scenario(gate: str, *objects: Any, strategy: str = "LeastAllocated") -> Scenario:
     names = ["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"]
     enabled = [{"name": name} for name in names if "Topology" in gate or name == names[0]]
-    profile = {"plugins": {"multiPoint": {"enabled": enabled}}}
+    scoring = {"type": strategy, "resources": [{"name": "cpu", "weight": 1}]}
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": scoring}}
+    disabled = [{"name": "NodeResourcesBalancedAllocation"}] if strategy != "LeastAllocated" else []
+    profile = {
+        "plugins": {"multiPoint": {"enabled": enabled, "disabled": disabled}},
+        "pluginConfig": [fit],
+    }
     return Scenario(*objects, profile=profile, feature_gates={**GATES, gate: True})
 
 
@@ -89,7 +97,9 @@ def test_placements_are_searched_and_not_all_tried(monkeypatch: pytest.MonkeyPat
     assert len(tried) < 2 * len(SEEDS)
 
 
-def preempted(seed: int) -> tuple[list[str], str]:
+def preempted(
+    seed: int, classes: int = 1, strategy: str = "LeastAllocated"
+) -> tuple[list[str], str]:
     """Which pods a random group preempts in a random full cluster, and what is said about the group."""
     rng = random.Random(seed)
     nodes = [make_node(f"n{i}", cpu="4", unschedulable=rng.random() < 0.1) for i in range(8)]
@@ -131,9 +141,11 @@ def preempted(seed: int) -> tuple[list[str], str]:
     )
     count = rng.randint(2, 6)
     cluster = scenario(
-        "WorkloadAwarePreemption", *nodes, *groups, *running, budget, gang(rng.randint(1, count))
+        "WorkloadAwarePreemption",
+        *(*nodes, *groups, *running, budget, gang(rng.randint(1, count))),
+        strategy=strategy,
     )
-    cluster.add(*members(rng, count, 1))
+    cluster.add(*members(rng, count, classes))
     (attempt, *_) = cluster.run()
     preemption = attempt.group.preemption
     victims = [] if preemption is None else [pod.name for pod in preemption.victims]
@@ -152,3 +164,72 @@ def test_counting_room_finds_the_victims_that_trying_finds(
 
 def test_some_groups_of_the_sample_preempt() -> None:
     assert sum(bool(preempted(seed)[0]) for seed in SEEDS) >= 10
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_kernel_finds_the_victims_that_trying_finds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = seed, 3, "MostAllocated" if seed % 2 else "LeastAllocated"
+    by_kernel = preempted(*case)
+    with monkeypatch.context() as without_extension:
+        without_extension.setattr(kernel, "compiled", None)
+        by_numpy = preempted(*case)
+    monkeypatch.setattr(PlacementSearch, "filling", lambda *args: None)
+
+    assert by_kernel == by_numpy == preempted(*case)
+
+
+def test_groups_of_unequal_pods_are_not_tried_for_each_victim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+    run = GroupAlgorithm.__call__
+
+    def counted(self: GroupAlgorithm) -> Any:
+        tried.append(1)
+        return run(self)
+
+    monkeypatch.setattr(GroupAlgorithm, "__call__", counted)
+    groups = sum(bool(preempted(seed, classes=3)[0]) for seed in SEEDS)
+    fewer, tried[:] = len(tried), []
+    monkeypatch.setattr(PlacementSearch, "filling", lambda *args: None)
+    for seed in SEEDS:
+        preempted(seed, classes=3)
+
+    assert groups >= 10
+    assert fewer <= len(SEEDS) < len(tried) / 5, "once without all pods that may leave"
+
+
+def test_a_pod_that_comes_back_may_attract_members() -> None:
+    """With MostAllocated, one member follows x to its node; then another takes the room of the one for node b."""
+
+    def member(name: str, cpu: str, priority: int, **fields: Any) -> Pod:
+        group = {"schedulingGroup": {"podGroupName": "g"}}
+        return make_pod(name, cpu=cpu, priority=priority, spec=group, **fields)
+
+    def there(name: str, node: str, cpu: str, priority: int) -> Pod:
+        spec = {"terminationGracePeriodSeconds": 0}
+        return make_pod(name, node_name=node, cpu=cpu, priority=priority, spec=spec)
+
+    cluster = scenario(
+        "WorkloadAwarePreemption",
+        make_node("a", cpu="8"),
+        make_node("b", cpu="4", labels={"size": "b"}),
+        make_node("c", cpu="4"),
+        make_node("d", cpu="4", unschedulable=True),
+        gang(3),
+        there("stays", "a", "1", priority=90),
+        there("y", "d", "1", priority=2),
+        there("x", "c", "3", priority=1),
+        strategy="MostAllocated",
+    )
+    cluster.add(
+        member("m1", "1", priority=59),
+        member("m2", "2", priority=58),
+        member("m3", "4", priority=57, node_selector={"size": "b"}),
+    )
+
+    (attempt, *_) = cluster.run()
+
+    assert [pod.name for pod in attempt.group.preemption.victims] == ["x"]

@@ -96,7 +96,7 @@ class Reprieve(Protocol):
 
 
 class ByTrying:
-    """Tries the members of the group on the nodes each time."""
+    """Removes pods from the nodes, and puts them back as long as the group fits beside them."""
 
     def __init__(self, trial: GroupTrial, try_group: TryGroup) -> None:
         self._trial = trial
@@ -113,7 +113,7 @@ class ByTrying:
     def spares(self, unit: VictimUnit) -> bool:
         for pod in unit.pods:
             self._trial.restore(pod)
-        if self._try_group().is_success:
+        if self._try_group.fits_beside(unit.pods):
             return True
         self._remove(unit)
         return False
