@@ -348,8 +348,8 @@ MUTANTS = [
     Mutant(
         "a view goes on with another epoch",
         VIEW,
-        "if len(self.values) != len(table) or self._epoch != part.epoch:",
-        "if len(self.values) != len(table):",
+        "if len(self.values) != size or self._epoch != part.epoch:",
+        "if len(self.values) != size:",
     ),
     Mutant(
         "a view is up to date in another epoch",
@@ -360,7 +360,7 @@ MUTANTS = [
     Mutant(
         "a view does not grow",
         VIEW,
-        "if len(self.values) != len(table) or self._epoch != part.epoch:",
+        "if len(self.values) != size or self._epoch != part.epoch:",
         "if not len(self.values) or self._epoch != part.epoch:",
     ),
     Mutant(
