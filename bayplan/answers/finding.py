@@ -142,8 +142,17 @@ def _of_workload(view: ClusterView, kind: str, name: str, namespace: str | None)
         names = sorted({obj.name for obj in view.cluster.list(kind)})
         close = difflib.get_close_matches(name, names, n=NEAR, cutoff=0.5)
         hint = f", such as {', '.join(close)}" if close and not owners else ""
-        raise InputError(f'{kind} "{name}": expected {problem}{hint}; got no pod of it')
+        why = _refused(view, kind, name, namespace)
+        raise InputError(f'{kind} "{name}": expected {problem}{hint}; got no pod of it{why}')
     return found
+
+
+def _refused(view: ClusterView, kind: str, name: str, namespace: str | None) -> str:
+    """Why a limit range or a quota keeps its pods out of the cluster, to end a message; empty if none does."""
+    for refusal in view.settlement.refused:
+        if (refusal.kind, refusal.name) == (kind, name) and namespace in (None, refusal.namespace):
+            return f", refused: {refusal.message}"
+    return ""
 
 
 def _belongs(view: ClusterView, pod: Pod, kind: str, name: str, namespace: str | None) -> bool:

@@ -342,3 +342,22 @@ def test_a_plugin_without_a_known_remedy_is_named(folder: Path) -> None:
     out, _ = explain("p", "-f", file, "--plugins", "grumpy.py", code=1)
 
     assert "nothing is known that would change the mind of Grumpy: not today" in out
+
+
+def test_a_workload_whose_pods_are_refused_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "quota.yaml"
+    head = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\n"
+    file.write_text(f"{head}spec: {{hard: {{pods: 0}}}}\n")
+    args = ["explain", "statefulset/shop/db", "-f", str(EXAMPLES / "cluster.yaml")]
+
+    result = CliRunner().invoke(
+        app, [*args, "-f", str(EXAMPLES / "workload.yaml"), "-f", str(file)]
+    )
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        'error: StatefulSet "db": expected one that has pods; got no pod of it, '
+    )
+    assert (
+        'refused: pods "db-0" is forbidden: exceeded quota: q, requested: pods=1' in result.stderr
+    )
