@@ -139,7 +139,7 @@ MUTANTS = [
     Mutant(
         "a pod that leaves a node wakes no other",
         HANDLERS,
-        "        self._move(ASSIGNED_POD_DELETE, pod, None)\n\n    @staticmethod",
+        "        self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, pod, None)\n\n    @staticmethod",
         "\n    @staticmethod",
     ),
 ]
