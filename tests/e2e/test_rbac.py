@@ -50,6 +50,9 @@ SELDOM = {
     # Needed when the claim for a pod's extended resources was created, and then the pod could not
     # be bound.
     AuditedRequest("delete", "resource.k8s.io", "resourceclaims"),
+    # Read with the feature gate DRADeviceTaintRules, which is off by default.
+    AuditedRequest("list", "resource.k8s.io", "devicetaintrules"),
+    AuditedRequest("watch", "resource.k8s.io", "devicetaintrules"),
 }
 """Granted and needed, but not exercised here."""
 WAITING = ("one", "other", "third")
