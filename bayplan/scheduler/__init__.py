@@ -5,6 +5,7 @@ Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nod
 plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 """
 
+from ..queue import QueuedPodInfo
 from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import build_scheduler
 from .catalog import (
@@ -40,6 +41,7 @@ __all__ = [
     "PluginDescription",
     "PluginScore",
     "PluginSource",
+    "QueuedPodInfo",
     "RandomTies",
     "Scheduler",
     "SchedulerSettings",

@@ -96,13 +96,15 @@ class Scheduler(EventHandlers):
 
         A member of a pod group is tried with its group: of the attempts, which are in `group`, the first is returned.
         """
-        if self._pause.count:
-            return None
-        while (queued := self.queue.pop()) is not None:
+        while (queued := self.pop()) is not None:
             attempt = self.schedule_popped(queued)
             if attempt is not None:
                 return attempt
         return None
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take the next pod from the queue, for `schedule_popped`; None when none is ready, or attempts are paused."""
+        return None if self._pause.count else self.queue.pop()
 
     def schedule_popped(self, queued: QueuedPodInfo) -> Attempt | None:
         """Try to place a pod that was popped, or its group; None when it needs no node any more."""

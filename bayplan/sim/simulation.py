@@ -12,7 +12,14 @@ from ..clock import SystemClock
 from ..cluster.memory import AdmissionRefusal, Provisioning
 from ..cluster.objects import WatchHandler
 from ..config import FeatureGates, SchedulerConfiguration, default_config
-from ..scheduler import Attempt, Outcome, PluginSource, SchedulerSettings, build_scheduler
+from ..scheduler import (
+    Attempt,
+    Outcome,
+    PluginSource,
+    QueuedPodInfo,
+    SchedulerSettings,
+    build_scheduler,
+)
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
 from .progress import Progress
@@ -176,31 +183,41 @@ class Simulation:
         self.cluster.watch(self.scheduler)
         self._world.begin(self._pods_end, until_s)
 
-    def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
+    def next_pod(self, until_s: float | None = None) -> QueuedPodInfo | None:
+        """Go on until a pod is ready, and take it from the queue, for `try_pod`; None at the end."""
         limit_s = math.inf if until_s is None else until_s
-        while True:
-            attempt = self._schedule_one()
+        is_hectic = self._progress.is_hectic(len(self.scheduler.queue))
+        if is_hectic and not self._go_on(limit_s, HECTIC_STEP_S):
+            return None
+        while (queued := self._pop()) is None:
             self._world.settle()
             self.scheduler.faults.check()
-            if attempt is None:
-                if not self._go_on(limit_s):
-                    return
-                continue
+            if not self._go_on(limit_s):
+                return None
+        return queued
+
+    def try_pod(self, queued: QueuedPodInfo) -> Attempt | None:
+        """Try to place a pod that was taken from the queue; None when it needs no node any more."""
+        attempt = self.scheduler.schedule_popped(queued)
+        self._world.settle()
+        self.scheduler.faults.check()
+        if attempt is not None:
             self._attempted(attempt)
+        return attempt
+
+    def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
+        while (queued := self.next_pod(until_s)) is not None:
+            self.try_pod(queued)
             if on_progress is not None:
                 on_progress(len(self._results), self._results.pods_seen)
-            is_hectic = self._progress.is_hectic(len(self.scheduler.queue))
-            if is_hectic and not self._go_on(limit_s, HECTIC_STEP_S):
-                return
 
-    def _schedule_one(self) -> Attempt | None:
-        """Try the next pod. Daemons of new nodes are first: in a cluster other pods avoid a node until they run."""
+    def _pop(self) -> QueuedPodInfo | None:
+        """The next pod. Daemons of new nodes are first: in a cluster other pods avoid a node until they run."""
         while (daemon := self._world.next_daemon()) is not None:
             queued = self.scheduler.queue.pop_specific(daemon)
-            attempt = self.scheduler.schedule_popped(queued) if queued is not None else None
-            if attempt is not None:
-                return attempt
-        return self.scheduler.schedule_one()
+            if queued is not None:
+                return queued
+        return self.scheduler.pop()
 
     def _go_on(self, limit_s: float, longest_s: float = math.inf) -> bool:
         """Jump to the next timer, at most to the limit; False when the end is reached."""
