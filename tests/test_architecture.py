@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"api", "table", "framework", "amounts", "runtime"},
     "scheduler": BELOW_SCHEDULER,
     "drivers": BELOW_SCHEDULER | {"scheduler"},
-    "sim": {"scheduler", "config", "cluster", "api"},
+    "sim": {"scheduler", "config", "cluster", "api", "amounts"},
     "answers": {
         "api",
         "table",

@@ -5,7 +5,8 @@ What lives here: reading CSV files, one importer per known trace (`openb.py`), o
 happen: a decision about placement, or printing. Who calls it: cli, and users' scripts.
 """
 
-from .openb import GPU_MILLI, GPU_MODEL, OpenbTrace, find_openb
+from ...api.gpus import GPU_MILLI, GPU_MODEL
+from .openb import OpenbTrace, find_openb
 from .own_tables import TraceColumns, parse_columns, read_own_tables
 from .rows import Row, read_rows
 from .writing import write_list

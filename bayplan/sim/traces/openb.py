@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ...api.durations import format_duration
+from ...api.gpus import GPU_MILLI, GPU_MODEL
 from ...cluster.memory import DURATION
 from ...errors import InputError
 from ..timeline import CREATED_AT
 from .rows import Row, read_rows
 
-GPU_MILLI = "bayplan.dev/gpu-milli"
-GPU_MODEL = "bayplan.dev/gpu-model"
 QOS = "bayplan.dev/qos"
 HOSTNAME = "kubernetes.io/hostname"
 MAX_PODS = 110

@@ -1,0 +1,150 @@
+"""Fragmentation: which part of the free GPUs a mix of tasks cannot use.
+
+The definition of "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent"
+(USENIX ATC'23). A task is a kind of pod with its share in the workload. For one task the free part of a node's
+GPUs is unusable as a whole if the task asks for no GPU, is not for GPUs of this model, or does not fit: too
+little cpu is free, or too few GPUs have as much left as it wants of each. If it fits, only the GPUs that have less
+left are unusable. The fragmentation of a node is the mean over all tasks, weighted by their shares.
+
+Weights are whole numbers and so are the sums, which makes every order of summation give the same result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..api.gpus import GPU_MILLI, WHOLE, gpu_count, models_of
+from ..api.pod_spec import PodSpec
+from ..api.resources import CPU
+from ..table import Ints
+
+POPULARITY = 0.95
+"""The part of the pods that typical tasks stand for, as in the paper's experiments."""
+
+
+class Task(NamedTuple):
+    """A kind of pod: cpu in milli, GPUs in thousandths, the models that it can use (none: any), how many there are."""
+
+    milli_cpu: int
+    gpu_milli: int
+    models: frozenset[str] = frozenset()
+    weight: int = 1
+
+
+class HasSpec(Protocol):
+    """A pod, as far as tasks are concerned."""
+
+    @property
+    def spec(self) -> PodSpec: ...
+
+
+def typical_tasks(pods: Iterable[HasSpec], popularity: float = POPULARITY) -> list[Task]:
+    """The most frequent kinds of `pods` that make up this part of them, the most frequent first.
+
+    Of equally frequent ones the larger comes first. Memory does not count.
+    """
+    by_spec: Counter[PodSpec] = Counter(pod.spec for pod in pods)
+    kinds: Counter[Task] = Counter()
+    for spec, count in by_spec.items():
+        kinds[task_of(spec)] += count
+    listed = sorted(kinds.items(), key=lambda entry: (entry[1], _size(entry[0])), reverse=True)
+    wanted, found, tasks = popularity * kinds.total(), 0, []
+    for task, count in listed:
+        if found >= wanted:
+            break
+        tasks.append(task._replace(weight=count))
+        found += count
+    return tasks
+
+
+def task_of(spec: PodSpec) -> Task:
+    """The kind of a pod with this spec."""
+    requests = spec.requests
+    return Task(requests.get(CPU, 0), requests.get(GPU_MILLI, 0), models_of(spec))
+
+
+def _size(task: Task) -> tuple[int, int, list[str]]:
+    return task.milli_cpu, task.gpu_milli, sorted(task.models)
+
+
+class TaskMix:
+    """The tasks of a workload, as tables from which the unusable part of many nodes is read.
+
+    Two facts make tables possible. What a GPU contributes depends on the free part of that GPU alone, as long as
+    tasks want one GPU or less; for tasks that want more, the number of GPUs that are free as a whole counts.
+    And which tasks have enough cpu, on a certain model, changes at few amounts of free cpu: these and the models give
+    the `keys`, one row of the tables each.
+    """
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        tasks = list(tasks)
+        self.weight: int = sum(task.weight for task in tasks)
+        """Divide by it to get thousandths of GPUs."""
+        self._cpus = np.unique(np.array([task.milli_cpu for task in tasks], dtype=np.int64))
+        named = sorted({model for task in tasks for model in task.models})
+        self._models = {model: place for place, model in enumerate(named, start=1)}
+        most = max([gpu_count(task.gpu_milli) for task in tasks], default=0)
+        rows = (len(self._models) + 1) * (len(self._cpus) + 1)
+        used = np.zeros((rows, WHOLE + 1), dtype=np.int64)
+        self._spared = np.zeros((rows, most + 1), dtype=np.int64)
+        for task in tasks:
+            keys = self._keys_of(task)
+            if gpu_count(task.gpu_milli) > 1:
+                self._spared[keys, gpu_count(task.gpu_milli) :] += task.weight
+            elif task.gpu_milli:
+                used[keys, task.gpu_milli :] += task.weight
+        self._unused: Ints = np.arange(WHOLE + 1) * (self.weight - used)
+
+    def _keys_of(self, task: Task) -> Ints:
+        """int64: the keys of nodes with enough cpu and a fitting model for the task."""
+        above = np.arange(int(np.searchsorted(self._cpus, task.milli_cpu)) + 1, len(self._cpus) + 1)
+        models = [self._models[model] for model in task.models] or range(len(self._models) + 1)
+        starts = np.array(models, dtype=np.int64) * (len(self._cpus) + 1)
+        keys: Ints = (starts[:, None] + above).ravel()
+        return keys
+
+    def model_number(self, model: str | None) -> int:
+        """The number of a model for `keys`; 0 for all that no task names."""
+        return self._models.get(model or "", 0)
+
+    def keys(self, milli_cpu: Ints, models: Ints | int = 0) -> Ints:
+        """int64 per node: its row in the tables, by its free cpu and the number of its model."""
+        found: Ints = np.searchsorted(self._cpus, milli_cpu, side="right")
+        return found + models * (len(self._cpus) + 1)
+
+    def unusable(self, keys: Ints, free: Ints) -> Ints:
+        """int64 per node: its unusable part in thousandths of a GPU, times `weight`.
+
+        `free` has a row per node and a column per GPU, with what is free of it (0 to 1,000); 0 for GPUs that
+        the node does not have.
+        """
+        unused: Ints = self._unused[keys[:, None], free].sum(axis=1)
+        return unused - self._spare(keys, (free == WHOLE).sum(axis=1))
+
+    def unusable_with_share(self, keys: Ints, free: Ints, milli: int) -> Ints:
+        """int64 per node and GPU: the same once `milli` of that GPU is given away.
+
+        `keys` are those after it. Meaningless where less than `milli` is free.
+        """
+        by_key, whole = keys[:, None], free == WHOLE
+        unused = self._unused[by_key, free]
+        then: Ints = self._unused[by_key, np.maximum(free - milli, 0)]
+        full: Ints = whole.sum(axis=1)[:, None] - whole
+        others: Ints = unused.sum(axis=1)[:, None] - unused
+        return others + then - self._spare(by_key, full)
+
+    def unusable_with_whole(self, keys: Ints, free: Ints, count: int) -> Ints:
+        """int64 per node: the same once `count` of the GPUs that are free as a whole are given away; 0 gives none."""
+        full = (free == WHOLE).sum(axis=1)
+        unused: Ints = self._unused[keys[:, None], free].sum(axis=1)
+        unused -= count * self._unused[keys, WHOLE]
+        return unused - self._spare(keys, np.maximum(full - count, 0))
+
+    def _spare(self, keys: Ints, full: Ints) -> Ints:
+        """What tasks for several GPUs can use of `full` GPUs that are free as a whole, times their weight."""
+        found: Ints = self._spared[keys, np.minimum(full, self._spared.shape[1] - 1)]
+        return found * full * WHOLE
