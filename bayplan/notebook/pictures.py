@@ -7,17 +7,20 @@ from typing import Any
 
 from ..answers import PodExplanation, PodGroupExplanation
 from ..answers.capacity import Capacity
-from ..answers.compare import DIRECTIONS, Comparison
+from ..answers.compare import Comparison
 from ..answers.rebalance import RebalancePlan
 from ..answers.what_if import WhatIfAnswer
 from ..errors import InputError
 from ..sim import NodeUse, SimulationReport
+from ..sim.measures import MeasureUnit, measure_of
 from ..sim.use_over_time import PENDING, UseSeries
 from .arguments import shown
 
 MAX_NODES = 12
 """Number of nodes in the plot of an explanation."""
 WIDTH, HEIGHT = 8.0, 3.2
+ALWAYS_DRAWN = ("placed", "pending", "cpuUtilisation", "memoryUtilisation")
+"""Metrics in the plot of a comparison even if they are equal."""
 BETTER, WORSE = "tab:green", "tab:red"
 OUTCOMES = {
     "moved": "C0",
@@ -161,7 +164,7 @@ def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
 
 @plot.register
 def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
-    """The schedulers' metrics, each as a share of the largest, with the deviation over the seeds.
+    """The schedulers' metrics that differ, each as a share of the largest, with the confidence interval over the seeds.
 
     An arrow says whether more or less is better; a frame around a bar says that it is better or worse than the first.
     """
@@ -170,9 +173,8 @@ def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
     names = [
         name
         for name in first.metrics
-        if any(
-            each.metrics[name].mean or each.metrics[name].deviation for each in result.contenders
-        )
+        if all(name in each.metrics for each in result.contenders)
+        and (name in ALWAYS_DRAWN or _differs(result, name))
     ]
     largest = {
         name: max(abs(each.metrics[name].mean) for each in result.contenders) or 1.0
@@ -182,7 +184,7 @@ def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
     for i, each in enumerate(result.contenders):
         places = [number + i * width for number in range(len(names))]
         means = [each.metrics[name].mean / largest[name] for name in names]
-        errors = [each.metrics[name].deviation / largest[name] for name in names]
+        errors = [(each.metrics[name].margin or 0.0) / largest[name] for name in names]
         edges = [_edge(name, each.metrics[name].mean - first.metrics[name].mean) for name in names]
         axes.bar(places, means, width, yerr=errors, label=each.name, color=f"C{i}")
         axes.bar(places, means, width, color="none", edgecolor=edges, linewidth=2.0)
@@ -199,13 +201,20 @@ def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
     return axes
 
 
+def _differs(result: Comparison, name: str) -> bool:
+    """Whether the means of a repeatable metric differ; amounts are drawn as shares only."""
+    measure = measure_of(name)
+    means = {round(each.metrics[name].mean, 9) for each in result.contenders}
+    return len(means) > 1 and measure.is_repeatable and measure.unit is not MeasureUnit.AMOUNT
+
+
 def _arrow(metric: str) -> str:
     """Whether more or less of a metric is better."""
-    return {1: " ↑", -1: " ↓"}.get(DIRECTIONS.get(metric, 0), "")
+    return {1: " ↑", -1: " ↓"}.get(measure_of(metric).direction, "")
 
 
 def _edge(metric: str, change: float) -> str:
-    gain = DIRECTIONS.get(metric, 0) * change
+    gain = measure_of(metric).direction * change
     return BETTER if gain > 0 else WORSE if gain < 0 else "none"
 
 

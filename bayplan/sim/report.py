@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,15 @@ from ..cluster.memory import AdmissionRefusal
 from .documents import node_entry, pod_entry, time_entry
 from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
+from .measures.arrivals import arrival_rows
+from .measures.fragmentation import TaskMix
+from .measures.over_time import RunMoves, series_of
+from .measures.run import measure_rows, measure_run
 from .outcomes import NodeUse, PodResult
 from .pending import PendingGroup, WorkloadKey, group_pending
 from .showing import ShownAnswer
 from .totals import TotalsChange, is_tainted, totals_of_uses
-from .use_over_time import UseHistory, UseSeries, use_over_time
+from .use_over_time import SAMPLES, UseHistory, UseSeries, use_over_time
 
 
 @dataclass(slots=True, repr=False)
@@ -80,6 +84,15 @@ class SimulationReport(ShownAnswer):
         """Use of each resource, and number of pending pods, over the time of the run."""
         return use_over_time(self.history, self.time_s)
 
+    def measures(self) -> dict[str, float]:
+        """What the run is judged by: values by name, such as `cpuUtilisation`; docs/measures.md has them all."""
+        return measure_run(self)
+
+    def measures_over_time(self) -> list[UseSeries]:
+        """The measures that change over the time of the run; empty when no time passed."""
+        mix = TaskMix.of(result.pod for result in self.pods)
+        return list(series_of(RunMoves.of(self.history.moves()), self.time_s, mix))
+
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, as `bayplan simulate -o json` prints it."""
         return {
@@ -100,6 +113,7 @@ class SimulationReport(ShownAnswer):
             },
             "pendingGroups": [group.to_dict() for group in self.pending_groups],
             "totals": self.totals.to_list(),
+            "measures": [row for row in measure_rows(self.measures()) if row["repeatable"]],
             "useOverTime": [series.to_dict() for series in self.use_over_time()],
             "pods": [pod_entry(result) for result in self.pods],
             "nodes": [node_entry(use) for use in self.nodes],
@@ -187,7 +201,27 @@ class SimulationReport(ShownAnswer):
             for time, value in zip(series.times_s, series.values, strict=True)
         ]
 
-    def to_frame(self, what: str = "pods") -> Any:
-        """The `pods`, the `nodes` or the use over `time` as a pandas DataFrame."""
-        rows = {"pods": self.pod_rows, "nodes": self.node_rows, "time": self.time_rows}
+    def sample_rows(self, samples: int = SAMPLES) -> list[dict[str, Any]]:
+        """One row per equal part of the time: when it starts, and the mean of each measure over it."""
+        columns = {each.name: each.samples(samples) for each in self.measures_over_time()}
+        length = self.time_s / samples
+        return [
+            {"time_s": i * length, **{name: values[i] for name, values in columns.items()}}
+            for i in range(samples if columns else 0)
+        ]
+
+    def to_frame(self, what: str = "pods", samples: int = SAMPLES) -> Any:
+        """A pandas DataFrame of the `pods`, the `nodes`, the `measures`, or how they developed.
+
+        `time` has a row per change of use; `use` has the measures as means of so many equal parts of the time
+        (`samples`); `arrivals` has demand and allocation after each pod.
+        """
+        rows: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+            "pods": self.pod_rows,
+            "nodes": self.node_rows,
+            "measures": lambda: measure_rows(self.measures()),
+            "time": self.time_rows,
+            "use": lambda: self.sample_rows(samples),
+            "arrivals": lambda: arrival_rows(self.pods, self.nodes),
+        }
         return make_frame(chosen(what, rows))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.answers.compare import Comparison, compare, fragmentation, typical_request
+from bayplan.answers.compare import Comparison, compare
 from bayplan.config import parse_config
 from bayplan.errors import InputError
 from bayplan.sim.settings import Settings
-from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.builders import make_node, make_pod
 
 PACK = parse_config(
     {
@@ -71,33 +71,6 @@ def test_waiting_time_is_counted() -> None:
     assert metrics["meanLatency"].mean == pytest.approx(metrics["maxLatency"].mean / 2)
 
 
-@pytest.mark.parametrize(
-    ("used", "expected"),
-    [
-        pytest.param((0, 0), 0.0, id="empty nodes"),
-        pytest.param((3, 3), 1.0, id="one core free on each of two nodes, and a pod takes two"),
-        pytest.param((4, 2), 0.0, id="two cores free on one node"),
-        pytest.param((3, 1), 0.5, id="four cores free, one of them alone on its node"),
-        pytest.param((4, 4), 0.0, id="nothing free gives no fragmentation"),
-    ],
-)
-def test_fragmentation(used: tuple[int, int], expected: float) -> None:
-    nodes = [make_node("a", cpu="4"), make_node("b", cpu="4"), make_node("c", unschedulable=True)]
-    pods = [
-        make_pod(f"p{i}", cpu=str(cpu), node_name=name)
-        for i, (name, cpu) in enumerate(zip("ab", used, strict=True))
-    ]
-
-    assert fragmentation(make_table(*nodes, pods=pods), {"cpu": 2000}) == expected
-
-
-def test_the_typical_pod_has_the_median_requests() -> None:
-    pods = [make_pod("a", cpu="1", memory="1Gi"), make_pod("b", cpu="2"), make_pod("c", cpu="9")]
-
-    assert typical_request(pods) == {"cpu": 2000}
-    assert typical_request([]) == {}
-
-
 @given(st.lists(st.integers(1, 5), max_size=8), st.integers(1, 4), st.integers(1, 3))
 @settings(max_examples=25)
 def test_a_scheduler_compared_with_itself_shows_no_difference(
@@ -109,7 +82,13 @@ def test_a_scheduler_compared_with_itself_shows_no_difference(
     found = run(objects, PACK, PACK, seeds=seeds)
 
     first, second = found.contenders
-    assert first.metrics == second.metrics
+    pairs = [(each, second.metrics[name]) for name, each in first.metrics.items()]
+    assert [a.name for a, b in pairs if a != b and a.measure.is_repeatable] == []
+    assert not any(
+        each.is_significant
+        for name, each in found.against_first(second).items()
+        if first.metrics[name].measure.is_repeatable
+    )
     assert found.differences() == []
     assert found.seeds == list(range(seeds))
 
@@ -122,6 +101,25 @@ def test_seeds_give_mean_and_deviation() -> None:
     for metric in found.contenders[0].metrics.values():
         assert len(metric.values) == 6
         assert min(metric.values) - 1e-9 <= metric.mean <= max(metric.values) + 1e-9
+
+
+def test_differences_are_paired_by_seed() -> None:
+    found = run([make_node("a"), make_node("b"), make_pod("p"), make_pod("q")], None, PACK, seeds=3)
+
+    first, second = found.contenders
+    differences = found.against_first(second)
+    assert differences["emptyNodes"].is_significant
+    assert not differences["placed"].is_significant
+    assert not any(each.is_significant for each in found.against_first(first).values())
+    row = next(row for row in found.wide_rows() if row["metric"] == "emptyNodes")
+    assert row["significant"] == "c1"
+
+
+def test_one_run_says_nothing_about_significance() -> None:
+    found = run([make_node("a"), make_node("b"), make_pod("p"), make_pod("q")], None, PACK)
+
+    assert not any(d.is_significant for d in found.against_first(found.contenders[1]).values())
+    assert all(metric.margin is None for metric in found.contenders[0].metrics.values())
 
 
 def test_an_empty_comparison_is_rejected() -> None:

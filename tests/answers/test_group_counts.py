@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from bayplan.answers.capacity import find_capacity
-from bayplan.answers.compare import compare, domain_fragmentation
+from bayplan.answers.compare import compare
 from bayplan.answers.pod_kinds import PodKind, on_nodes
 from bayplan.answers.what_if import AddNodes, ask_what_if, fit_with_nodes
 from bayplan.config import parse_config
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
+from bayplan.sim.measures.groups import domain_fragmentation
 from bayplan.sim.settings import Settings, ignored_groups
 from bayplan.testing.builders import make_gang, make_node, make_pod
 
@@ -137,11 +138,10 @@ def test_free_room_in_two_domains_is_fragmented() -> None:
         [*ZONES, *make_gang("red", 3, topology_key=ZONE, cpu="2")], feature_gates=GATES
     )
     report = simulation.run()
-    table = simulation.scheduler.cache.table
 
     # Four such pods fit, two per zone: room for a gang of three, but in no zone.
-    assert domain_fragmentation(table, report.groups, {"cpu": 2000}) == 1
-    assert domain_fragmentation(table, report.groups, {"cpu": 1000}) == 0
+    assert domain_fragmentation(report.nodes, report.groups, {"cpu": 2000}) == 1
+    assert domain_fragmentation(report.nodes, report.groups, {"cpu": 1000}) == 0
 
 
 # Gates

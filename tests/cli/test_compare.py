@@ -28,7 +28,7 @@ def compare(*args: str, code: int = 0) -> tuple[str, str]:
 def rows(out: str) -> dict[str, list[str]]:
     """The table of metrics by title."""
     lines = out.split("\n\n")[0].splitlines()[1:]
-    return {line[:20].strip(): line[20:].split() for line in lines}
+    return {line[:36].strip(" ↑↓"): line[36:].split() for line in lines}
 
 
 def test_one_configuration_is_compared_with_the_default() -> None:

@@ -141,6 +141,13 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
         "tainted": {"before": "0", "after": "0"},
         "cordoned": {"before": "0", "after": "0"},
     }
+    assert document.pop("measures")[0] == {
+        "name": "placed",
+        "unit": "count",
+        "better": "higher",
+        "repeatable": True,
+        "value": 1,
+    }
     assert document == {
         "apiVersion": "bayplan.dev/v1",
         "kind": "SimulationReport",

@@ -123,7 +123,7 @@ def test_a_frame_that_does_not_exist_is_an_error() -> None:
 
     with pytest.raises(InputError, match='to_frame: expected nodes or pods; got "foo"'):
         cluster.to_frame("foo")
-    with pytest.raises(InputError, match='to_frame: expected pods or nodes or time; got "foo"'):
+    with pytest.raises(InputError, match="to_frame: expected pods or nodes or measures or"):
         simulate(cluster).to_frame("foo")
 
 

@@ -15,8 +15,8 @@ from bayplan import (
     simulate,
     what_if,
 )
-from bayplan.answers.compare import Metric
 from bayplan.notebook.pictures import BETTER, WORSE
+from bayplan.sim.measures import Metric
 
 figure = pytest.importorskip("matplotlib.figure")
 to_rgba = pytest.importorskip("matplotlib.colors").to_rgba
@@ -163,8 +163,9 @@ def test_the_frame_of_a_comparison_keeps_deviations_and_names_the_better() -> No
 
     frame = comparison.to_frame()
 
-    assert list(frame.columns) == ["one", "one ±", "two", "two ±", "better"]
-    assert frame.loc["pending", ["two", "two ±", "better"]].tolist() == [4.0, 1.0, "one"]
+    assert list(frame.columns) == ["one", "one ±", "two", "two ±", "better", "significant"]
+    assert frame.loc["pending", ["two", "better"]].tolist() == [4.0, "one"]
+    assert frame.loc["pending", "two ±"] == pytest.approx(12.7062, abs=1e-4), "two runs tell little"
     assert isna(frame.loc["placed", "better"]), "equal"
     runs = comparison.to_frame("runs").set_index(["scheduler", "metric"])
     assert runs.loc[("two", "pending"), "values"] == [3.0, 5.0]
@@ -179,7 +180,7 @@ def test_a_comparison_is_drawn_with_its_direction(axes: Any) -> None:
     plot(comparison, axes)
 
     labels = [tick.get_text() for tick in axes.get_xticklabels()]
-    assert {"placed ↑", "pending ↓", "cpuUtilisation"} <= {*labels}
+    assert {"placed ↑", "pending ↓", "cpuUtilisation ↑"} <= {*labels}
     second = axes.containers[-1].patches  # the frames around the bars of the second scheduler
     edges = {label: bar.get_edgecolor() for label, bar in zip(labels, second, strict=True)}
     assert edges["pending ↓"] == to_rgba(WORSE)

@@ -7,33 +7,27 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ...answers.compare import COUNTS, Comparison, Contender, Difference, Metric
+from ...answers.compare import Comparison, Contender, Difference
 from ...api.durations import format_duration
+from ...sim.measures import Measure, MeasureUnit, Metric, measure_of
 from ...sim.totals import MAIN_RESOURCES
 from .listing import Listing
 from .node_names import NodeNames
 from .tables import amount, count, hint, section, value_change
 
 MAX_PODS = 20
-TITLES = {
-    "placed": "pods placed",
-    "pending": "pods pending",
-    "preempted": "pods preempted",
-    "emptyNodes": "nodes left empty",
-    "attempts": "scheduling attempts",
-    "cpuUtilisation": "cpu in use",
-    "memoryUtilisation": "memory in use",
-    "cpuSpread": "spread of cpu",
-    "memorySpread": "spread of memory",
-    "fragmentation": "fragmentation",
-    "podGroupsStarted": "pod groups started",
-    "podGroupsWaiting": "pod groups waiting",
-    "podGroupMeanLatency": "mean time to start a group",
-    "podGroupMaxLatency": "longest time to start a group",
-    "domainFragmentation": "fragmentation by domain",
-    "meanLatency": "mean latency",
-    "maxLatency": "longest latency",
+ARROWS = {1: " ↑", -1: " ↓"}
+"""Whether more or less is better."""
+ALWAYS = {
+    "placed",
+    "pending",
+    "preempted",
+    "attempts",
+    "fragmentation",
+    "meanLatency",
+    "maxLatency",
 }
+"""Metrics that are shown also when they are 0."""
 
 
 def render_comparison(console: Console, answer: Comparison, everything: bool = False) -> None:
@@ -44,6 +38,11 @@ def render_comparison(console: Console, answer: Comparison, everything: bool = F
         shown = differences if everything else differences[:MAX_PODS]
         section(console, _difference_table(console, answer, shown))
         hint(console, len(differences) - len(shown), "pod")
+    if any(
+        d.is_significant for each in answer.contenders for d in answer.against_first(each).values()
+    ):
+        text = f"* differs from {answer.contenders[0].name}: 95 % interval of the differences, seed by seed"
+        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
     pods = max(len(each.placements) for each in answer.contenders)
     verb = "lands" if len(differences) == 1 else "land"
     seeds = f", {count(len(answer.seeds), 'run')} each" if len(answer.seeds) > 1 else ""
@@ -66,13 +65,31 @@ def _difference_table(
 def _metric_table(answer: Comparison) -> Listing:
     contenders = [each.name for each in answer.contenders]
     table = Listing(("METRIC", *contenders), right=contenders)
-    for name, title in TITLES.items():
-        if any(name in each.metrics for each in answer.contenders):
-            values = (each.metrics.get(name) for each in answer.contenders)
-            table.add(title, *("-" if metric is None else _shown(metric) for metric in values))
+    certain = [answer.against_first(each) for each in answer.contenders]
+    for name in _shown_names(answer):
+        cells = []
+        for each, differences in zip(answer.contenders, certain, strict=True):
+            metric = each.metrics.get(name)
+            mark = "*" if name in differences and differences[name].is_significant else ""
+            cells.append("-" if metric is None else f"{_shown(metric)}{mark}")
+        measure = measure_of(name)
+        table.add(f"{measure.title}{ARROWS.get(measure.direction, '')}", *cells)
     for resource in MAIN_RESOURCES:
         table.add(f"{resource} free", *(_free(each, resource) for each in answer.contenders))
     return table
+
+
+def _shown_names(answer: Comparison) -> list[str]:
+    """The metrics in the table: without amounts and times on the wall clock, and of others than `ALWAYS` not those that
+    are 0."""
+    metrics = [metric for each in answer.contenders for metric in each.metrics.values()]
+    telling = {metric.name for metric in metrics if any(metric.values)} | ALWAYS
+    names = dict.fromkeys(metric.name for metric in metrics if metric.name in telling)
+    return [
+        name
+        for name in names
+        if measure_of(name).unit is not MeasureUnit.AMOUNT and measure_of(name).is_repeatable
+    ]
 
 
 def _free(contender: Contender, resource: str) -> str:
@@ -85,15 +102,16 @@ def _free(contender: Contender, resource: str) -> str:
 
 
 def _shown(metric: Metric) -> str:
-    mean = _value(metric.name, metric.mean)
-    if len(metric.values) == 1:
-        return mean
-    return f"{mean} ±{_value(metric.name, metric.deviation)}"
+    mean = _value(metric.measure, metric.mean)
+    return mean if metric.margin is None else f"{mean} ±{_value(metric.measure, metric.margin)}"
 
 
-def _value(name: str, value: float) -> str:
-    if name in COUNTS:
-        return f"{value:,.1f}".removesuffix(".0")
-    if name.endswith("Latency"):
-        return format_duration(value)
+def _value(measure: Measure, value: float) -> str:
+    match measure.unit:
+        case MeasureUnit.COUNT:
+            return f"{value:,.1f}".removesuffix(".0")
+        case MeasureUnit.SECONDS:
+            return format_duration(value)
+        case MeasureUnit.RATIO:
+            return f"{value:,.2f}"
     return f"{value * 100:.1f}%"

@@ -1,0 +1,27 @@
+"""Measures: what a run is judged by: use of resources, fragmentation, waiting times, counts.
+
+What lives here: a description of each measure (`description.py`), the measures as pure functions of
+node amounts or of a report, their values over time, and statistics over seeds. What may enter: the
+results of `sim`, table, cluster, api. What must not happen: I/O, or a change of what is measured. Who
+calls it: the report of a simulation, answers (compare), sweeps, notebook, and users' scripts.
+"""
+
+from .amounts import NodeAmounts
+from .description import Measure, MeasureUnit, measure_of
+from .fragmentation import TaskMix, fragmentation, stranded_share, unusable
+from .metric import Metric, PairedDifference
+from .run import measure_run
+
+__all__ = [
+    "Measure",
+    "MeasureUnit",
+    "Metric",
+    "NodeAmounts",
+    "PairedDifference",
+    "TaskMix",
+    "fragmentation",
+    "measure_of",
+    "measure_run",
+    "stranded_share",
+    "unusable",
+]

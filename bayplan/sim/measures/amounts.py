@@ -1,0 +1,75 @@
+"""Amounts: what nodes offer and what pods use of it, as one array per resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...table import Bools, Ints, NodeTable
+from ..outcomes import NodeUse
+from ..totals import MAIN_RESOURCES, PODS
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAmounts:
+    """Offered and used amounts of nodes, int64 per node; cpu in milli, others in whole units, `pods` among them."""
+
+    offered: Mapping[str, Ints]
+    used: Mapping[str, Ints]
+    is_open: Bools
+    """Whether the node is not cordoned."""
+
+    @staticmethod
+    def of_table(table: NodeTable) -> NodeAmounts:
+        """The nodes of a scheduler's table as they are now."""
+        live = np.flatnonzero(table.live)
+        names = list(dict.fromkeys((*MAIN_RESOURCES, *table.allocatable)))
+        return NodeAmounts(
+            {**{name: table.allocatable[name][live] for name in names}, PODS: table.max_pods[live]},
+            {**{name: table.requested[name][live] for name in names}, PODS: table.pod_count[live]},
+            ~table.unschedulable[live],
+        )
+
+    @staticmethod
+    def of_uses(uses: Iterable[NodeUse]) -> NodeAmounts:
+        """The nodes at the end of a run."""
+        left = [use for use in uses if use.removed_s is None]
+        names = dict.fromkeys((*MAIN_RESOURCES, *(n for use in left for n in use.node.allocatable)))
+        used = {name: _column([use.after.get(name, 0) for use in left]) for name in names}
+        return NodeAmounts(
+            {name: _column([use.node.allocatable.get(name, 0) for use in left]) for name in names},
+            {**used, PODS: _column([use.pods_after for use in left])},
+            np.array([not use.node.unschedulable for use in left], dtype=np.bool_),
+        )
+
+    def __len__(self) -> int:
+        return len(self.is_open)
+
+    def free(self, resource: str) -> Ints:
+        """int64 per node: what is left; 0 on cordoned nodes, and of a resource that no node has."""
+        if resource not in self.offered:
+            return np.zeros(len(self), dtype=np.int64)
+        left = np.maximum(self.offered[resource] - self.used[resource], 0)
+        free: Ints = np.where(self.is_open, left, 0)
+        return free
+
+    def shares(self, resource: str) -> Floats:
+        """float64 per node: the part in use; 0 without capacity."""
+        offered = self.offered[resource].astype(np.float64)
+        shares = np.zeros(len(offered))
+        np.divide(self.used[resource], offered, out=shares, where=offered > 0)
+        return shares
+
+    def total_share(self, resource: str) -> float:
+        """The part in use of what all nodes offer; 0 without capacity."""
+        offered = int(self.offered[resource].sum())
+        return int(self.used[resource].sum()) / offered if offered else 0.0
+
+
+def _column(amounts: Sequence[int]) -> Ints:
+    return np.array(amounts, dtype=np.int64)

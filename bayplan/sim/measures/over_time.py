@@ -1,0 +1,201 @@
+"""Over time: the measures of a run at each of its moments, as arrays and as series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...api.node import Node
+from ...api.pod import Pod
+from ...cluster.memory import is_daemon, is_static
+from ...table import Bools, Ints
+from ..totals import MAIN_RESOURCES, PODS
+from ..use_over_time import UseMove, UseSeries
+from .amounts import Floats, NodeAmounts
+from .fragmentation import TaskMix, unusable
+
+NO_NODE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RunMoves:
+    """What came and went in a run, a row per move, in order: nodes, pods on nodes and pods without one.
+
+    Amounts (moves x resources, int64) are negative for what goes.
+    """
+
+    resources: list[str]
+    times_s: Floats
+    node: Ints
+    """The number of the node that the move is about; -1 for a pod without a node."""
+    offered: Ints
+    used: Ints
+    waiting: Ints
+    """Of pods without a node."""
+    nodes: Ints
+    """1 and -1 for nodes."""
+    cordons: Ints
+    """1 and -1 for cordoned nodes."""
+    workload: Ints
+    """1 and -1 for pods on nodes other than daemons and static pods."""
+    pending: Ints
+    """1 and -1 for pods without a node."""
+
+    @staticmethod
+    def of(moves: Iterable[UseMove]) -> RunMoves:
+        """The moves as arrays, with cpu and memory, the resources that pods ask for and nodes have, and `pods`."""
+        moves = list(moves)
+        resources = known_resources(obj for _, obj, _ in moves)
+        numbers: dict[str, int] = {}
+        rows: list[tuple[int, ...]] = []
+        zeros = (0,) * len(resources)
+        offered, used, waiting = [], [], []
+        for _, obj, sign in moves:
+            if isinstance(obj, Node):
+                node = numbers.setdefault(obj.name, len(numbers))
+                rows.append((node, sign, sign * obj.unschedulable, 0, 0))
+                offered.append(tuple(sign * obj.allocatable.get(name, 0) for name in resources))
+                used.append(zeros)
+                waiting.append(zeros)
+                continue
+            amounts = tuple(sign * obj.usage.get(name, 0) for name in resources[:-1])
+            here, there = (used, waiting) if obj.node_name else (waiting, used)
+            offered.append(zeros)
+            here.append((*amounts, sign))
+            there.append(zeros)
+            if obj.node_name:
+                node = numbers.setdefault(obj.node_name, len(numbers))
+                work = 0 if is_daemon(obj) or is_static(obj) else sign
+                rows.append((node, 0, 0, work, 0))
+            else:
+                rows.append((NO_NODE, 0, 0, 0, sign))
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+        shape = (-1, len(resources))
+        return RunMoves(
+            resources,
+            np.array([at_s for at_s, _, _ in moves]),
+            columns[0],
+            np.array(offered, dtype=np.int64).reshape(shape),
+            np.array(used, dtype=np.int64).reshape(shape),
+            np.array(waiting, dtype=np.int64).reshape(shape),
+            *columns[1:],
+        )
+
+    def ends_moment(self) -> Bools:
+        """bool per move: whether it is the last one of its time."""
+        times = self.times_s
+        return np.append(times[1:] != times[:-1], True)[: len(times)]
+
+    def peak(self, values: Ints | Floats) -> float:
+        """The highest of the values per move at the end of a moment."""
+        return float(values[self.ends_moment()].max()) if len(values) else 0.0
+
+    def nodes_used(self) -> Ints:
+        """int64 per move: how many nodes have pods besides daemons and static pods after it."""
+        by_node = _ByNode.of(self.node)
+        is_used = (by_node.running(self.nodes) > 0) & (by_node.running(self.workload) > 0)
+        return by_node.total(is_used.astype(np.int64)).astype(np.int64)
+
+    def share(self, amounts: Ints, resource: str) -> Floats:
+        """float64 per move: the amount after it as a share of what all nodes offer; 0 without capacity."""
+        column = self.resources.index(resource)
+        offered = np.cumsum(self.offered[:, column])
+        shares = np.zeros(len(offered))
+        np.divide(np.cumsum(amounts[:, column]), offered, out=shares, where=offered > 0)
+        return shares
+
+    def fragmentation(self, mix: TaskMix, resource: str) -> tuple[Floats, Floats]:
+        """float64 per move: the expected unusable share of the free amount, and the usable share of all, after it."""
+        by_node = _ByNode.of(self.node)
+        columns = {name: i for i, name in enumerate(self.resources)}
+        states = NodeAmounts(
+            {name: by_node.running(self.offered[:, i]) for name, i in columns.items()},
+            {name: by_node.running(self.used[:, i]) for name, i in columns.items()},
+            by_node.running(self.cordons) == 0,
+        )
+        lost = by_node.total(unusable(states, mix, resource))
+        free = by_node.total(states.free(resource))
+        offered = np.cumsum(self.offered[:, columns[resource]])
+        shares = np.zeros((2, len(free)))
+        np.divide(lost, free, out=shares[0], where=free > 0)
+        np.divide(free - lost, offered, out=shares[1], where=offered > 0)
+        return shares[0], shares[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _ByNode:
+    """Moves sorted by node, in their order for each node."""
+
+    order: Ints
+    first: Bools
+    """Whether a move is the first of its node."""
+    size: int
+    """The number of moves, those of no node included."""
+
+    @staticmethod
+    def of(node: Ints) -> _ByNode:
+        order = np.argsort(node, kind="stable")
+        order = order[np.searchsorted(node[order], 0) :]  # without those of no node
+        here = node[order]
+        first = np.ones(len(order), dtype=np.bool_)
+        first[1:] = here[1:] != here[:-1]
+        return _ByNode(order, first, len(node))
+
+    def running(self, deltas: Ints) -> Ints:
+        """The sum of each node's moves so far, in sorted order."""
+        sums = np.cumsum(deltas[self.order])
+        starts = np.flatnonzero(self.first)
+        before = np.concatenate(([0], sums))[starts]
+        lengths = np.diff(np.append(starts, len(sums)))
+        running: Ints = sums - np.repeat(before, lengths)
+        return running
+
+    def total(self, values: Ints | Floats) -> Floats:
+        """The sum over all nodes after each move, in the order of the moves, from the nodes' values in sorted order."""
+        before = np.concatenate(([0], values[:-1])) if len(values) else values
+        deltas = values - np.where(self.first, 0, before)
+        changes = np.zeros(self.size)
+        changes[self.order] = deltas
+        total: Floats = np.cumsum(changes)
+        return total
+
+
+def known_resources(objects: Iterable[Pod | Node]) -> list[str]:
+    """Cpu, memory, the other resources that nodes have and pods ask for, and `pods` at the end."""
+    offered: dict[str, None] = {}
+    asked: set[str] = set()
+    for obj in objects:
+        if isinstance(obj, Node):
+            offered.update(dict.fromkeys(obj.allocatable))
+        else:
+            asked.update(obj.usage)
+    others = (name for name in offered if name in asked and name != PODS)
+    return [*dict.fromkeys((*MAIN_RESOURCES, *others)), PODS]
+
+
+def series_of(moves: RunMoves, end_s: float, mix: TaskMix) -> Iterator[UseSeries]:
+    """Each measure that changes over the time of a run: shares per resource, pending pods, nodes in use."""
+    if not end_s or not len(moves.times_s):
+        return
+    for name in moves.resources[:-1]:
+        unusable_share, usable = moves.fragmentation(mix, name)
+        yield _series(f"{name}Utilisation", moves, moves.share(moves.used, name), end_s)
+        requested = moves.share(moves.used + moves.waiting, name)
+        yield _series(f"{name}Requested", moves, requested, end_s)
+        yield _series(f"{name}Fragmentation", moves, unusable_share, end_s)
+        yield _series(f"{name}Usable", moves, usable, end_s)
+    yield _series("pending", moves, np.cumsum(moves.pending), end_s)
+    yield _series("nodesUsed", moves, moves.nodes_used(), end_s)
+
+
+def _series(name: str, moves: RunMoves, values: Floats | Ints, end_s: float) -> UseSeries:
+    """The values as a series: what happens at the same time is one change."""
+    found = np.asarray(values, dtype=np.float64)
+    last = moves.ends_moment()
+    times, found = moves.times_s[last], found[last]
+    if times[0] > 0:
+        times, found = np.concatenate(([0.0], times)), np.concatenate(([0.0], found))
+    kept = np.concatenate(([True], found[1:] != found[:-1]))
+    return UseSeries(name, times[kept].tolist(), found[kept].tolist(), end_s)
