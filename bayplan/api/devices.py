@@ -86,6 +86,13 @@ class DeviceCounterConsumption(Wire, frozen=True):
     counters: dict[str, Counter] | None = None
 
 
+class NodeAllocatableResourceMapping(Wire, frozen=True):
+    """How much of a resource of the node the device uses: a multiplier, times a consumed capacity if one is named."""
+
+    capacity_key: str | None = None
+    allocation_multiplier: Quantity = None
+
+
 class Device(Wire, frozen=True, dict=True, gc=True):
     """One device."""
 
@@ -101,6 +108,7 @@ class Device(Wire, frozen=True, dict=True, gc=True):
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
     allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | None = None
 
     @cached_property
     def content(self) -> bytes:

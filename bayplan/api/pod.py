@@ -102,6 +102,8 @@ class Pod(Struct, eq=False, gc=False):
     node_name: str = ""
     spec: PodSpec = EMPTY_SPEC
     status: PodStatus = EMPTY_STATUS
+    counts_claims: bool = False
+    """Whether its usage includes the resources of the node that its devices use up."""
     _usage: tuple[dict[str, int], dict[str, int]] | None = None
     _class: PodClass | None = None
 
@@ -174,7 +176,7 @@ class Pod(Struct, eq=False, gc=False):
     @property
     def balanced_requests(self) -> dict[str, int]:
         """The requests with which NodeResourcesBalancedAllocation scores a pending pod."""
-        return self.usage
+        return self.spec.usage_with(self.status)[0] if self.counts_claims else self.usage
 
     @property
     def usage(self) -> dict[str, int]:
@@ -231,7 +233,7 @@ class Pod(Struct, eq=False, gc=False):
 
     def _usages(self) -> tuple[dict[str, int], dict[str, int]]:
         if self._usage is None:
-            self._usage = self.spec.usage_with(self.status)
+            self._usage = self.spec.usage_with(self.status, self.counts_claims)
         return self._usage
 
     def __repr__(self) -> str:

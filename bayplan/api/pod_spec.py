@@ -242,18 +242,24 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         affinity = self.affinity.pod_anti_affinity if self.affinity else None
         return affinity.preferred if affinity else ()
 
-    def usage_with(self, status: PodStatus) -> tuple[dict[str, int], dict[str, int]]:
-        """Requests and non-zero requests of a pod with the allocation in `status`."""
+    def usage_with(
+        self, status: PodStatus, counts_claims: bool = False
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Requests and non-zero requests of a pod with the allocation in `status`, of claims only if they count."""
+        claims = status.node_allocatable_resource_claim_statuses if counts_claims else None
         given = (
             status.container_statuses,
             status.init_container_statuses,
             status.resources,
             frozenset((status.allocated_resources or {}).items()),
             status.is_resize_infeasible,
+            claims,
         )
         usage = self._usages.get(given)
         if usage is None:
-            usage = (to_units(pod_amounts(self, status=status)), non_zero_units(self, status))
+            claims = claims or ()
+            amounts = pod_amounts(self, status=status, claims=claims)
+            usage = (to_units(amounts), non_zero_units(self, status, claims))
             self._usages[given] = usage
         return usage
 

@@ -4,6 +4,8 @@ Mirrors PodStatus of k8s.io/api/core/v1/types.go. Times of conditions are left o
 depends on them, and without them equal conditions of many pods are one object.
 """
 
+from typing import TypeAlias
+
 from .containers import ResourceRequirements, hash_map
 from .meta import Wire
 from .quantity import Quantity
@@ -56,6 +58,20 @@ class ExtendedResourceClaimStatus(Wire, frozen=True):
     resource_claim_name: str = ""
 
 
+class NodeAllocatableResourceClaimStatus(Wire, frozen=True):
+    """Resources of the node that the devices of one claim use up, and the containers with the claim."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] | None = None
+    resources: dict[str, Quantity] | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.resource_claim_name, self.containers, hash_map(self.resources)))
+
+
+NodeClaimStatuses: TypeAlias = tuple[NodeAllocatableResourceClaimStatus, ...]
+
+
 class PodStatus(Wire, frozen=True):
     """The `status` of a pod."""
 
@@ -71,10 +87,13 @@ class PodStatus(Wire, frozen=True):
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
     resources: ResourceRequirements | None = None
     allocated_resources: dict[str, Quantity] | None = None
+    node_allocatable_resource_claim_statuses: NodeClaimStatuses | None = None
 
     @property
     def has_resources(self) -> bool:
-        """Whether it has the allocation of a container or of the whole pod."""
+        """Whether it has the allocation of a container or of the whole pod, or of devices in resources of the node."""
+        if self.node_allocatable_resource_claim_statuses is not None:
+            return True
         if self.container_statuses is None and self.init_container_statuses is None:
             return self.resources is not None
         statuses = (*(self.container_statuses or ()), *(self.init_container_statuses or ()))

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 from .containers import Container, ResourceRequirements
 from .names import is_qualified_name
-from .pod_status import ContainerStatus, PodStatus
+from .pod_status import ContainerStatus, NodeClaimStatuses, PodStatus
 from .quantity import (
     NANO,
     NANO_PER_MILLI,
@@ -150,14 +150,17 @@ def pod_amounts(
     status: PodStatus | None = None,
     defaults: Mapping[str, int] | None = None,
     pod_level: bool = True,
+    claims: NodeClaimStatuses = (),
 ) -> Amounts:
     """Total requests of a pod, overhead included.
 
     With `status`, a container counts with the maximum of its requests and its allocation.
     `defaults` replace requests that a container does not set. With `pod_level`, pod-level requests
-    replace the sum over the containers.
+    replace the sum over the containers, with what the devices of `claims` use of the node.
     """
     amounts = _sum_containers(spec, _requests_of(status), defaults or {})
+    for claim in claims:
+        _add(amounts, parse_amounts(claim.resources))
     if pod_level and has_pod_level_requests(spec):
         amounts.update(_pod_level_amounts(spec, status))
     _add(amounts, parse_amounts(spec.overhead))
@@ -178,7 +181,9 @@ def pod_limits(spec: RequestingSpec) -> Amounts:
     return amounts
 
 
-def non_zero_units(spec: RequestingSpec, status: PodStatus | None = None) -> dict[str, int]:
+def non_zero_units(
+    spec: RequestingSpec, status: PodStatus | None = None, claims: NodeClaimStatuses = ()
+) -> dict[str, int]:
     """The non-zero requests of a pod on its node for scoring: cpu (milli) and memory.
 
     A container without a request counts with a default. With pod-level requests, only a resource
@@ -186,9 +191,9 @@ def non_zero_units(spec: RequestingSpec, status: PodStatus | None = None) -> dic
     """
     defaults = dict(NON_ZERO_DEFAULTS)
     if has_pod_level_requests(spec):
-        named = pod_amounts(spec, status=status)
+        named = pod_amounts(spec, status=status, claims=claims)
         defaults = {name: amount for name, amount in defaults.items() if name not in named}
-    amounts = pod_amounts(spec, status=status, defaults=defaults)
+    amounts = pod_amounts(spec, status=status, defaults=defaults, claims=claims)
     return {name: to_unit(name, amounts.get(name, 0)) for name in (CPU, MEMORY)}
 
 

@@ -36,9 +36,9 @@ class Trial:
         self._orders: dict[int, list[str]] = {}
         """The order of the pods on rows from which some were removed, at the beginning."""
 
-    def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Put a waiting pod on a node; returns it with the node."""
-        assumed = pod.with_node(node_name)
+    def assume(self, pod: Pod, assumed: Pod) -> Pod:
+        """Put a waiting pod on the node of `assumed`, which is the pod as it is there; returns it."""
+        node_name = assumed.node_name
         may_hide = self._hides_terms and pod.spec.affinity is not None
         hidden = self._hidden_at(node_name) if may_hide else NONE_HIDDEN
         self._writer.try_pod(assumed, hidden)

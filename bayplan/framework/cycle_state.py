@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..amounts.rules import FitRule
+from ..api.pod import Pod
+from ..api.pod_status import NodeClaimStatuses
 from ..observe import SchedulerMetrics
 from ..observe.times import NEVER, Times
 from ..table import Ints
@@ -45,6 +48,8 @@ class CycleState(Struct, eq=False):
     """When the attempt was where; for metrics."""
     sampled_by: SchedulerMetrics | None = None
     """In a few attempts each plugin is timed; None in all others."""
+    node_claims: dict[str, NodeClaimStatuses] | None = None
+    """By node: what the status of the pod will say about resources of the node that its devices use up."""
     group: CycleState | None = None
     """In the scheduling cycle of a pod group: the state of the group, which its members share. None otherwise."""
 
@@ -72,7 +77,16 @@ class CycleState(Struct, eq=False):
         self._values.clear()
         self.skip_filter.clear()
         self.skip_score.clear()
-        self.row_counts = self.fit_rule = None
+        self.row_counts = self.fit_rule = self.node_claims = None
+
+    def placed(self, pod: Pod, node_name: str) -> Pod:
+        """The pod on a node, with what its status will say about the devices that it gets there."""
+        if self.node_claims is None:
+            return pod.with_node(node_name)
+        status = replace(
+            pod.status, node_allocatable_resource_claim_statuses=self.node_claims.get(node_name)
+        )
+        return pod.replace(node_name=node_name, status=status, counts_claims=True)
 
     def clone(self) -> CycleState:
         """A copy for a what-if: values that can clone themselves are copied, the skip sets are shared."""
@@ -84,4 +98,5 @@ class CycleState(Struct, eq=False):
         }
         copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
         copy.unreached, copy.group, copy.fit_rule = self.unreached, self.group, self.fit_rule
+        copy.node_claims = self.node_claims
         return copy

@@ -58,9 +58,9 @@ EFFECTS: dict[str, Effect] = {
         "an attribute has one value; expressions fail on a device with lists",
     ),
     "DRANodeAllocatableResources": Effect(
-        "devices do not stand for resources of the node",
-        "devices do not stand for resources of the node",
-        missing=True,
+        "devices with nodeAllocatableResourceMappings use up cpu, memory, storage or huge pages of their node, "
+        "which is in the status of the pod",
+        "devices do not use up resources of the node",
     ),
     "DRAPartitionableDevices": Effect(
         "sharedCounters limit which partitions of a device are given out",

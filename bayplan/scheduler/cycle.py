@@ -192,7 +192,7 @@ class Scheduler(EventHandlers):
         attempt: Attempt,
     ) -> Binding | None:
         """Assume and Reserve; a "no" undoes both, and gives None."""
-        assumed = attempt.pod.with_node(attempt.node_name)
+        assumed = state.placed(attempt.pod, attempt.node_name)
         try:
             plan = profile.committing.plan(assumed.spec)
             self.cache.assume_pod(assumed)

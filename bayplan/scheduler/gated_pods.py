@@ -1,4 +1,4 @@
-"""GatedPods: pods without the fields of feature gates that are off.
+"""GatedPods: pods without the fields of feature gates that are off, and with those that count only when one is on.
 
 kube-scheduler skips such a field wherever it is read; here it is dropped once, when a pod is read, so that neither the
 cache nor a plugin asks for these gates. With their defaults nothing in this module is in use.
@@ -21,6 +21,7 @@ from .parts import SchedulerCluster
 MATCH_LABEL_KEYS = "MatchLabelKeysInPodTopologySpread"
 POD_LEVEL = "PodLevelResources"
 POD_LEVEL_RESIZE = "InPlacePodLevelResourcesVerticalScaling"
+NODE_RESOURCES = "DRANodeAllocatableResources"
 PodReader = Callable[[Pod], Pod]
 
 
@@ -31,6 +32,7 @@ class _Reader:
         self._drops_keys = not gates.enabled(MATCH_LABEL_KEYS)
         self._drops_resources = not gates.enabled(POD_LEVEL)
         self._drops_resize = not gates.enabled(POD_LEVEL_RESIZE)
+        self._counts_claims = gates.enabled(NODE_RESOURCES)
         self._specs: WeakKeyDictionary[PodSpec, PodSpec | None] = WeakKeyDictionary()
 
     def __call__(self, pod: Pod) -> Pod:
@@ -42,6 +44,8 @@ class _Reader:
         status = pod.status
         if self._drops_resize and (status.resources or status.allocated_resources):
             pod = pod.with_status(replace(status, resources=None, allocated_resources=None))
+        if self._counts_claims and status.node_allocatable_resource_claim_statuses is not None:
+            pod = pod.replace(counts_claims=True, status=pod.status)
         return pod
 
     def _read_spec(self, spec: PodSpec) -> PodSpec | None:
@@ -59,7 +63,7 @@ class _Reader:
 def pod_reader(gates: FeatureGates) -> PodReader | None:
     """What drops the fields of gates that are off; None when none of them is."""
     is_needed = not all(map(gates.enabled, (MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE)))
-    return _Reader(gates) if is_needed else None
+    return _Reader(gates) if is_needed or gates.enabled(NODE_RESOURCES) else None
 
 
 class GatedCluster:
@@ -102,7 +106,7 @@ class GatedCluster:
             return obj
         given = stored.status.resources, stored.status.allocated_resources
         status = replace(obj.status, resources=given[0], allocated_resources=given[1])
-        return obj.replace(spec=stored.spec, status=status)
+        return obj.replace(spec=stored.spec, status=status, counts_claims=False)
 
 
 class GatedScheduler(Scheduler):

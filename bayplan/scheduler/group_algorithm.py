@@ -310,7 +310,7 @@ class GroupAlgorithm:
             if not node_name:
                 return None
             member.needs_preemption = True
-        assumed = self.trial.assume(attempt.pod, node_name)
+        assumed = self.trial.assume(attempt.pod, state.placed(attempt.pod, node_name))
         was_nominated = attempt.pod.nominated_node_name
         tools.queue.nominator.delete(assumed)
         status = tools.reserve_and_permit(self.profile, state, member.queued, attempt, assumed)

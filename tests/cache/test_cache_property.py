@@ -314,9 +314,10 @@ class AnySequence(RuleBasedStateMachine):
         known = st.sampled_from(sorted(self.nodes))
         tried = data.draw(st.lists(st.tuples(self.variants, known), max_size=3))
         trial = self.cache.begin_trial()
+        waiting = [pod_of(20 + place, variant) for place, (variant, _) in enumerate(tried)]
         on_trial = [
-            trial.assume(pod_of(20 + place, variant), name)
-            for place, (variant, name) in enumerate(tried)
+            trial.assume(pod, pod.with_node(name))
+            for pod, (_, name) in zip(waiting, tried, strict=True)
         ]
         for pod in reversed(on_trial):
             trial.forget(pod)

@@ -22,6 +22,7 @@ class DeviceFeatures:
     consumable_capacity: bool = True
     extended_resources: bool = True
     list_attributes: bool = True
+    node_resources: bool = True
     partitionable_devices: bool = True
     prioritized_list: bool = True
     taint_rules: bool = True
@@ -37,6 +38,7 @@ class DeviceFeatures:
             consumable_capacity=gates.enabled("DRAConsumableCapacity"),
             extended_resources=gates.enabled("DRAExtendedResource"),
             list_attributes=gates.enabled("DRAListTypeAttributes"),
+            node_resources=gates.enabled("DRANodeAllocatableResources"),
             partitionable_devices=gates.enabled("DRAPartitionableDevices"),
             prioritized_list=gates.enabled("DRAPrioritizedList"),
             taint_rules=gates.enabled("DRADeviceTaintRules"),

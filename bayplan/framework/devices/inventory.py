@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...api.devices import ResourceSlice
+from ...api.devices import Device, ResourceSlice
 from ...table import ChangeLog, NodeTable
 from .features import ALL_FEATURES, DeviceFeatures
-from .pools import Offer, Pool, PoolId, PoolView
+from .pools import DeviceId, Offer, Pool, PoolId, PoolView
 from .selection import ExpressionFault, Selection
 
 Candidate = tuple[Offer, ExpressionFault | None, PoolView]
@@ -146,6 +146,11 @@ class Inventory:
                     found.append((offer, None, view))
         usable = [c for c in found if c[1] or selection.tolerates(c[0])]
         return Picked(found, usable, all(offer.is_plain for offer, _, _ in usable))
+
+    def device(self, device: DeviceId) -> Device | None:
+        """The device with this driver, pool and name."""
+        pool = self._pools.get(device[:2])
+        return None if pool is None else pool.device(device[2])
 
     def reached(self, row: int) -> Iterable[Offer]:
         """All devices that the node at `row` can reach, be their pools complete or not."""

@@ -139,6 +139,12 @@ class Pool:
         is_local = all(spec.node_name and not spec.shared_counters for spec in specs)
         self.node_names = frozenset(spec.node_name or "" for spec in specs) if is_local else None
 
+    def device(self, name: str) -> Device | None:
+        """The device of that name, of the newest generation."""
+        newest = sorted(self._slices.values(), key=lambda known: -known[0].spec.pool.generation)
+        offers = (offer for _, offered in newest for offer in offered)
+        return next((offer.device for offer in offers if offer.device.name == name), None)
+
     def reached(self, node: Node) -> Iterator[Offer]:
         """All devices of all slices that `node` can reach."""
         for made, offers in self._slices.values():

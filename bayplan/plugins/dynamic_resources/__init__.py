@@ -18,7 +18,7 @@ import numpy as np
 from ...api.dra import AllocationResult, ClaimNotReadyError, DeviceClass, ResourceClaim
 from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import DynamicResourcesArgs
-from ...errors import ApiError, BayplanError
+from ...errors import BayplanError
 from ...framework import (
     GROUPS,
     NOT_SETTLED,
@@ -47,12 +47,14 @@ from ...framework.devices import Devices
 from ...framework.events import EventWithHint
 from ...table import Bools, Ints, NodeTable, Rows, RowValues
 from ...table.node_selection import match_selector
-from .answers import FITS, REASONS, Codes, KeptAnswers, Wanted, rows_in
+from .answers import REASONS, KeptAnswers, Wanted, rows_in
 from .binding import ClaimBinder, ClaimBindingError, Given, drive, is_late, is_ready
 from .claim_state import ClaimState
 from .extended import make_claim
-from .group_claims import consumers, group_of, pending_in, unused_claims
+from .giving import Giving
+from .group_claims import consumers, pending_in
 from .hints import ClaimHints
+from .node_resources import NodeResources
 from .plans import AllocationError, NoSuchClassError, plan_claim
 from .pod_claims import pod_claims
 from .results import has_alternatives, make_allocation, score_allocated
@@ -101,6 +103,7 @@ class DynamicResources(
         self._answers: dict[object, KeptAnswers] = {}  # in order of last use
         self._devices: Devices | None = None
         self._kept_for: Handle | None = None
+        self._node_resources: NodeResources | None = None
         self._class_version = -1
 
     @classmethod
@@ -131,6 +134,9 @@ class DynamicResources(
             self._devices, self._class_version = devices, -1
             self._binder = ClaimBinder(
                 self.handle, devices, self._timeout_s, self._has_group_claims
+            )
+            self._node_resources = (
+                NodeResources(devices) if devices.features.node_resources else None
             )
         return devices
 
@@ -194,11 +200,12 @@ class DynamicResources(
         devices = self._follow()
         devices.inventory.follow_nodes()
         state.write(STATE, NO_CLAIMS)  # until all is well
+        state.node_claims = {} if self._node_resources is not None else None
         try:
             named = list(self._named_claims(pod))
             claims = [claim for _, claim in named]
             extended = self._extended_claim(pod, devices)
-            found = ClaimState(claims, extended)
+            found = ClaimState(claims, extended, names=[name for name, _ in named])
             if self._has_group_claims:
                 users = consumers(pod, self.handle.lister)
                 found.users = [users[name] for name, _ in named]
@@ -277,26 +284,42 @@ class DynamicResources(
         if known.is_stale:
             verdict.reject(np.ones(len(verdict), dtype=np.bool_), STALE_CLAIM, unresolvable=True)
             return verdict
-        codes: Codes | None = None
+        if self._node_resources is not None:
+            self._node_resources.refuse_shared(known, pod, table, rows, verdict)
         if known.answers is not None:
-            known.answers.follow()
             try:
-                codes = known.answers.judge(rows_in(self._keep(), table, rows), known.keys)
+                self._find_devices(state, known, pod, table, rows, verdict)
             except AllocationError as error:
                 verdict.error = failure(error)
                 return verdict
-            if np.count_nonzero(codes):
-                for code, reason in REASONS.items():
-                    verdict.reject(codes == code, reason, unresolvable=True)
+        may_fit = verdict.feasible  # where devices are lacking, nothing else is looked at
         for position in range(len(known.claims)):
             if self._is_fixed(known, position):
-                missed = ~self._reaches(known, position, table, rows)
-                if codes is not None:
-                    missed &= codes == FITS  # where devices are lacking, nothing else is looked at
+                missed = ~self._reaches(known, position, table, rows) & may_fit
                 if missed.any():
                     known.unavailable.add(position)
                     verdict.reject(missed, NOT_AVAILABLE, unresolvable=True)
         return verdict
+
+    def _find_devices(
+        self,
+        state: CycleState,
+        known: ClaimState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        verdict: Verdict,
+    ) -> None:
+        """Refuse the nodes without devices for the claims, and without the resources that the devices use up."""
+        assert known.answers is not None, "there is something to allocate"
+        known.answers.follow()
+        codes = known.answers.judge(rows_in(self._keep(), table, rows), known.keys)
+        if np.count_nonzero(codes):
+            may_fit = verdict.feasible
+            for code, reason in REASONS.items():
+                verdict.reject((codes == code) & may_fit, reason, unresolvable=True)
+        if self._node_resources is not None:
+            self._node_resources.judge(state, known, pod, table, rows, verdict)
 
     def _is_fixed(self, known: ClaimState, position: int) -> bool:
         """Whether the devices of a claim limit the nodes. kube-scheduler v1.36 ignores those that are pending."""
@@ -336,43 +359,11 @@ class DynamicResources(
         known: ClaimState | None = state.get(STATE)
         if known is None or not known.claims:
             return PostFilterResult(), unschedulable("no new claims to deallocate")
-        return PostFilterResult(), self._give_up(known, pod)
-
-    def _give_up(self, known: ClaimState, pod: Pod) -> Status:
-        """Give back one claim that keeps the pod from its node; it may get other devices then."""
-        binder = self._binder
+        giver = Giving(self.handle, self._binder, self._do)
         try:
-            for position in sorted(known.unavailable):
-                claim = known.claims[position]
-                users = claim.status.reserved_for or ()
-                is_used = len(users) > 1 or any(user.uid != pod.uid for user in users)
-                if claim is not known.extended and not is_used:
-                    self._do(drive(binder.deallocate(claim)))
-                    return unschedulable("deallocation of ResourceClaim completed")
-            if known.is_stale and known.extended is not None:
-                self._do(drive(binder.remove(known.extended)))
-                return unschedulable("deletion of ResourceClaim completed")
-            if self._has_group_claims and self._unreserve_group(pod):
-                return unresolvable("ResourceClaim unreserved for PodGroup")
+            return PostFilterResult(), giver.give_back(known, pod, self._has_group_claims)
         except BayplanError as error:
-            return failure(error)
-        return unschedulable("still not schedulable")
-
-    def _unreserve_group(self, pod: Pod) -> bool:
-        """Release one claim of a group of which no member has a node, so that it can get other devices."""
-        group = group_of(pod, self.handle.lister)
-        if group is None:
-            return False
-        if self.handle.pod_groups.kept_count(("PodGroup", group.namespace, group.name)):
-            return False
-        for claim in unused_claims(group, pod, self._keep().claims.get):
-            try:
-                self._do(drive(self._binder.release(claim, group.uid)))
-            except ApiError as error:
-                log.warning("claim %s: cannot be unreserved: %s", claim.key, error)
-            else:
-                return True
-        return False
+            return PostFilterResult(), failure(error)
 
     def _do(self, rest: object) -> None:
         """Let what a client still has to do be done beside the scheduling of other pods."""
@@ -462,7 +453,8 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         known: ClaimState | None = state.get(STATE)
         if known is not None and known.given:
-            self._do(drive(self._binder.undo(pod, known.given)))
+            self._do(drive(self._binder.undo(pod, known.given, known.has_told_pod)))
+            known.has_told_pod = False
             by_group, claims = pending_in(state), self._keep().claims
             by_group -= {uid for uid in by_group if claims.pending(uid) is None}
             known.given = []
@@ -483,7 +475,11 @@ class DynamicResources(
             return self._wait(binder, pod, given) if binder.waits(given) else SUCCESS
 
         try:
-            answer = drive(binder.bind(pod, given), finish)
+            told = (
+                pod.status.node_allocatable_resource_claim_statuses if pod.counts_claims else None
+            )
+            known.has_told_pod = told is not None
+            answer = drive(binder.bind(pod, given, told), finish)
         except BayplanError as error:
             return failure(error)
         return answer if isinstance(answer, Status) else _or_failure(answer)

@@ -26,7 +26,7 @@ from ...api.dra import (
     ResourceClaimStatus,
 )
 from ...api.pod import Pod
-from ...api.pod_status import ExtendedResourceClaimStatus
+from ...api.pod_status import ExtendedResourceClaimStatus, NodeClaimStatuses
 from ...clock import Clock
 from ...errors import ApiError, BayplanError, ConflictError, NotFoundError
 from ...framework import Handle, PodEvent
@@ -78,11 +78,23 @@ class ClaimBinder:
 
     # PreBind
 
-    def bind(self, pod: Pod, given: list[Given]) -> Steps[None]:
-        """Write every claim that the pod does not use yet."""
+    def bind(
+        self, pod: Pod, given: list[Given], told: NodeClaimStatuses | None = None
+    ) -> Steps[None]:
+        """Write every claim that the pod does not use yet, and into the pod's status what is to be `told`."""
         for one in given:
             if not self._is_reserved_for(pod, one.claim):
                 yield from self._bind_one(pod, one)
+        if told is not None:
+            yield from self._tell_node_claims(pod, told)
+
+    def _tell_node_claims(self, pod: Pod, claims: NodeClaimStatuses | None) -> Steps[None]:
+        """Say in the pod's status which resources of the node its devices use up; None: no longer."""
+        stored: Pod | None = self._handle.lister.get("Pod", pod.namespace, pod.name)
+        if stored is None:
+            return
+        status = replace(stored.status, node_allocatable_resource_claim_statuses=claims)
+        yield self._handle.client.update_status(stored.with_status(status))
 
     def _is_reserved_for(self, pod: Pod, claim: ResourceClaim) -> bool:
         """Whether the pod may use the claim as it is: for itself, or as a member of its group."""
@@ -236,7 +248,7 @@ class ClaimBinder:
 
     # Undoing
 
-    def undo(self, pod: Pod, given: list[Given]) -> Steps[None]:
+    def undo(self, pod: Pod, given: list[Given], has_told_pod: bool = False) -> Steps[None]:
         """Give back what was assumed, and no longer name the pod as a user. What cannot be written is left."""
         for one in given:
             if one.pending_uid:
@@ -246,6 +258,11 @@ class ClaimBinder:
                 yield from self._undo_one(pod, one)
             except ApiError as error:
                 log.warning("claim %s: cannot be unreserved: %s", one.claim.key, error)
+        if has_told_pod:
+            try:
+                yield from self._tell_node_claims(pod, None)
+            except ApiError as error:
+                log.warning("pod %s: cannot write its status: %s", pod.key, error)
 
     def _undo_one(self, pod: Pod, one: Given) -> Steps[None]:
         claim = one.claim

@@ -24,6 +24,8 @@ class ClaimState:
     answers: KeptAnswers | None = None
     """None when there is nothing to allocate."""
     keys: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """The names of the pod's entries for the claims, by position."""
     unavailable: set[int] = field(default_factory=set)
     """Allocated claims, by position, that some node cannot use."""
     given: list[Given] = field(default_factory=list)
@@ -31,6 +33,9 @@ class ClaimState:
     """What the claims are reserved for, by position; those without an entry: for the pod."""
     pending: dict[int, AllocationResult] = field(default_factory=dict)
     """By position: what another pod of the group is about to write to the claim."""
+
+    has_told_pod: bool = False
+    """Whether the pod's status was written with the resources of the node that devices use up."""
 
     def users_for(self, pod: Pod) -> Sequence[ResourceClaimConsumer]:
         """What the claims are reserved for, by position."""
