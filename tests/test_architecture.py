@@ -58,6 +58,7 @@ ALLOWED: dict[str, set[str]] = {
     "web": {"scheduler", "config", "cluster", "api", "answers"},
     "cli": {"scheduler", "drivers", "config", "cluster", "api", "sim", "web", "answers"},
     "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers"},
+    "gym": {"scheduler", "runtime", "engine", "table", "api", "sim", "notebook"},
     "testing": {
         "api",
         "table",

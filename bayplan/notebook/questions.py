@@ -49,7 +49,7 @@ def simulate(
     `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
     records every plugin's result for each pod.
     """
-    settings = _settings("simulate", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for("simulate", cluster, config, plugins, feature_gates, seed)
     simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
     return simulation.run(until_s=_seconds(until))
 
@@ -71,7 +71,7 @@ def explain(
     when the name matches no pod, or several.
     """
     expect("explain", "pod", pod, str, "a name such as shop/web-7")
-    settings = _settings("explain", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for("explain", cluster, config, plugins, feature_gates, seed)
     stage = Stage(cluster.objects, settings, cluster.place_of, as_is=as_is)
     stage.begin()
     view = stage.view()
@@ -99,7 +99,7 @@ def compare(
     expect("compare", "schedulers", schedulers, Mapping, "configurations by name, {'a': ...}")
     expect_number("compare", "seeds", seeds)
     every = [
-        (name, _settings("compare", cluster, config, plugins, feature_gates, seed))
+        (name, settings_for("compare", cluster, config, plugins, feature_gates, seed))
         for name, config in schedulers.items()
     ]
     return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
@@ -125,7 +125,7 @@ def what_if(
     for change in changes:
         if not isinstance(change, ClusterChange):
             raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
-    settings = _settings("what_if", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for("what_if", cluster, config, plugins, feature_gates, seed)
     if not until_fits:
         if fewest:
             raise InputError("what_if: expected fewest with until_fits; got it alone")
@@ -163,7 +163,7 @@ def capacity(
     names = several("capacity", "nodes", nodes, (str,), "names or labels of nodes")
     for pod in pods:
         expect("capacity", "pods", pod, (Mapping, str, Path), "files, or pods as plain data")
-    settings = _settings("capacity", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for("capacity", cluster, config, plugins, feature_gates, seed)
     kinds = [kind for pod in pods for kind in _kinds(pod)]
     return find_capacity(
         cluster.objects,
@@ -197,7 +197,7 @@ def rebalance(
     expect_number("rebalance", "max_moves", max_moves)
     if objective not in tuple(Objective):
         raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
-    settings = _settings("rebalance", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for("rebalance", cluster, config, plugins, feature_gates, seed)
     return plan_rebalance(
         cluster.objects,
         Objective(objective),
@@ -218,13 +218,13 @@ def _kinds(pod: Mapping[str, Any] | str | Path) -> list[PodKind]:
     return [PodKind(found[0].name, found[0])]
 
 
-def _settings(
+def settings_for(
     where: str,
     cluster: Cluster,
     config: ConfigSource,
     plugins: Iterable[PluginLike],
     feature_gates: Gates,
-    seed: int | None,
+    seed: int | None = None,
 ) -> Settings:
     """The settings of a question; raises TypeError for arguments of the wrong type."""
     expect(where, "cluster", cluster, Cluster, 'a Cluster, such as Cluster.read("cluster.yaml")')

@@ -5,7 +5,7 @@ Mirrors RunPreScorePlugins and RunScorePlugins of pkg/scheduler/framework/runtim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,10 @@ class Scoring:
     ) -> None:
         self.pre_scores = tuple(pre_scores)
         self.scores = tuple(scores)
+
+    def with_weights(self, weights: Mapping[str, int]) -> Scoring:
+        """The same plugins; those in `weights` with other weights."""
+        return Scoring(self.pre_scores, [(p, weights.get(p.name, old)) for p, old in self.scores])
 
     def run_pre_scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
         """Run PreScore in order; Skip leaves the plugin's Score out."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 
 from ..api.pod import Pod
 from ..cache import CacheError
+from ..engine import Decision
 from ..errors import ApiError, ExtenderError
 from ..framework import (
     PODS_TO_ACTIVATE,
@@ -172,6 +173,20 @@ class Scheduler(EventHandlers):
         if attempt.is_failed and attempt.explanation is not None:
             self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         return attempt
+
+    def decision_on(self, profile: ProfileRuntime, pod: Pod) -> Decision | None:
+        """The engine's decision on `pod` as things stand; None: plugins have to be called. Goes through `Inquiry`."""
+        return self._decider.by_engine(profile, pod)
+
+    def set_score_weights(self, weights: Mapping[str, int], profile_name: str) -> None:
+        """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""
+        profile = self.profiles[profile_name]
+        profile.scoring = profile.scoring.with_weights(weights)
+        self.forget_answers(profile_name)
+
+    def forget_answers(self, profile_name: str) -> None:
+        """Drop what is cached of a profile's plugins, because a weight or a parameter of one of them has changed."""
+        self._decider.forget(self.profiles[profile_name])
 
     @property
     def has_groups(self) -> bool:

@@ -125,6 +125,14 @@ class Decider:
         attempt.node_name = self._table.names[row]
         return True
 
+    def by_engine(self, profile: ProfileRuntime, pod: Pod) -> Decision | None:
+        """The engine's decision on a pod that is only asked about; None: plugins have to be called."""
+        return self._decide(profile, CycleState(), pod, None) if self._may_use_engine else None
+
+    def forget(self, profile: ProfileRuntime) -> None:
+        """Drop what is cached of the answers of a profile's plugins."""
+        self._engines[profile.name] = Engine(profile, self._table)
+
     def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
         """How the kernel puts `pods` on rows one after another; None: only the members tried in full can tell."""
         if not self._may_use_engine or self._explain:

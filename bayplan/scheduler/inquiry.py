@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
+from ..amounts.kernel import REFUSED
 from ..api.pod import Pod
 from ..errors import InputError
 from ..framework import CycleState, Diagnosis, Status
 from ..runtime import PreFiltered, ProfileRuntime
-from ..table import Rows
+from ..table import Ints, Rows
 from .all_refusals import AllRefusals
 from .attempt import Attempt, Explanation
 from .cycle import Scheduler
@@ -107,6 +110,18 @@ class Inquiry:
         scoring.run_pre_scores(self.state, self.pod, self.table, self.rows)
         totals = scoring.run_scores(self.state, self.pod, self.table, self.rows)
         return set(rows[best_positions(totals)].tolist())
+
+    def totals(self) -> Ints:
+        """int64 per row: the total by which a node is chosen; negative where the pod does not fit."""
+        decision = self._scheduler.decision_on(self.profile, self.pod)
+        if decision is not None:
+            return decision.totals
+        found = np.full(len(self.table), REFUSED)
+        if self.feasible_nodes:
+            scoring = self.profile.scoring
+            scoring.run_pre_scores(self.state, self.pod, self.table, self.rows)
+            found[self.rows] = scoring.run_scores(self.state, self.pod, self.table, self.rows)
+        return found
 
     @cached_property
     def scores(self) -> Explanation:

@@ -18,6 +18,7 @@ from ..scheduler import (
     PluginSource,
     QueuedPodInfo,
     SchedulerSettings,
+    TieBreak,
     build_scheduler,
 )
 from ..scheduler.collector import rare_collections
@@ -53,7 +54,8 @@ class Simulation:
     object, for errors. Raises InputError when an API server would reject an object, or when there
     is no node. `trace` receives each event. `provisioning` says how volumes are provisioned where
     their StorageClass does not. Without `pods_end`, pods with a duration never finish. With
-    `is_recorded`, nothing happens but scheduling and the actions passed to `expect`.
+    `is_recorded`, nothing happens but scheduling and the actions passed to `expect`. `ties` chooses between nodes with
+    equal scores; without it a node is drawn, by `seed`.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Simulation:
         trace: Callable[[TraceEntry], None] | None = None,
         pods_end: bool = True,
         is_recorded: bool = False,
+        ties: TieBreak | None = None,
     ) -> None:
         config = config or default_config(feature_gates)
         self._pods_end, self._has_begun = pods_end, False
@@ -86,6 +89,7 @@ class Simulation:
                 clock=self.clock,
                 timers=self._world.timers,
                 seed=seed,
+                ties=ties,
                 feature_gates=feature_gates,
                 plugins=plugins,
                 explain=explain,

@@ -1,0 +1,36 @@
+"""Gym: Gymnasium environments around the scheduler, for policies that are learned.
+
+What lives here: an episode, which is a simulation that stops at each pod (`episode.py`); the environments whose action
+is a node (`placement.py`) or a vector of score weights (`weights.py`); rewards; environments in workers and on Ray
+(`vector.py`). What may enter: notebook, sim, scheduler, table, api. What must not happen: a placement rule, or a
+decision that differs from the scheduler's where the agent has no choice. Who calls it: users' scripts.
+
+Needs the extra `gym`: pip install 'bayplan[gym]'.
+"""
+
+try:
+    import gymnasium  # noqa: F401  # the modules below need it; say so in one sentence
+except ImportError as error:
+    raise ImportError(
+        "bayplan.gym: expected gymnasium to be installed (pip install 'bayplan[gym]'); got none"
+    ) from error
+
+from .environment import EnvWorkload, SchedulingEnv
+from .episode import Episode, PodToPlace
+from .placement import PlacementEnv
+from .rewards import EpisodeStep, Reward
+from .vector import RayVectorEnv, make_vector
+from .weights import WeightsEnv
+
+__all__ = [
+    "Episode",
+    "EpisodeStep",
+    "PlacementEnv",
+    "PodToPlace",
+    "RayVectorEnv",
+    "Reward",
+    "SchedulingEnv",
+    "WeightsEnv",
+    "EnvWorkload",
+    "make_vector",
+]

@@ -1,0 +1,188 @@
+"""Environment: what both environments share: workload, observation, reward, and the course of an episode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ..api.node import Node
+from ..errors import InputError
+from ..notebook import Cluster
+from ..notebook.cluster import PluginLike
+from ..notebook.questions import ConfigSource, Gates, settings_for
+from ..scheduler import QueuedPodInfo
+from ..sim.settings import Settings
+from ..sim.world import InputObject
+from ..table import NodeTable
+from .episode import Episode, PodToPlace
+from .rewards import EpisodeStep, Reward, RewardMeter, make_meter
+
+Observation: TypeAlias = dict[str, NDArray[Any]]
+EnvWorkload: TypeAlias = Cluster | Callable[[np.random.Generator], Cluster]
+"""A cluster with its pods, or a function that draws one for each episode. The nodes are the same in all of them."""
+
+HIGHEST = np.iinfo(np.int64).max
+
+
+class SchedulingEnv(gymnasium.Env[Observation, Any]):
+    """The scheduler with a cluster in memory; an episode is a run of the workload in virtual time.
+
+    The observation has the columns of the node table, an entry per row: `allocatable.R` and `requested.R` for each
+    resource R, `pod_count`, `max_pods`, `live`, and `pod`: what the next pod requests, in the order of `resources`.
+    With `copies=False` the columns are the table's own arrays, read-only, which change with the next step. `max_nodes`
+    is for workloads in which nodes come later.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012  # as gymnasium declares it
+
+    def __init__(
+        self,
+        workload: EnvWorkload,
+        *,
+        reward: Reward = "placed",
+        config: ConfigSource = None,
+        plugins: Iterable[PluginLike] = (),
+        feature_gates: Gates = "",
+        max_nodes: int | None = None,
+        max_steps: int | None = None,
+        copies: bool = True,
+    ) -> None:
+        self._workload, self._reward = workload, reward
+        self._copies, self._max_steps = copies, max_steps
+        first = self._draw(np.random.default_rng(0))
+        self._settings = settings_for(type(self).__name__, first, config, plugins, feature_gates)
+        self._check_sampling(self._settings)
+        nodes = [obj for obj in first.objects if isinstance(obj, Node)]
+        if not nodes:
+            raise InputError(f"{type(self).__name__}: workload: expected nodes; got none")
+        self.rows = max(len(nodes), max_nodes or 0)
+        """The number of entries per column."""
+        self.resources = tuple(dict.fromkeys(name for node in nodes for name in node.allocatable))
+        self.observation_space = spaces.Dict(self._spaces())  # type: ignore[assignment]  # of any keys
+        self.episode: Episode | None = None
+        self._pod: Any = None
+        """What `_next_pod` returned."""
+        self._meter: RewardMeter | None = None
+        self._steps = 0
+        self._columns: Observation = {}
+        self._columns_at = (-1, -1)
+        """Rows and capacity of the table that these columns are of."""
+
+    # What gymnasium calls
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode. The seed determines the workload, where it is drawn, and what plugins draw."""
+        super().reset(seed=seed)
+        cluster = self._draw(self.np_random)
+        number = int(self.np_random.integers(2**31))
+        self.episode = self._make_episode(cluster.objects, number)
+        self._meter = make_meter(self._reward, self.episode)
+        self._steps, self._columns_at = 0, (-1, -1)
+        self._pod = self._next_pod(self.episode)
+        return self._observe(), self._info()
+
+    # For the environments
+
+    def _make_episode(self, objects: Sequence[InputObject], seed: int) -> Episode:
+        settings = Settings(
+            self._settings.config, self._settings.feature_gates, self._settings.plugins, seed
+        )
+        return Episode(list(objects), settings)
+
+    def _next_pod(self, episode: Episode) -> PodToPlace | QueuedPodInfo | None:
+        """Go on to the pod of the next step; None at the end."""
+        raise NotImplementedError
+
+    def _spaces(self) -> dict[str, spaces.Space[Any]]:
+        """The parts of the observation."""
+        column = spaces.Box(0, HIGHEST, (self.rows,), np.int64)
+        amounts = {
+            f"{kind}.{name}": column
+            for kind in ("allocatable", "requested")
+            for name in self.resources
+        }
+        return {
+            **amounts,
+            "pod_count": column,
+            "max_pods": column,
+            "live": spaces.Box(0, 1, (self.rows,), np.bool_),
+            "pod": spaces.Box(0, HIGHEST, (len(self.resources),), np.int64),
+        }
+
+    def _observe(self) -> Observation:
+        """The columns as they are now, and the next pod."""
+        columns = self._columns_now()
+        found = {key: c.copy() for key, c in columns.items()} if self._copies else dict(columns)
+        requests = self._pod.pod.requests if self._pod is not None else {}
+        found["pod"] = np.array([requests.get(name, 0) for name in self.resources], dtype=np.int64)
+        return found
+
+    def _columns_now(self) -> Observation:
+        """The columns in the length of the observation space: the table's own arrays where it has this length."""
+        assert self.episode is not None, "reset() comes first"
+        table = self.episode.table
+        key = (table.size.rows, table.size.capacity)
+        if key != self._columns_at:
+            self._columns_at, self._columns = key, columns_of(table, self.resources)
+        if len(table) == self.rows:
+            return self._columns
+        if len(table) < self.rows:
+            return {name: _padded(column, self.rows) for name, column in self._columns.items()}
+        raise InputError(
+            f"{type(self).__name__}: max_nodes: expected a number that holds all nodes of the workload at any time; "
+            f"got {self.rows} for {len(table)}"
+        )
+
+    def _info(self) -> dict[str, Any]:
+        return {"pod": "" if self._pod is None else self._pod.pod.key}
+
+    def _ended(self, step: EpisodeStep) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """What a step returns."""
+        assert self._meter is not None, "reset() comes first"
+        self._steps += 1
+        reward = float(self._meter(step))
+        is_cut = not step.is_end and self._steps == self._max_steps
+        return self._observe(), reward, step.is_end, is_cut, self._info()
+
+    def _check_sampling(self, settings: Settings) -> None:
+        """Raise InputError when the configuration has the scheduler look at a part of the nodes."""
+        config = settings.config
+        if config is None:
+            return
+        for profile in config.profiles:
+            share = config.percentage_for(profile)
+            if share is not None:
+                raise InputError(
+                    f"{type(self).__name__}: percentageOfNodesToScore: expected none, as the agent chooses among all "
+                    f"nodes; got {share}"
+                )
+
+    def _draw(self, random: np.random.Generator) -> Cluster:
+        found = self._workload if isinstance(self._workload, Cluster) else self._workload(random)
+        if not isinstance(found, Cluster):
+            raise TypeError(
+                f"{type(self).__name__}: workload: expected a Cluster, or a function that returns one; got {found!r}"
+            )
+        return found
+
+
+def columns_of(table: NodeTable, resources: Iterable[str]) -> Observation:
+    """The table's own arrays, read-only; they are replaced only when the table grows."""
+    found: Observation = {}
+    for name in resources:
+        found[f"allocatable.{name}"] = table.allocatable[name]
+        found[f"requested.{name}"] = table.requested[name]
+    return found | {"pod_count": table.pod_count, "max_pods": table.max_pods, "live": table.live}
+
+
+def _padded(column: NDArray[Any], rows: int) -> NDArray[Any]:
+    padded = np.zeros(rows, dtype=column.dtype)
+    padded[: len(column)] = column
+    return padded

@@ -1,0 +1,100 @@
+"""Episode: a simulation that stops at each pod with a feasible node, so that an agent can choose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..engine import Decision
+from ..scheduler import Attempt, Inquiry, QueuedPodInfo, RandomTies, TieBreak
+from ..scheduler.select_host import Ordered
+from ..sim import SimulationReport
+from ..sim.settings import Settings
+from ..sim.world import InputObject
+from ..table import Bools, Ints, NodeTable
+
+NO_ROW = -1
+
+
+class AgentChoice(TieBreak):
+    """Takes the row that is set, if the pod fits there; otherwise another tie-break chooses among the best."""
+
+    reads_others = True
+
+    def __init__(self, otherwise: TieBreak) -> None:
+        self.row = NO_ROW
+        self._otherwise = otherwise
+
+    def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        place = int(np.searchsorted(rows, self.row))
+        if self.row != NO_ROW and place < len(rows) and rows[place] == self.row:
+            return place
+        return self._otherwise.choose(tied, rows, table, search)
+
+    def choose_best(self, decision: Decision, table: NodeTable, search: Ordered) -> int:
+        if self.row != NO_ROW and decision.total_at(self.row) >= 0:
+            return self.row
+        return self._otherwise.choose_best(decision, table, search)
+
+
+class PodToPlace:
+    """A pod that was taken from the queue, with the scores of the nodes as they are now."""
+
+    __slots__ = ("mask", "queued", "scores")
+
+    def __init__(self, queued: QueuedPodInfo, scores: Ints) -> None:
+        self.queued = queued
+        self.scores = scores
+        """int64 per row: the scheduler's own total; negative where the pod does not fit."""
+        self.mask: Bools = scores >= 0
+        """bool per row: the pod fits."""
+
+    @property
+    def pod(self) -> Pod:
+        return self.queued.pod
+
+
+def has_choice(pod: Pod) -> bool:
+    """Whether a node is chosen for the pod by its score.
+
+    Members of pod groups are placed with their group; pods that name their node, or are nominated to one, go there.
+    """
+    is_bound_to_one = bool(pod.spec.pin or pod.nominated_node_name)
+    return not is_bound_to_one and pod.spec.scheduling_group is None
+
+
+class Episode:
+    """One run of a workload from its start to its end."""
+
+    def __init__(self, objects: list[InputObject], settings: Settings) -> None:
+        self._choice = AgentChoice(RandomTies(settings.seed or 0))
+        self.simulation = settings.simulation(objects, ties=self._choice)
+        self.simulation.begin()
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes of the scheduler."""
+        return self.simulation.scheduler.cache.table
+
+    def next_pod(self) -> PodToPlace | None:
+        """Go on to the next pod that fits on some node and is placed by scores; None at the end. Others go as ever."""
+        simulation = self.simulation
+        while (queued := simulation.next_pod()) is not None:
+            if has_choice(queued.pod):
+                found = PodToPlace(queued, Inquiry(simulation.scheduler, queued.pod).totals())
+                if found.mask.any():
+                    return found
+            simulation.try_pod(queued)
+        return None
+
+    def place(self, found: PodToPlace, row: int = NO_ROW) -> Attempt | None:
+        """Place the pod on the node of `row`, or where the scheduler would."""
+        self._choice.row = row
+        try:
+            return self.simulation.try_pod(found.queued)
+        finally:
+            self._choice.row = NO_ROW
+
+    def report(self) -> SimulationReport:
+        """The result, after the end."""
+        return self.simulation.run()

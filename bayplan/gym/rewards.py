@@ -1,0 +1,94 @@
+"""Rewards: what an agent gets for a step: a measure of the run, or a function of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ..scheduler import Attempt
+from ..sim.measures import measure_of, measure_run
+from ..table import NodeTable
+from .episode import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStep:
+    """The state after a step."""
+
+    episode: Episode
+    attempts: list[Attempt]
+    """The attempts of the step that was rewarded, the agent's pods only."""
+    is_end: bool
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes of the scheduler, as columns."""
+        return self.episode.table
+
+
+Reward: TypeAlias = str | Callable[[EpisodeStep], float]
+"""The name of a measure, or a function."""
+
+
+RewardMeter: TypeAlias = Callable[[EpisodeStep], float]
+"""Gives the reward of each step of one episode."""
+
+
+def make_meter(reward: Reward, episode: Episode) -> RewardMeter:
+    """The rewards of an episode; raises InputError when there is no measure of that name.
+
+    `placed` and the measures of a resource that are read off the nodes (`cpuUtilisation`, `cpuAllocated`) are given
+    step by step, as the change since the last one, so that the sum is the measure. Others are given at the end. A
+    measure of which less is better counts negative.
+    """
+    if callable(reward):
+        return reward
+    measure = measure_of(reward)
+    if reward == "placed":
+        return _placed
+    for end in ("Utilisation", "Allocated"):
+        resource = reward.removesuffix(end)
+        is_mean_or_peak = resource.endswith(("Mean", "Peak"))
+        if reward.endswith(end) and not is_mean_or_peak:
+            return _Used(episode.table, resource, is_share=end == "Utilisation")
+    sign = measure.direction or 1
+    return _AtTheEnd(reward, sign)
+
+
+def _placed(step: EpisodeStep) -> float:
+    return float(sum(not attempt.is_failed for attempt in step.attempts))
+
+
+class _Used:
+    """The change of what pods use of a resource."""
+
+    def __init__(self, table: NodeTable, resource: str, is_share: bool) -> None:
+        self._resource, self._is_share = resource, is_share
+        self._last = self._now(table)
+
+    def __call__(self, step: EpisodeStep) -> float:
+        last, self._last = self._last, self._now(step.table)
+        return self._last - last
+
+    def _now(self, table: NodeTable) -> float:
+        live = table.live
+        used = float(np.dot(table.requested[self._resource], live))
+        if not self._is_share:
+            return used
+        offered = float(np.dot(table.allocatable[self._resource], live))
+        return used / offered if offered else 0.0
+
+
+class _AtTheEnd:
+    """A measure of the whole run."""
+
+    def __init__(self, name: str, sign: int) -> None:
+        self._name, self._sign = name, sign
+
+    def __call__(self, step: EpisodeStep) -> float:
+        if not step.is_end:
+            return 0.0
+        return self._sign * measure_run(step.episode.report()).get(self._name, 0.0)
