@@ -1,19 +1,22 @@
-"""Import trace: `bayplan trace import`, tables of nodes and pods made into manifests."""
+"""Import trace: `bayplan trace`, tables of nodes and pods made into manifests."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..api.own_documents import API_VERSION
 from ..errors import InputError
 from .commands import CommandApp
-from .consoles import stderr_console
+from .consoles import stdout_console, written_to_stdout
+from .documents import print_json_document, print_yaml_document
 from .failures import reports_failures
-from .targets import STDOUT, whole_target
+from .import_published import PUBLISHED
+from .targets import STDOUT
+from .trace_objects import ToOption, print_trace_notes, write_objects
 
 app = CommandApp(
     name="trace",
@@ -29,12 +32,75 @@ import_app = CommandApp(
 )
 app.add_typer(import_app)
 
-ToOption = Annotated[
-    str,
-    typer.Option(
-        "--to", metavar="FILE", help="Where to write the manifests; - is standard output."
-    ),
-]
+
+class TraceListOutput(StrEnum):
+    """How the list of traces is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+@app.command("list", short_help="List the published traces that can be imported.")
+@reports_failures
+def list_traces(
+    output: Annotated[
+        TraceListOutput,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FORM",
+            help=f"How to print it: {', '.join(TraceListOutput)}.",
+        ),
+    ] = TraceListOutput.TABLE,
+) -> None:
+    """List the published traces that can be imported, with their files and where their schema is described.
+
+    Example: bayplan trace list -o json
+    """
+    match output:
+        case TraceListOutput.JSON:
+            print_json_document(_trace_list())
+        case TraceListOutput.YAML:
+            print_yaml_document(_trace_list())
+        case TraceListOutput.NAME:
+            print("\n".join(item["name"] for item in _trace_list()["items"]))
+        case _:
+            _print_trace_list()
+
+
+def _trace_list() -> dict[str, Any]:
+    from ..sim.traces import TRACE_FORMATS
+
+    items = [
+        {
+            "name": each.name,
+            "about": each.about,
+            "schema": each.schema,
+            "files": [
+                {"name": file.name, "about": file.about, "optional": file.is_optional}
+                for file in each.files
+            ],
+        }
+        for each in TRACE_FORMATS
+    ]
+    return {"apiVersion": API_VERSION, "kind": "TraceFormatList", "items": items}
+
+
+def _print_trace_list() -> None:
+    console = stdout_console()
+    with written_to_stdout(console):
+        for item in _trace_list()["items"]:
+            console.print(item["name"], style="bold", markup=False, end="")
+            console.print(f": {item['about']}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"  schema: {item['schema']}", style="dim", markup=False, soft_wrap=True)
+            for file in item["files"]:
+                name = f"[{file['name']}]" if file["optional"] else file["name"]
+                console.print(
+                    f"  {name}: {file['about']}", markup=False, highlight=False, soft_wrap=True
+                )
+        console.print("Files in [brackets] may be missing.", style="dim", markup=False)
 
 
 @import_app.command("openb", short_help="Convert openb, a GPU cluster of 2023, to manifests.")
@@ -77,7 +143,7 @@ def import_openb(
     if demand is not None and not 0 < demand <= 10_000:
         raise InputError(f"--demand: expected a percentage above 0; got {demand:g}")
     trace = find_openb(folder, nodes, pods)
-    _write(to, trace.objects(None if demand is None else demand / 100, seed))
+    write_objects(to, trace.objects(None if demand is None else demand / 100, seed))
 
 
 @import_app.command("csv", short_help="Convert tables of your own to manifests.")
@@ -116,20 +182,11 @@ def import_csv(
     if nodes is None and pods is None:
         raise InputError("trace import csv: expected --nodes, --pods or both; got neither")
     columns = parse_columns(column or ())
-    _write(to, read_own_tables(nodes, pods, columns))
+    write_objects(to, read_own_tables(nodes, pods, columns))
     if columns.unused:
-        text = f"note: columns that are no field were left out: {', '.join(sorted(columns.unused))}"
-        stderr_console().print(text, style="dim", markup=False, soft_wrap=True)
+        names = ", ".join(sorted(columns.unused))
+        print_trace_notes([f"columns that are no field were left out: {names}"])
 
 
-def _write(to: str, objects: Iterable[dict[str, Any]]) -> None:
-    """Write all manifests, or none when one is wrong."""
-    from ..sim.traces import write_list
-
-    whole = list(objects)
-    if to == STDOUT:
-        write_list(sys.stdout, whole)
-        return
-    with whole_target("--to", Path(to)) as file:
-        count = write_list(file, whole)
-    stderr_console().print(f"{to}: {count:,} objects", style="dim", markup=False, soft_wrap=True)
+for _name, _help, _command in PUBLISHED:
+    import_app.command(_name, short_help=_help)(_command)

@@ -113,6 +113,59 @@ def test_what_is_imported_can_be_simulated(folder: Path) -> None:
     assert report["summary"]["time"] == pytest.approx(3680, abs=5)
 
 
+VMS = "a==,s,d,600,660,1,2,3,Unknown,2,4\nb==,s,d,0,60,1,2,3,Unknown,2,4\nc==,s,d,90,,1,2,3,Unknown,2,4\n"
+
+
+def test_json_lines_are_sorted_by_time_with_nodes_first() -> None:
+    Path("vmtable.csv").write_text(VMS)
+
+    result = run("trace", "import", "azure-vms", "vmtable.csv", "--to", "vms.jsonl.gz")
+
+    lines = gzip.decompress(Path("vms.jsonl.gz").read_bytes()).decode().splitlines()
+    names = [json.loads(line)["metadata"]["name"] for line in lines]
+    assert names == ["node-0", "vm-2", "vm-3", "vm-1"]
+    assert result.stderr == "vms.jsonl.gz: 4 objects\n"
+
+
+def test_notes_on_an_import_go_to_standard_error() -> None:
+    Path("nodes.csv").write_text("gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,1,128,0\n")
+
+    result = run("trace", "import", "alibaba-2026", "nodes.csv")
+
+    assert result.stderr == "note: no job_info_df: nodes only\n"
+    assert [item["kind"] for item in json.loads(result.stdout)["items"]] == ["Node"]
+
+
+def test_a_published_trace_can_be_simulated_as_it_was_imported() -> None:
+    Path("vmtable.csv").write_text(VMS)
+    run(
+        "trace",
+        "import",
+        "azure-vms",
+        "vmtable.csv",
+        "--node",
+        "count=1,cpu=2,memory=8Gi",
+        "--to",
+        "vms.json",
+    )
+
+    report = json.loads(run("simulate", "-f", "vms.json", "-o", "json", code=1).stdout)
+
+    assert report["summary"]["placed"] == 2  # one of them stays for ever
+
+
+def test_the_traces_are_listed_with_their_files() -> None:
+    listed = json.loads(run("trace", "list", "-o", "json").stdout)
+    table = run("trace", "list").stdout
+
+    names = run("trace", "list", "-o", "name").stdout.split()
+    assert [item["name"] for item in listed["items"]] == names
+    assert all(name in table for name in names)
+    assert "[batch_instance]: instances of batch tasks" in table
+    help_text = run("trace", "import", "--help").stdout
+    assert [name for name in names if name not in help_text] == []
+
+
 OWN_NODES = "host,cores,ram_gb,zone,comment\na,8,32,north,old\nb,4,16,south,\n"
 OWN_PODS = """\
 job,cores,ram_mb,cards,start,seconds,where,label:team,priority,copies
@@ -185,6 +238,37 @@ WRONG = [
         ["openb", ".", "--demand", "-3"],
         "--demand: expected a percentage above 0; got -3",
         id="a demand below zero",
+    ),
+    pytest.param(
+        ["azure-vms", "good.csv", "--node", "cpu=many"],
+        "--node: expected RESOURCE=AMOUNT, label:KEY=VALUE and count=NUMBER, separated by commas, such as "
+        'count=20,cpu=64,memory=256Gi; got "cpu=many"',
+        id="a node without an amount",
+    ),
+    pytest.param(
+        ["azure-vms", "good.csv", "--from", "2h", "--until", "1h"],
+        '--until: expected a time after --from; got "1h"',
+        id="a window that ends before it begins",
+    ),
+    pytest.param(
+        ["alibaba-2018", ".", "--memory-per-machine", "much"],
+        '--memory-per-machine: expected a quantity such as 256Gi; got "much"',
+        id="a memory that is no quantity",
+    ),
+    pytest.param(
+        ["google-2019", ".", "--cpus-per-machine", "0"],
+        "--cpus-per-machine: expected a number above 0; got 0",
+        id="a machine without cores",
+    ),
+    pytest.param(
+        ["google-2019", "."],
+        ".: expected files such as machine_events-000000000000.json.gz, .json or .csv; got none",
+        id="a folder without the trace",
+    ),
+    pytest.param(
+        ["azure-packing", "good.csv"],
+        "good.csv: table vmType: expected a table of an SQLite file; got file is not a database",
+        id="no database",
     ),
     pytest.param(
         ["csv"],

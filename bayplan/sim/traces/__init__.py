@@ -1,25 +1,51 @@
 """Traces: convert published tables of nodes and pods to manifests.
 
-What lives here: reading CSV files, one importer per known trace (`openb.py`), one for custom tables
-(`own_tables.py`), and writing the manifests. What may enter: what may enter sim. What must not
-happen: a decision about placement, or printing. Who calls it: cli, and users' scripts.
+What lives here: reading tables (`rows.py`, `shards.py`), one importer per published trace (`catalog.py` lists them),
+one for custom tables (`own_tables.py`), what importers share (`published.py`, `making.py`, `shapes.py`), and writing
+the manifests. What may enter: what may enter sim. What must not happen: a decision about placement, or printing. Who
+calls it: cli, and users' scripts.
 """
 
 from ...api.gpus import GPU_MILLI, GPU_MODEL
+from .alibaba_2018 import Alibaba2018
+from .alibaba_2020 import Alibaba2020
+from .alibaba_2025 import Alibaba2025
+from .alibaba_2026 import Alibaba2026, find_alibaba_2026
+from .azure_packing import AzurePacking
+from .azure_vms import AzureVms
+from .catalog import TRACE_FORMATS
+from .google_2019 import Google2019
 from .openb import OpenbTrace, find_openb
 from .own_tables import TraceColumns, parse_columns, read_own_tables
+from .published import PublishedTrace, TraceFormat, TraceWindow
 from .rows import Row, read_rows
-from .writing import write_list
+from .shapes import NodeShape, parse_shape
+from .writing import write_lines, write_list
 
 __all__ = [
-    "TraceColumns",
     "GPU_MILLI",
     "GPU_MODEL",
+    "TRACE_FORMATS",
+    "Alibaba2018",
+    "Alibaba2020",
+    "Alibaba2025",
+    "Alibaba2026",
+    "AzurePacking",
+    "AzureVms",
+    "Google2019",
+    "NodeShape",
     "OpenbTrace",
+    "PublishedTrace",
     "Row",
+    "TraceColumns",
+    "TraceFormat",
+    "TraceWindow",
+    "find_alibaba_2026",
     "find_openb",
     "parse_columns",
+    "parse_shape",
     "read_own_tables",
     "read_rows",
+    "write_lines",
     "write_list",
 ]

@@ -11,19 +11,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ...api.durations import format_duration
 from ...api.gpus import GPU_MILLI, GPU_MODEL
-from ...cluster.memory import DURATION
 from ...errors import InputError
-from ..timeline import CREATED_AT
+from .making import Manifest, in_values, make_node, make_pod, times
+from .published import TraceFormat, TraceTable
 from .rows import Row, read_rows
 
 QOS = "bayplan.dev/qos"
-HOSTNAME = "kubernetes.io/hostname"
-MAX_PODS = 110
-"""Pod limit of a node, the kubelet's default; the trace does not state it."""
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = (
@@ -40,6 +35,15 @@ POD_COLUMNS = (
 )
 NODE_FILE = "openb_node_list_gpu_node.csv"
 POD_FILE = "openb_pod_list_default.csv"
+FORMAT = TraceFormat(
+    "openb",
+    "a GPU cluster with 1,213 nodes and 6,212 GPUs, 2023",
+    "alibaba/clusterdata, cluster-trace-gpu-v2023/README.md",
+    (
+        TraceTable(NODE_FILE.removesuffix(".csv"), NODE_COLUMNS, "nodes"),
+        TraceTable(POD_FILE.removesuffix(".csv"), POD_COLUMNS, "pods"),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class OpenbTrace:
     nodes_file: Path
     pods_file: Path
 
-    def objects(self, demand: float | None = None, seed: int = 0) -> Iterator[dict[str, Any]]:
+    def objects(self, demand: float | None = None, seed: int = 0) -> Iterator[Manifest]:
         """Yield the manifests: nodes, then pods.
 
         Without `demand` pods start and end at their own times. With it all pods start at once in
@@ -79,7 +83,7 @@ def find_openb(folder: Path, nodes: Path | None = None, pods: Path | None = None
     return trace
 
 
-def _drawn(file: Path, pods: list[Row], wanted: int, seed: int) -> Iterator[dict[str, Any]]:
+def _drawn(file: Path, pods: list[Row], wanted: int, seed: int) -> Iterator[Manifest]:
     """Yield pods sampled with repetition until they request `wanted` thousandths of a GPU."""
     if wanted and not any(map(_gpu_milli, pods)):
         raise InputError(f"{file}: expected pods that ask for GPUs; got none")
@@ -95,23 +99,12 @@ def _gpu_milli(row: Row) -> int:
     return row.number("num_gpu") * row.number("gpu_milli")
 
 
-def _node(row: Row) -> dict[str, Any]:
-    name, gpus = row.text("sn"), row.number("gpu")
-    labels = {HOSTNAME: name}
-    resources = {
-        "cpu": f"{row.number('cpu_milli')}m",
-        "memory": f"{row.number('memory_mib')}Mi",
-        "pods": str(MAX_PODS),
-    }
+def _node(row: Row) -> Manifest:
+    gpus = row.number("gpu")
+    resources = {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi"}
     if gpus:
-        labels[GPU_MODEL] = row.text("model")
         resources[GPU_MILLI] = str(gpus * 1000)
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": resources, "capacity": resources},
-    }
+    return make_node(row.text("sn"), resources, {GPU_MODEL: row.text("model")} if gpus else {})
 
 
 def _times(row: Row) -> dict[str, str]:
@@ -121,35 +114,19 @@ def _times(row: Row) -> dict[str, str]:
     """
     came, went = row.seconds("creation_time"), row.seconds("deletion_time")
     began = row.seconds("scheduled_time")
-    times = {}
-    if came:
-        times[CREATED_AT] = format_duration(came)
-    if went is not None:
-        start = began if began is not None else came or 0.0
-        times[DURATION] = format_duration(max(went - start, 1.0))
-    return times
+    start = began if began is not None else came or 0.0
+    return times(came, None if went is None else went - start)
 
 
-def _pod(row: Row, name: str, annotations: dict[str, str]) -> dict[str, Any]:
+def _pod(row: Row, name: str, annotations: dict[str, str]) -> Manifest:
     requests = {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi"}
-    gpu_milli = _gpu_milli(row)
-    if gpu_milli:
+    if gpu_milli := _gpu_milli(row):
         requests[GPU_MILLI] = str(gpu_milli)
-    container = {"name": "main", "resources": {"requests": requests}}
-    if gpu_milli:  # an extended resource is never overcommitted
-        container["resources"]["limits"] = {GPU_MILLI: str(gpu_milli)}  # type: ignore[index]
-    spec: dict[str, Any] = {"containers": [container]}
     models = [model for model in row.text("gpu_spec").split("|") if model]
-    if models:
-        spec["affinity"] = _on_models(models)
-    metadata: dict[str, Any] = {"name": name, "labels": {QOS: row.text("qos")}}
-    if annotations:
-        metadata["annotations"] = annotations
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _on_models(models: list[str]) -> dict[str, Any]:
-    """The affinity for nodes with certain GPU models."""
-    term = {"matchExpressions": [{"key": GPU_MODEL, "operator": "In", "values": models}]}
-    required = {"nodeSelectorTerms": [term]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return make_pod(
+        name,
+        requests,
+        annotations=annotations,
+        labels={QOS: row.text("qos")},
+        on=[in_values(GPU_MODEL, models)] if models else (),
+    )

@@ -17,6 +17,7 @@ from ...api.quantity import parse_quantity
 from ...cluster.memory import DURATION
 from ...errors import InputError
 from ..timeline import CREATED_AT
+from .making import MAX_PODS, in_values
 from .rows import Row, read_rows
 
 PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
@@ -26,7 +27,7 @@ NODE_FIELDS = frozenset({"name", "count"})
 POD_FIELDS = frozenset(
     {"name", "namespace", "count", "priority", "scheduler", "created-at", "duration"}
 )
-DEFAULT_MAX_PODS = "110"
+DEFAULT_MAX_PODS = str(MAX_PODS)
 
 
 @dataclass(frozen=True)
@@ -198,9 +199,7 @@ def _pod(cells: _Cells) -> dict[str, Any]:
 
 def _on_labels(selector: Mapping[str, str]) -> dict[str, Any]:
     """The affinity for nodes with these labels; `a|b` stands for either."""
-    expressions = [
-        {"key": key, "operator": "In", "values": text.split("|")} for key, text in selector.items()
-    ]
+    expressions = [in_values(key, text.split("|")) for key, text in selector.items()]
     required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 

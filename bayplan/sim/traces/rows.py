@@ -1,17 +1,29 @@
-"""Rows: the lines of a CSV file by column name, with errors that state the place."""
+"""Rows: the lines of a table by column name, with errors that state the place.
+
+A table is CSV, with or without a first line of column names, or JSON lines; plain, gzipped, or the
+only CSV file of a tar archive.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
+import tarfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import msgspec
 
 from ...errors import InputError
 
 GZIP_MAGIC = b"\x1f\x8b"
+TAR_ENDINGS = (".tar.gz", ".tgz", ".tar")
+NO_VALUE = frozenset({"", "nan", "null", "none"})
+"""Cells without a value, in lower case: what CSV files, data frames and databases write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,40 @@ class Row:
             raise self.fault(column, f'expected a whole number; got "{text}"')
         return int(text)
 
+    def amount(self, column: str) -> float | None:
+        """The cell as a number that is not negative; None when it has no value; raises InputError otherwise."""
+        amount = self.signed(column)
+        if amount is not None and amount < 0:
+            raise self.fault(column, f'expected a number that is not negative; got "{amount:g}"')
+        return amount
+
+    def signed(self, column: str) -> float | None:
+        """The cell as a number; None when it has no value; raises InputError when it is no number."""
+        text = self.text(column)
+        if text.lower() in NO_VALUE:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = float("inf")
+        if abs(number) == float("inf"):
+            raise self.fault(column, f'expected a number; got "{text}"')
+        return number
+
+    def count(self, column: str) -> int:
+        """The cell as a whole number, which may be written 2.0; raises InputError otherwise."""
+        amount = self.amount(column)
+        if amount is None or amount != int(amount):
+            raise self.fault(column, f'expected a whole number; got "{self.text(column)}"')
+        return int(amount)
+
+    def needed(self, column: str) -> str:
+        """The cell, which must not be empty."""
+        text = self.text(column)
+        if not text:
+            raise self.fault(column, "expected a value; got an empty cell")
+        return text
+
     def seconds(self, column: str) -> float | None:
         """The cell as seconds; None when it is empty; raises InputError when it is no number."""
         text = self.text(column)
@@ -52,39 +98,104 @@ class Row:
 
 
 def read_rows(file: Path, needed: Iterable[str] = ()) -> Iterator[Row]:
-    """Yield the rows of a file, gzipped or not; raises InputError when it is no table or a required
+    """Yield the rows of a file whose first line names the columns; raises InputError when it is no table or a required
     column is missing."""
+    with _faults_of(file), _open(file) as stream:
+        reader = csv.reader(stream)
+        names = next(reader, [])
+        yield from _rows(str(file), reader, names, needed)
+
+
+def read_table(file: Path, columns: tuple[str, ...], needed: Iterable[str] = ()) -> Iterator[Row]:
+    """Yield the rows of a CSV file with these columns, in this order unless the first line names them.
+
+    With names in the first line, only the `needed` columns must be there; by default all.
+    """
+    needed = tuple(needed) or columns
+    with _faults_of(file), _open(file) as stream:
+        reader = csv.reader(stream)
+        first = next(reader, [])
+        if set(needed) <= {cell.strip() for cell in first}:
+            yield from _rows(str(file), reader, [cell.strip() for cell in first], needed)
+            return
+        if len(first) != len(columns):
+            expected = f"{len(columns)} cells ({', '.join(columns)}), or their names"
+            raise InputError(f"{file}: line 1: expected {expected}; got {len(first)} cells")
+        yield Row(str(file), 1, dict(zip(columns, first, strict=True)))
+        yield from _rows(str(file), reader, columns, ())
+
+
+def read_json_lines(file: Path) -> Iterator[Row]:
+    """Yield the objects of a file, one per line. A field of a field is named with a dot; a list is its JSON text."""
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    with _faults_of(file), _open(file) as stream:
+        for line, text in enumerate(stream, 1):
+            if not text.strip():
+                continue
+            try:
+                tree = decode(text)
+            except msgspec.DecodeError as error:
+                raise InputError(
+                    f"{file}: line {line}: expected a JSON object; got {error}"
+                ) from None
+            yield Row(str(file), line, dict(_flat(tree, "")))
+
+
+def _flat(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for name, value in tree.items():
+        match value:
+            case None:
+                continue
+            case dict():
+                yield from _flat(value, f"{prefix}{name}.")
+            case list():
+                yield prefix + name, msgspec.json.encode(value).decode()
+            case _:
+                yield prefix + name, str(value)
+
+
+@contextmanager
+def _faults_of(file: Path) -> Iterator[None]:
+    """Turn errors of reading into InputError."""
     try:
-        with _open(file) as stream:
-            yield from _rows(str(file), stream, tuple(needed))
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"{file}: expected a readable CSV file; got {reason}") from None
-    except (UnicodeDecodeError, EOFError) as error:
+    except (UnicodeDecodeError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{file}: expected a CSV file; got {error}") from None
     except csv.Error as error:
         raise InputError(f"{file}: expected CSV; got {error}") from None
 
 
-def _open(file: Path) -> IO[str]:
+@contextmanager
+def _open(file: Path) -> Iterator[IO[str]]:
+    if file.name.endswith(TAR_ENDINGS):
+        with tarfile.open(file) as archive:
+            for member in archive:
+                part = archive.extractfile(member) if member.name.endswith(".csv") else None
+                if part is not None:
+                    yield io.TextIOWrapper(part, encoding="utf-8-sig", newline="")
+                    return
+        raise InputError(f"{file}: expected an archive with a .csv file; got none in it")
     with open(file, "rb") as probe:
         is_packed = probe.read(2) == GZIP_MAGIC
-    if is_packed:
-        return gzip.open(file, "rt", encoding="utf-8-sig", newline="")
-    return open(file, encoding="utf-8-sig", newline="")
+    opened = gzip.open if is_packed else open
+    with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
+        yield stream
 
 
-def _rows(file: str, stream: IO[str], needed: tuple[str, ...]) -> Iterator[Row]:
-    reader = csv.DictReader(stream, restkey="", restval=None)
-    names = reader.fieldnames or ()
+def _rows(file: str, reader: Any, names: Iterable[str], needed: Iterable[str]) -> Iterator[Row]:
+    names = tuple(names)
     for column in needed:
         if column not in names:
             found = ", ".join(names) or "an empty file"
             raise InputError(f"{file}: line 1: expected a column {column}; got {found}")
+    number = len(names)
     for cells in reader:
-        if "" in cells or None in cells.values():
-            found_cells = len(names) + len(cells.get("", ()))
-            found_cells -= sum(value is None for value in cells.values())
-            problem = f"expected {len(names)} cells; got {found_cells}"
+        if len(cells) != number:
+            if not cells:
+                continue
+            problem = f"expected {number} cells; got {len(cells)}"
             raise InputError(f"{file}: line {reader.line_num}: {problem}")
-        yield Row(file, reader.line_num, cells)
+        yield Row(file, reader.line_num, dict(zip(names, cells, strict=True)))

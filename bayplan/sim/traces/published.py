@@ -1,0 +1,113 @@
+"""Published: what importers of published traces have in common: their tables, and a window of time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...api.durations import format_duration, parse_duration
+from ...cluster.memory import DURATION
+from ...errors import InputError
+from ..timeline import CREATED_AT
+from .making import Manifest
+from .rows import Row, read_table
+
+CSV_ENDINGS = (".csv", ".csv.gz", ".tar.gz")
+
+
+@dataclass(frozen=True)
+class TraceTable:
+    """One table of a trace, as its schema describes it."""
+
+    name: str
+    """Its file without the ending."""
+    columns: tuple[str, ...]
+    about: str
+    is_optional: bool = False
+    needed: tuple[str, ...] = ()
+    """The columns that must be there when the first line names them; empty: all."""
+
+    def find(self, folder: Path) -> Path | None:
+        """The file of the table in `folder`; None when there is none."""
+        files = (folder / f"{self.name}{ending}" for ending in CSV_ENDINGS)
+        return next((file for file in files if file.is_file()), None)
+
+    def needed_file(self, folder: Path) -> Path:
+        """The file of the table in `folder`; raises InputError when there is none."""
+        if (file := self.find(folder)) is not None:
+            return file
+        expected = " or ".join(f"{self.name}{ending}" for ending in CSV_ENDINGS)
+        raise InputError(f"{folder}: expected a folder with {expected}; got none of them")
+
+    def rows(self, file: Path) -> Iterator[Row]:
+        """The rows of a file of this table."""
+        return read_table(file, self.columns, self.needed)
+
+
+@dataclass(frozen=True)
+class TraceFormat:
+    """A trace that can be imported, for listings."""
+
+    name: str
+    about: str
+    schema: str
+    """Where its schema is published."""
+    files: tuple[TraceTable, ...]
+
+
+@dataclass(frozen=True)
+class TraceWindow:
+    """A part of the time of a trace; pods that run when it begins are created then, for the rest of their duration."""
+
+    from_s: float = 0.0
+    until_s: float = float("inf")
+
+    def cut(self, pods: Iterator[Manifest]) -> Iterator[Manifest]:
+        """The pods of the window, with times from its beginning."""
+        if self == TraceWindow():
+            return pods
+        return (pod for pod in pods if self._keep(pod))
+
+    def _keep(self, pod: Manifest) -> bool:
+        """Whether the pod is in the window; changes its times."""
+        notes = pod["metadata"].setdefault("annotations", {})
+        created_s = parse_duration(notes.get(CREATED_AT, "0")) or 0.0
+        if created_s >= self.until_s:
+            return False
+        gone_s = self.from_s - created_s
+        if gone_s > 0 and DURATION in notes:
+            left_s = (parse_duration(notes[DURATION]) or 0.0) - gone_s
+            if left_s <= 0:
+                return False
+            notes[DURATION] = format_duration(left_s)
+        notes.pop(CREATED_AT, None)
+        if gone_s < 0:
+            notes[CREATED_AT] = format_duration(-gone_s)
+        return True
+
+
+@dataclass(kw_only=True)
+class PublishedTrace(ABC):
+    """The files of a trace. `notes` are remarks about the import, complete when all objects were read."""
+
+    window: TraceWindow = TraceWindow()
+    notes: list[str] = field(default_factory=list)
+
+    @abstractmethod
+    def nodes(self) -> Iterator[Manifest]:
+        """Yield the manifests of the nodes."""
+
+    @abstractmethod
+    def all_pods(self) -> Iterator[Manifest]:
+        """Yield the manifests of all pods, with times from the beginning of the trace."""
+
+    def pods(self) -> Iterator[Manifest]:
+        """Yield the manifests of the pods of the window."""
+        return self.window.cut(self.all_pods())
+
+    def objects(self) -> Iterator[Manifest]:
+        """Yield the manifests: nodes, then pods."""
+        yield from self.nodes()
+        yield from self.pods()
