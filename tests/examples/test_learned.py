@@ -1,0 +1,62 @@
+"""The example of a learned policy: a plugin like others; training writes its weights, and they are good."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan import simulate
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "learned"
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_policy_keeps_the_rules_for_plugins() -> None:
+    first = make_node("a", cpu="8", memory="32Gi", extended={"bayplan.dev/gpu-milli": 4000})
+    table = make_table(first, make_node("b", cpu="4", memory="8Gi"))
+    pods = [make_pod("x", cpu="1"), make_pod("y", cpu="2", memory="1Gi")]
+    check_conformance(load("policy").Learned, pods, table)
+
+
+def test_training_writes_weights_into_the_file_of_the_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = load("train")
+    copy = tmp_path / "policy.py"
+    copy.write_text((FOLDER / "policy.py").read_text())
+    monkeypatch.setattr(train, "POLICY", copy)
+    weights = train.train(generations=2, pairs=2, nodes=8, workers="none")
+    assert len(weights) == 5
+    assert np.abs(weights).max() > 0
+    train.write(weights)
+    source: dict[str, Any] = {}
+    exec(copy.read_text(), source)
+    np.testing.assert_allclose(source["WEIGHTS"], weights, atol=0.0006)
+    assert "class Learned" in copy.read_text()
+
+
+def test_the_weights_in_the_file_beat_the_default_scheduler_on_the_other_half_of_the_trace() -> (
+    None
+):
+    difference = load("train").test(seeds=3, nodes=180)
+    assert difference.mean < -0.005, "fragmentation is less by more than half a point"
+
+
+def test_both_halves_of_the_trace_differ_and_a_workload_asks_for_four_fifths_of_the_gpus() -> None:
+    train = load("train")
+    halves = [train.read_trace(half)[1] for half in (0, 1)]
+    assert halves[0] != halves[1]
+    report = simulate(train.draw(np.random.default_rng(0), half=0, count=20))
+    assert 0.8 < report.measures()["bayplan.dev/gpu-milliRequested"] < 0.9
