@@ -26,6 +26,7 @@ from ..scheduler import (
 )
 from ..scheduler.extender import MakeTransport, make_http_transport
 from ..scheduler.inquiry import profile_of
+from ..sim import Simulation
 from ..sim.settings import Settings
 from ..table import NodeTable
 from .settlement import AS_READ, SettledPods
@@ -37,7 +38,11 @@ Step: TypeAlias = tuple[ClusterObject | None, ClusterObject | None]
 
 class ClusterView:
     """The cluster made of `objects`, as the scheduler sees it. Every node is judged, regardless of
-    percentageOfNodesToScore; queries have no side effects."""
+    percentageOfNodesToScore; queries have no side effects.
+
+    Instead of objects it can have the cluster of a `simulation`, which must not run any more: both have one cache, so
+    that its nodes and running pods need not be counted again.
+    """
 
     def __init__(
         self,
@@ -48,13 +53,14 @@ class ClusterView:
         feature_gates: Mapping[str, bool] | None = None,
         clock: Clock | None = None,
         extender_transport: MakeTransport = make_http_transport,
+        simulation: Simulation | None = None,
     ) -> None:
         config = config or default_config(feature_gates)
         self.config = config
         self.is_sampled = any(config.percentage_for(p) is not None for p in config.profiles)
         """Whether percentageOfNodesToScore would limit the search to a share of the nodes."""
         self.has_extenders = bool(config.extenders)
-        self.cluster = StillCluster()
+        self.cluster = StillCluster() if simulation is None else StillCluster.of(simulation.cluster)
         for obj in objects:
             self.cluster.put_in(obj)
         self.scheduler: Scheduler = build_scheduler(
@@ -62,6 +68,7 @@ class ClusterView:
             self.cluster,
             SchedulerSettings(
                 clock=clock or ManualClock(),
+                cache=simulation.scheduler.cache if simulation is not None else None,
                 ties=FirstByName(),
                 plugins=plugins,
                 feature_gates=feature_gates,
@@ -70,7 +77,10 @@ class ClusterView:
                 extender_transport=extender_transport,
             ),
         )
-        self.cluster.watch(self.scheduler)
+        self.cluster.watch(self.scheduler, replay=simulation is None)
+        if simulation is not None:
+            waiting = [pod for pod in self.cluster.list("Pod") if not pod.node_name]
+            _take_over(waiting, simulation.scheduler, self.scheduler)
         self.scheduler.faults.check()
         self._versions = count(1)
         self.settlement = AS_READ
@@ -79,7 +89,11 @@ class ClusterView:
 
     @classmethod
     def with_settings(
-        cls, objects: Iterable[ClusterObject], settings: Settings, clock: Clock | None = None
+        cls,
+        objects: Iterable[ClusterObject],
+        settings: Settings,
+        clock: Clock | None = None,
+        simulation: Simulation | None = None,
     ) -> ClusterView:
         """The cluster of `objects`, for the scheduler of these settings."""
         return cls(
@@ -88,6 +102,7 @@ class ClusterView:
             plugins=settings.plugins,
             feature_gates=settings.feature_gates,
             clock=clock,
+            simulation=simulation,
         )
 
     @property
@@ -156,6 +171,16 @@ class ClusterView:
             # The queue ignores an update with the same resource version.
             new = new.replace(resource_version=f"{next(self._versions)}?")
         self.cluster.put_in(new)
+
+
+def _take_over(waiting: Sequence[Pod], old: Scheduler, new: Scheduler) -> None:
+    """Give the pods without a node to another scheduler with the same cache, where they come one after the other."""
+    for held in list(old.waiting_pods):
+        old.cache.forget_pod(held.pod)
+    for pod in waiting:
+        old.cache.pod_groups.remove_pod(pod)
+    for pod in waiting:
+        new.on_add(pod)
 
 
 def _judging_all_nodes(config: SchedulerConfiguration) -> SchedulerConfiguration:

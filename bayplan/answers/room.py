@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..api.quantity import format_quantity
-from ..table import Bools, Ints, NodeTable
-
-PODS = "pods"
-MAIN_RESOURCES = ("cpu", "memory")
+from ..sim.totals import MAIN_RESOURCES, PODS, ClusterTotals, ResourceTotal, keeps_away
+from ..table import ALL, Bools, Ints, NodeTable
 
 Floats = NDArray[np.float64]
 
@@ -74,6 +72,23 @@ def totals(table: NodeTable, resources: tuple[str, ...]) -> dict[str, tuple[int,
         name: (int(offered(table, name)[live].sum()), int(used(table, name)[live].sum()))
         for name in resources
     }
+
+
+def cluster_totals(table: NodeTable) -> ClusterTotals:
+    """The totals of all nodes; what is free on cordoned and on tainted nodes is apart."""
+    live: Bools = table.live
+    cordoned: Bools = live & table.unschedulable
+    tainted: Bools = live & ~cordoned & (table.taints.count(keeps_away, ALL) > 0)
+    found = ClusterTotals({}, table.node_count, int(tainted.sum()), int(cordoned.sum()))
+    for name in known_resources(table):
+        offers, uses = offered(table, name), used(table, name)
+        free = np.maximum(offers - uses, 0)
+        open_, behind, closed = (
+            int(free[rows].sum()) for rows in (live & ~cordoned & ~tainted, tainted, cordoned)
+        )
+        sums = int(offers[live].sum()), int(uses[live].sum())
+        found.resources[name] = ResourceTotal(*sums, open_, behind, closed)
+    return found
 
 
 def known_resources(table: NodeTable) -> tuple[str, ...]:

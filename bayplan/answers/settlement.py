@@ -6,14 +6,15 @@ wait, as `bayplan simulate` does. `Stage.begin` is where that happens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec import Struct
 
 from ..api.pod import Pod
+from ..api.pod_groups import GroupPreemptor
 from ..cluster.memory import AdmissionRefusal
-from ..sim import SimulationReport
+from ..sim import PodResult
 
 
 class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,10 +69,18 @@ class SettledPods:
     """The pods that did not, each with the reason."""
 
     @classmethod
-    def of(cls, report: SimulationReport) -> SettledPods:
-        """From the result of placing them."""
-        placed: dict[str, list[Pod]] = {result.pod.uid: [] for result in report.placed}
-        for victim, preemptor in report.preempted:
+    def of(
+        cls, results: Iterable[PodResult], evictions: Iterable[tuple[Pod, Pod | GroupPreemptor]]
+    ) -> SettledPods:
+        """From the results of placing them, and the pods that were preempted with their preemptors."""
+        placed: dict[str, list[Pod]] = {}
+        pending: dict[str, str] = {}
+        for result in results:
+            if result.is_placed:
+                placed[result.pod.uid] = []
+            else:
+                pending[result.pod.uid] = result.attempt.message
+        for victim, preemptor in evictions:
             if preemptor.uid in placed:
                 placed[preemptor.uid].append(victim)
-        return cls(placed, {result.pod.uid: result.attempt.message for result in report.pending})
+        return cls(placed, pending)

@@ -18,30 +18,46 @@ from ..cluster.memory import AdmissionRefusal, MemoryCluster
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..sim import GroupOutcome, Timeline, TimelineEvent
-from ..sim.group_outcomes import group_outcomes
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
-from ..sim.totals import ClusterTotals, totals_of
+from ..sim.totals import ClusterTotals
 from ..sim.world import InputObject, is_waiting
 from .budgets import BudgetCounts
 from .cluster_view import ClusterView
 from .courses import DrainCourse, UpgradeCourse
 from .owners import is_there, successor_of
+from .room import cluster_totals
 from .settlement import SettledPods, Settlement
 
 PlaceOf = Callable[[InputObject], str]
 
 
-@dataclass(frozen=True, slots=True)
-class PodPlace:
-    """A pod's node; for a pending pod, the reason."""
+@dataclass(frozen=True)
+class PodPlaces:
+    """The pods of a cluster at one moment. Objects are immutable: a pod that is the same object later is unchanged."""
 
-    pod: Pod
-    message: str = ""
+    pods: Mapping[tuple[str, str], Pod]
+    """By namespace and name, those included that have finished or are terminating."""
+    messages: Mapping[str, str]
+    """By uid, why a pod is pending."""
+
+    @cached_property
+    def waiting(self) -> dict[str, str]:
+        """The pending pods by `namespace/name`, with the reason."""
+        return {
+            pod.key: self.message_of(pod)
+            for pod in self.pods.values()
+            if not pod.node_name and is_there(pod)
+        }
 
     @property
-    def is_waiting(self) -> bool:
-        return not self.pod.node_name
+    def running(self) -> int:
+        """How many pods have a node."""
+        return sum(1 for pod in self.pods.values() if pod.node_name and is_there(pod))
+
+    def message_of(self, pod: Pod) -> str:
+        """Why the pod is pending; empty if it is not, or was not tried."""
+        return self.messages.get(pod.uid, "")
 
 
 class Stage:
@@ -88,27 +104,23 @@ class Stage:
         """The disruption budgets, which count from the first use on."""
         return BudgetCounts(self.cluster)
 
-    def begin(self, on_progress: OnProgress | None = None) -> dict[str, PodPlace]:
-        """Place the waiting pods, unless the question is about the cluster as it was read; return the placements."""
+    def begin(self, on_progress: OnProgress | None = None) -> None:
+        """Place the waiting pods, unless the question is about the cluster as it was read."""
         if self.settlement.as_is:
             waiting = sum(map(is_waiting, self.cluster.list("Pod")))
             self.settlement = Settlement(waiting=waiting, as_is=True, **self._beside())
-            if self.simulation.scheduler.has_groups:
-                nodes = {node.name: node for node in self.cluster.list("Node")}
-                self.groups = group_outcomes((), self.cluster, nodes)
-            return self._places({})
-        report = self.simulation.run(on_progress)
-        self.groups = report.groups
+            self.groups = self.simulation.group_outcomes()
+            return
+        self.settle(on_progress)
+        placed, pending = len(self._settled.placed), len(self._settled.pending)
         self.settlement = Settlement(
-            waiting=len(report.pods),
-            placed=len(report.placed),
-            preempted=len(report.preempted),
+            waiting=placed + pending,
+            placed=placed,
+            preempted=len(self.cluster.evictions),
             **self._beside(),
         )
-        self._settled = SettledPods.of(report)
         # Ties that a change leads to do not depend on how many there were before it.
         self.simulation.scheduler.ties.restart()
-        return self._places(self._settled.pending)
 
     def _beside(self) -> dict[str, Any]:
         """What a settlement says besides numbers of pods."""
@@ -124,26 +136,23 @@ class Stage:
         for pod in [pod for pod in self.cluster.list("Pod") if is_waiting(pod)]:
             self.simulation.scheduler.on_delete(pod)
 
-    def settle(self, on_progress: OnProgress | None = None) -> dict[str, PodPlace]:
-        """Run the scheduler until nothing changes; return the placements by key."""
-        report = self.simulation.run(on_progress)
-        self.groups = report.groups
-        return self._places({result.pod.uid: result.attempt.message for result in report.pending})
+    def settle(self, on_progress: OnProgress | None = None) -> None:
+        """Run the scheduler until nothing changes."""
+        self.simulation.proceed(on_progress)
+        results = self.simulation.pod_results()
+        self._settled = SettledPods.of(results, self.cluster.evictions)
+        self.groups = self.simulation.group_outcomes()
 
     def view(self) -> ClusterView:
-        """A read-only view of the cluster as it is now."""
-        objects = [obj for kind in self.cluster.kinds() for obj in self.cluster.list(kind)]
-        view = ClusterView.with_settings(objects, self.settings, self.simulation.clock)
+        """A read-only view of the cluster as it is now; the stage must not be changed or run afterwards."""
+        simulation = self.simulation
+        view = ClusterView.with_settings((), self.settings, simulation.clock, simulation)
         view.settlement, view.settled = self.settlement, self._settled
         return view
 
-    def _places(self, messages: Mapping[str, str]) -> dict[str, PodPlace]:
-        """The placements by key; `messages` by uid say why a pod is pending."""
-        return {
-            pod.key: PodPlace(pod, messages.get(pod.uid, ""))
-            for pod in self.cluster.list("Pod")
-            if is_there(pod)
-        }
+    def places(self) -> PodPlaces:
+        """The placements, as they were settled last."""
+        return PodPlaces(self.cluster.by_name("Pod"), self._settled.pending)
 
     def land(self) -> None:
         """Run the scheduler until nothing changes, without the placements."""
@@ -151,7 +160,7 @@ class Stage:
 
     def totals(self) -> ClusterTotals:
         """The resources of all nodes as they are."""
-        return totals_of(self.cluster.list("Node"), self.cluster.list("Pod"))
+        return cluster_totals(self.simulation.scheduler.cache.table)
 
     # Changes
 

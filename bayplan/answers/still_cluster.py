@@ -12,3 +12,10 @@ class StillCluster(ObjectIndex, NoClient):
 
     What-if questions replace objects temporarily.
     """
+
+    @classmethod
+    def of(cls, cluster: ObjectIndex) -> StillCluster:
+        """A cluster with the objects of `cluster`, whose watchers learn nothing of temporary replacements."""
+        still = cls()
+        still._objects, still._log = cluster._objects, cluster._log
+        return still

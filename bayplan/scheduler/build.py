@@ -62,7 +62,7 @@ def build_scheduler(
         cluster = cast("SchedulerCluster", GatedCluster(cluster, read_pod))
     clock = settings.clock or SystemClock()
     timers = settings.timers or Timers(clock)
-    cache = Cache(clock, settings.assume_ttl_s)
+    cache = settings.cache or Cache(clock, settings.assume_ttl_s)
     waiting_pods, pre_binding = HeldPods(), PreBindingPods()
     metrics = settings.metrics or SchedulerMetrics()
     executor = settings.executor or InlineExecutor(clock, timers)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..api.pod import Pod
+from ..cache import Cache
 from ..clock import Clock, Timers
 from ..framework import Executor, Plugin
 from ..framework.handle import RunBlocking, run_here
@@ -39,6 +40,8 @@ class SchedulerSettings:
     ended: Callable[[Attempt], None] = unheard
     """Called once for every attempt, when it has ended: bound, refused or failed."""
     metrics: SchedulerMetrics | None = None
+    cache: Cache | None = None
+    """With what is known of the cluster, such as that of another scheduler, which does not run any more."""
     clock: Clock | None = None
     timers: Timers | None = None
     executor: Executor | None = None

@@ -98,23 +98,35 @@ class Results:
 
     def report(self, scheduler: Scheduler, seconds: float) -> SimulationReport:
         """The results after the end of the simulation."""
-        self._note_held(scheduler)
+        pods = self.pods(scheduler)
         nodes_before, pods_before = self._before
         _add_up(nodes_before, pods_before, after=False)
         _add_up(self._nodes, self._cluster.list("Pod"), after=True)
-        for victim, _ in self._cluster.evictions:
-            self._pods.pop(victim.uid, None)
         return SimulationReport(
-            pods=list(self._pods.values()),
+            pods=pods,
             nodes=list(self._nodes.values()),
             running=sum(use.pods_before for use in nodes_before.values()),
             preempted=self._cluster.evictions,
-            groups=self._groups() if scheduler.has_groups else [],
+            groups=self.groups(scheduler),
             sizes=Counter(self._workloads()) if self._has_pending() else {},
             history=self._history,
             time_s=self._clock.monotonic(),
             seconds=seconds,
         )
+
+    def pods(self, scheduler: Scheduler) -> list[PodResult]:
+        """The results of all pods that needed a node, as they are now; preempted pods are not among them."""
+        self._note_held(scheduler)
+        for victim, _ in self._cluster.evictions:
+            self._pods.pop(victim.uid, None)
+        return list(self._pods.values())
+
+    def groups(self, scheduler: Scheduler) -> list[GroupOutcome]:
+        """The pod groups as they are now; empty unless they are scheduled as a whole."""
+        if not scheduler.has_groups:
+            return []
+        nodes = {name: use.node for name, use in self._nodes.items()}
+        return group_outcomes(self._pods.values(), self._cluster, nodes)
 
     def _has_pending(self) -> bool:
         return not all(result.is_placed for result in self._pods.values())
@@ -124,10 +136,6 @@ class Results:
         for pod in self._cluster.list("Pod"):
             if not pod.is_finished:
                 yield workload_key(pod)
-
-    def _groups(self) -> list[GroupOutcome]:
-        nodes = {name: use.node for name, use in self._nodes.items()}
-        return group_outcomes(self._pods.values(), self._cluster, nodes)
 
     def _note_held(self, scheduler: Scheduler) -> None:
         """Add the pods that are gated, wait on Permit, or were never tried."""
@@ -141,7 +149,7 @@ class Results:
                     f"waits on Permit: {by}; {waiting.pod.node_name} is reserved"
                 )
         for pod in self._cluster.list("Pod"):
-            if pod.uid not in self._pods and is_waiting(pod):
+            if not pod.node_name and pod.uid not in self._pods and is_waiting(pod):
                 message = NOT_TRIED
                 if pod.scheduler_name not in scheduler.profiles:
                     message = f'waits for scheduler "{pod.scheduler_name}", which is not configured'

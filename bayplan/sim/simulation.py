@@ -23,6 +23,8 @@ from ..scheduler import (
 )
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
+from .group_outcomes import GroupOutcome
+from .outcomes import PodResult
 from .progress import Progress
 from .report import SimulationReport
 from .results import Results
@@ -125,6 +127,14 @@ class Simulation:
         with rare_collections():
             self._run(on_progress, until_s)
         self._world.budgets.run()
+
+    def pod_results(self) -> list[PodResult]:
+        """What became of each pod that needed a node, so far; pods that were preempted are not among them."""
+        return self._results.pods(self.scheduler)
+
+    def group_outcomes(self) -> list[GroupOutcome]:
+        """The pod groups as they are now; empty unless they are scheduled as a whole."""
+        return self._results.groups(self.scheduler)
 
     def message_of(self, pod: Pod) -> str:
         """Why the last attempt to place the pod failed; empty when there was none."""

@@ -12,7 +12,7 @@ from typing import Any
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.quantity import format_quantity
-from ..api.taints import NO_EXECUTE, NO_SCHEDULE
+from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from .outcomes import NodeUse
 
 PODS = "pods"
@@ -109,7 +109,12 @@ def totals_of_uses(uses: Iterable[NodeUse]) -> TotalsChange:
 
 def is_tainted(node: Node) -> bool:
     """Whether a taint keeps pods without tolerations away from the node."""
-    return any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) for taint in node.taints)
+    return any(map(keeps_away, node.taints))
+
+
+def keeps_away(taint: Taint) -> bool:
+    """Whether the taint keeps pods away that do not tolerate it."""
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
 def _add_up(uses: Iterable[tuple[Node, Mapping[str, int]]]) -> ClusterTotals:

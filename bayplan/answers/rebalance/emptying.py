@@ -13,9 +13,10 @@ import numpy as np
 from ...api.node import Node
 from ...api.pod import Pod
 from ...errors import InputError
+from ...sim.totals import MAIN_RESOURCES
 from ...table import Bools, NodeTable
 from ..owners import is_daemon, is_static
-from ..room import MAIN_RESOURCES, utilisation
+from ..room import utilisation
 from .moving import Mover
 from .plan import Move
 from .spreading import size_of

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...api.pod import Pod
+from ...sim.totals import MAIN_RESOURCES
 from ...table import NodeTable
-from ..room import MAIN_RESOURCES, Floats, offered, used
+from ..room import Floats, offered, used
 from .moving import Mover
 from .plan import Move
 

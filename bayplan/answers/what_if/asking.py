@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
@@ -13,8 +13,8 @@ from ...sim.pending import workload_of
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.totals import TotalsChange
 from ...sim.world import InputObject
-from ..owners import is_bare
-from ..stage import PlaceOf, PodPlace, Stage
+from ..owners import is_bare, is_there
+from ..stage import PlaceOf, PodPlaces, Stage
 from .answer import (
     ABSENT,
     LOST,
@@ -29,7 +29,6 @@ from .answer import (
 )
 from .change import ClusterChange
 
-Places = Mapping[str, PodPlace]
 OwnerKey = tuple[str, str, str]
 
 
@@ -48,14 +47,15 @@ def ask_what_if(
     changes come first. Raises InputError when a change names a missing object.
     """
     stage = Stage(objects, settings, place_of, as_is=as_is)
-    return _follow(stage, stage.begin(on_progress), changes, on_progress)
+    stage.begin(on_progress)
+    return _follow(stage, changes, on_progress)
 
 
 def _follow(
-    stage: Stage, before: Places, changes: Sequence[ClusterChange], on_progress: OnProgress | None
+    stage: Stage, changes: Sequence[ClusterChange], on_progress: OnProgress | None
 ) -> WhatIfAnswer:
     """Make the changes on a settled stage."""
-    cluster = stage.cluster
+    cluster, before = stage.cluster, stage.places()
     budgets, nodes_before = stage.budgets, {node.name: None for node in cluster.list("Node")}
     stage.on_progress = on_progress
     totals_before = stage.totals()
@@ -65,7 +65,8 @@ def _follow(
             change.apply(stage)
         except InputError as error:
             raise InputError(f"{change.text}: {error}") from None
-    after = stage.settle(on_progress)
+    stage.settle(on_progress)
+    after = stage.places()
     nodes_after = {node.name: None for node in cluster.list("Node")}
     evictions = cluster.evictions[evicted_before:]
     for victim, _ in evictions:
@@ -73,9 +74,9 @@ def _follow(
     return WhatIfAnswer(
         [change.text for change in changes],
         _pod_changes(stage, before, after, evictions),
-        (len(before) - len(_waiting(before)), len(after) - len(_waiting(after))),
-        _waiting(before),
-        _waiting(after),
+        (before.running, after.running),
+        before.waiting,
+        after.waiting,
         [PreemptedPod(victim.key, victim.node_name, by.key) for victim, by in evictions],
         budgets.touched(),
         [name for name in nodes_after if name not in nodes_before],
@@ -88,10 +89,6 @@ def _follow(
         stage.notes,
         TotalsChange(totals_before, stage.totals()),
     )
-
-
-def _waiting(places: Places) -> dict[str, str]:
-    return {key: place.message for key, place in places.items() if place.is_waiting}
 
 
 # Pod groups, before and after
@@ -134,8 +131,8 @@ def _why_group(places: GroupPlaces, group: GroupOutcome | None) -> str:
 
 def _pod_changes(
     stage: Stage,
-    before: Places,
-    after: Places,
+    before: PodPlaces,
+    after: PodPlaces,
     evictions: Sequence[tuple[Pod, Pod | GroupPreemptor]],
 ) -> list[PodChange]:
     """The changed pods, in their original order."""
@@ -145,37 +142,43 @@ def _pod_changes(
     lost |= {victim.key for victim, _ in evictions if is_bare(victim)}
     successors = _Successors(before, after)
     changes = []
-    for key, was in before.items():
-        now = after.get(key) or successors.take(was.pod)
+    for name, was in before.pods.items():
+        same_name = after.pods.get(name)
+        if same_name is was or not is_there(was):
+            continue
+        if same_name is not None and not is_there(same_name):
+            same_name = None
+        now = same_name or successors.take(was)
         if now is None:
-            where = LOST if key in lost else ABSENT
-            changes.append(_change(was.pod, _where(was), where, reasons.get(key, "deleted")))
-        elif now.pod.uid != was.pod.uid or now.pod.node_name != was.pod.node_name:
-            why = _why(reasons.get(key, ""), was, now)
-            successor = now.pod.name if now.pod.name != was.pod.name else ""
-            changes.append(_change(was.pod, _where(was), _where(now), why, successor))
+            where = LOST if was.key in lost else ABSENT
+            changes.append(_change(was, _where(was), where, reasons.get(was.key, "deleted")))
+        elif now.uid != was.uid or now.node_name != was.node_name:
+            why = _why(reasons.get(was.key, ""), was, now, after)
+            successor = now.name if now.name != was.name else ""
+            changes.append(_change(was, _where(was), _where(now), why, successor))
     for now in successors.rest():
-        changes.append(_change(now.pod, ABSENT, _where(now), _why("new", None, now)))
+        changes.append(_change(now, ABSENT, _where(now), _why("new", None, now, after)))
     return changes
 
 
 class _Successors:
     """The new pods, by controller."""
 
-    def __init__(self, before: Places, after: Places) -> None:
-        self._new: defaultdict[OwnerKey, deque[PodPlace]] = defaultdict(deque)
-        for key, place in after.items():
-            if key not in before:
-                self._new[_owner_key(place.pod)].append(place)
+    def __init__(self, before: PodPlaces, after: PodPlaces) -> None:
+        self._new: defaultdict[OwnerKey, deque[Pod]] = defaultdict(deque)
+        for name, pod in after.pods.items():
+            was = before.pods.get(name)
+            if was is not pod and (was is None or not is_there(was)) and is_there(pod):
+                self._new[_owner_key(pod)].append(pod)
 
-    def take(self, pod: Pod) -> PodPlace | None:
+    def take(self, pod: Pod) -> Pod | None:
         """Take a new pod that replaces `pod`."""
         candidates = self._new.get(_owner_key(pod)) if not is_bare(pod) else None
         return candidates.popleft() if candidates else None
 
-    def rest(self) -> list[PodPlace]:
+    def rest(self) -> list[Pod]:
         """The new pods that replace none."""
-        return [place for places in self._new.values() for place in places]
+        return [pod for pods in self._new.values() for pod in pods]
 
 
 def _owner_key(pod: Pod) -> OwnerKey:
@@ -183,14 +186,14 @@ def _owner_key(pod: Pod) -> OwnerKey:
     return ("", "", "") if owner is None else (owner.kind, pod.namespace, owner.name)
 
 
-def _where(place: PodPlace) -> Where:
-    return PENDING if place.is_waiting else Where(WhatIfState.RUNNING, place.pod.node_name)
+def _where(pod: Pod) -> Where:
+    return Where(WhatIfState.RUNNING, pod.node_name) if pod.node_name else PENDING
 
 
-def _why(reason: str, was: PodPlace | None, now: PodPlace) -> str:
-    if now.is_waiting:
-        return ": ".join(part for part in (reason, now.message) if part)
-    return reason or ("fits now" if was is not None and was.is_waiting else "recreated")
+def _why(reason: str, was: Pod | None, now: Pod, after: PodPlaces) -> str:
+    if not now.node_name:
+        return ": ".join(part for part in (reason, after.message_of(now)) if part)
+    return reason or ("fits now" if was is not None and not was.node_name else "recreated")
 
 
 def _change(pod: Pod, was: Where, now: Where, why: str, successor: str = "") -> PodChange:

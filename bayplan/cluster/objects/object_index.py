@@ -102,6 +102,10 @@ class ObjectIndex:
         """One object, or None; cluster-scoped kinds have the namespace ""."""
         return self._objects.get(kind, {}).get((namespace, name))
 
+    def by_name(self, kind: str) -> dict[tuple[str, str], Any]:
+        """The objects of `kind` by namespace and name, as they are now."""
+        return dict(self._objects.get(kind, {}))
+
     @property
     def version(self) -> int:
         """Changes with every change of an object other than a pod or a node."""
