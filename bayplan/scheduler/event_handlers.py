@@ -120,8 +120,10 @@ class EventHandlers:
                 self._on_pod(obj, None)
             case Node():
                 self._move(NODE_DELETE, obj, None)
-                with _Logged("RemoveNode"):
+                try:
                     self.cache.remove_node(obj.name)
+                except CacheError as error:
+                    _log_refusal("RemoveNode", error)
             case Namespace():
                 self.cache.remove_namespace(obj.name)
             case _:
@@ -222,26 +224,34 @@ class EventHandlers:
         """Free what the pod holds: end its wait on Permit, or forget it if it is past that."""
         assumed = self.cache.get_pod(pod)
         if not self.waiting_pods.reject(pod.uid) and self.cache.is_assumed(assumed):
-            with _Logged("ForgetPod"):
+            try:
                 self.cache.forget_pod(assumed)
+            except CacheError as error:
+                _log_refusal("ForgetPod", error)
         self._move(ASSIGNED_POD_DELETE, assumed, None)
 
     def _pod_reached_node(self, pod: Pod) -> None:
-        with ADDING:
+        try:
             self.cache.add_pod(pod)
+        except CacheError as error:
+            _log_refusal("AddPod", error)
         self._move(ASSIGNED_POD_ADD, None, pod)
 
     def _pod_on_node_changed(self, old: Pod, new: Pod) -> None:
-        with UPDATING:
+        try:
             self.cache.update_pod(old, new)
+        except CacheError as error:
+            _log_refusal("UpdatePod", error)
         for event in pod_update_events(old, new):
             self._move(event, old, new)
 
     def _pod_left_node(self, pod: Pod) -> None:
         if self.is_observed:
             self.observer("deleted", pod, f"from {pod.node_name}")
-        with REMOVING:
+        try:
             self.cache.remove_pod(pod)
+        except CacheError as error:
+            _log_refusal("RemovePod", error)
         self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, pod, None)
 
     @staticmethod
@@ -271,25 +281,9 @@ class EventHandlers:
         self.cache.expire_pods()
 
 
-class _Logged:
-    """A block of code in which what the cache refuses is logged, so that the event still reaches the queue."""
-
-    __slots__ = ("_operation",)
-
-    def __init__(self, operation: str) -> None:
-        self._operation = operation
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, CacheError):
-            return False
-        log.error("scheduler cache: %s failed: %s", self._operation, error)
-        return True
-
-
-ADDING, UPDATING, REMOVING = _Logged("AddPod"), _Logged("UpdatePod"), _Logged("RemovePod")
+def _log_refusal(operation: str, error: CacheError) -> None:
+    """Log what the cache refuses; the event still reaches the queue."""
+    log.error("scheduler cache: %s failed: %s", operation, error)
 
 
 def _waits_for_new_pods(profile: ProfileRuntime) -> bool:

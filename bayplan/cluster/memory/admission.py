@@ -93,21 +93,24 @@ class Admission:
         self._ranges: dict[str, list[LimitRange]] = {}
         self._limited: dict[tuple[PodSpec, str], tuple[PodSpec, str]] = {}
         self._version = -1
-        self._defaulted: dict[PodSpec, PodSpec] = {}
+        self._defaulted: dict[PodSpec, tuple[PodSpec, bool]] = {}
+        """By spec: the one with defaults, and whether its selectors refer to labels of the pod."""
         self._merged: dict[tuple[PodSpec, tuple[str | None, ...]], PodSpec] = {}
 
     def admit(self, pod: Pod) -> Pod:
         """The pod as the API server would store it; raises AdmissionError if it would reject it."""
         self._refresh()
-        spec = self._defaulted.get(pod.spec)
-        if spec is None:
+        known = self._defaulted.get(pod.spec)
+        if known is None:
             spec = intern_spec(replace(pod.spec, **self._defaults(pod)))
-            self._defaulted[pod.spec] = spec
-        if pod.namespace in self._ranges and self._is_new(pod):
+            known = self._defaulted[pod.spec] = spec, bool(label_keys(spec))
+        spec, has_label_keys = known
+        if self._ranges and pod.namespace in self._ranges and self._is_new(pod):
             spec, note = self._with_limits(spec, pod.namespace)
             if note:
                 pod = pod.replace(annotations={**pod.annotations, limit_ranges.ANNOTATION: note})
-        spec = self._with_label_keys(spec, pod)
+        if has_label_keys:
+            spec = self._with_label_keys(spec, pod)
         return pod if spec is pod.spec else pod.replace(spec=spec)
 
     def check(self, obj: Pod | PersistentVolumeClaim) -> None:
@@ -193,10 +196,7 @@ class Admission:
         }
 
     def _with_label_keys(self, spec: PodSpec, pod: Pod) -> PodSpec:
-        keys = label_keys(spec)
-        if not keys:
-            return spec
-        known = (spec, tuple(pod.labels.get(key) for key in keys))
+        known = (spec, tuple(pod.labels.get(key) for key in label_keys(spec)))
         if known not in self._merged:
             self._merged[known] = intern_spec(merge_label_keys(spec, pod))
         return self._merged[known]

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodClass
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
 from .budgets import BudgetSyncError, PodOwner, ProtectedPods, ask_budget, budget_status, owner_of
@@ -66,8 +66,8 @@ class DisruptionController:
         self._cluster = cluster
         self._clock = clock
         self._in: dict[str, dict[str, _Followed]] = {}
-        self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], list[_Followed]] = {}
-        """The budgets of pods by namespace and labels; cleared when a budget comes, goes or changes."""
+        self._selecting: dict[PodClass, list[_Followed]] = {}
+        """The budgets of each class of pods; cleared when a budget comes, goes or changes."""
         self._stale: dict[_Followed, None] = {}
         self.is_urgent = False
         """Whether pods of a budget became unavailable: the next eviction must be counted against that.
@@ -199,7 +199,7 @@ class DisruptionController:
         followed = self._in.get(pod.namespace)
         if not followed:
             return []
-        key = pod.namespace, frozenset(pod.labels.items())
+        key = pod.pod_class
         found = self._selecting.get(key)
         if found is None:
             found = self._selecting[key] = [one for one in followed.values() if one.selects(pod)]

@@ -65,13 +65,15 @@ class VolumeController:
     def on_add(self, obj: Any) -> None:
         """Record a new claim or volume, or a pod with ephemeral volumes."""
         match obj:
+            case Pod():
+                volumes = obj.spec.volumes
+                if volumes and any(volume.ephemeral for volume in volumes):
+                    self._pods[obj.namespace, obj.name] = None
             case PersistentVolumeClaim():
                 self._claims[obj.namespace, obj.name] = None
             case PersistentVolume():
                 self._index.set(obj)
                 self._volumes[obj.name] = None
-            case Pod() if any(volume.ephemeral for volume in obj.spec.volumes or ()):
-                self._pods[obj.namespace, obj.name] = None
             case StorageClass():
                 self._claims.update(self._unbound)
 
