@@ -93,6 +93,9 @@ class Serving:
         self._server: WebServer | None = None
         self._lookup: asyncio.Task[None] | None = None
         self._connections = AsyncExitStack()
+        from ..observe.work_queues import WorkQueues
+
+        self._work = WorkQueues()
 
     async def start(self) -> None:
         """Serve, unless that is switched off. InputError when the address, the port or a file is no good."""
@@ -102,7 +105,7 @@ class Serving:
         from ..web.server import WebServer, is_loopback
         from ..web.tls import ServerCertificate
 
-        certificate = ServerCertificate(options.tls)
+        certificate = ServerCertificate(options.tls, work=self._work)
         access = None if is_loopback(options.address) else await self._access(certificate.context)
         self._server = WebServer(
             [*self._routes(), *_page(self._driver)],
@@ -182,13 +185,19 @@ class Serving:
     async def _look_up(self, authorities: ClientAuthorities) -> None:
         """Take what no flag says from the ConfigMap in which an API server says how it authenticates."""
         access, problem = self._options.access, ""
+        from ..observe.work_queues import CLIENT_AUTHORITIES, REQUEST_HEADERS
+
+        work = self._work
         for wait_s in LOOKUP_TRIES_S:
             await asyncio.sleep(wait_s)
             try:
-                found = await self._driver.connection.get(LOOKUP)
+                with work.working(CLIENT_AUTHORITIES), work.working(REQUEST_HEADERS):
+                    found = await self._driver.connection.get(LOOKUP)
                 break
             except ApiError as error:
                 problem = str(error)
+                work.retried(CLIENT_AUTHORITIES)
+                work.retried(REQUEST_HEADERS)
         else:
             if not access.tolerates_no_lookup:
                 raise InputError(f"--authentication-tolerate-lookup-failure=false: {problem}")
@@ -223,8 +232,8 @@ class Serving:
             driver.metrics.add(family)
         is_on = driver.config.enable_profiling
         gates = FeatureGates.of(driver.options.feature_gates)
-        requests = driver.connection.metrics.families
-        for shown in (build_info_family(), feature_family(gates), *requests):
+        requests, work = driver.connection.metrics.families, self._work.families
+        for shown in (build_info_family(), feature_family(gates), *requests, *work):
             driver.metrics.add(shown)
         return scheduler_routes(
             healthz=checks,

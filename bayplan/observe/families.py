@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from .series import CounterSeries, Distribution, Gauge, Histogram, Tally
 
 LabelValues: TypeAlias = tuple[str, ...]
-Values: TypeAlias = Mapping[LabelValues, int]
-Source: TypeAlias = Callable[[], Mapping[Any, int]]
+Values: TypeAlias = Mapping[LabelValues, float]
+Source: TypeAlias = Callable[[], Mapping[Any, float]]
 """Returns numbers by LabelValues; any tuple of strings of the right length is valid."""
 S = TypeVar("S")
 

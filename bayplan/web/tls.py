@@ -12,6 +12,7 @@ from pathlib import Path
 from ..clock import Clock, SystemClock
 from ..cluster.certificates import make_certificate
 from ..errors import InputError
+from ..observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
 
 LOOK_AGAIN_S = 60.0
 """How often the files are checked for renewal."""
@@ -50,8 +51,14 @@ class ServerCertificate:
     files are not a certificate and its key.
     """
 
-    def __init__(self, options: ServingTls | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        options: ServingTls | None = None,
+        clock: Clock | None = None,
+        work: WorkQueues | None = None,
+    ) -> None:
         options = options or ServingTls()
+        self._work = work or WorkQueues()
         cert_file, key_file = options.cert_file, options.key_file
         if (cert_file is None) != (key_file is None):
             given, missing = ("--tls-cert-file", "--tls-private-key-file")
@@ -67,8 +74,10 @@ class ServerCertificate:
             cert_file, key_file = _made_in(options.folder)
         if cert_file is not None and key_file is not None:
             self._files = cert_file, key_file
-            self._times = self._read_times()
-            _load(self.context, cert_file, key_file)
+            with self._work.working(SERVING_FILES):
+                self._times = self._read_times()
+            with self._work.working(SERVING_CERTIFICATE):
+                _load(self.context, cert_file, key_file)
         else:
             _load_made(self.context)
 
@@ -99,9 +108,11 @@ class ServerCertificate:
             return
         self._checked_at = now
         try:
-            times = self._read_times()
+            with self._work.working(SERVING_FILES):
+                times = self._read_times()
             if times != self._times:
-                _load(self.context, *self._files)
+                with self._work.working(SERVING_CERTIFICATE):
+                    _load(self.context, *self._files)
                 self._times = times
                 log.info("showing the certificate that is in %s now", self._files[0])
         except InputError as error:

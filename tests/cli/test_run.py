@@ -134,6 +134,9 @@ def test_what_it_serves(api: ServerInThread, running: Running) -> None:
     assert (
         f'rest_client_rate_limiter_duration_seconds_count{{host="{host}",verb="POST"}}' in metrics
     )
+    assert f'rest_client_request_size_bytes_count{{host="{host}",verb="POST"}}' in metrics
+    assert "rest_client_exec_plugin_ttl_seconds +Inf" in metrics
+    assert "# TYPE workqueue_depth gauge" in metrics
     configuration = json.loads(running.get("/configz")[1])["componentconfig"]
     assert configuration["leaderElection"]["leaseDuration"] == "3s"
     assert running.get("/metrics/resources")[0] == 200

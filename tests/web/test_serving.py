@@ -16,6 +16,7 @@ from bayplan.clock import ManualClock
 from bayplan.cluster.certificates import Certificate, make_certificate
 from bayplan.config import default_config, encode_config
 from bayplan.errors import ApiError, InputError
+from bayplan.observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
 from bayplan.testing.builders import make_pod
 from bayplan.web.access import Access
 from bayplan.web.delegated import DelegatedAccess
@@ -313,7 +314,7 @@ def shown(server: WebServer) -> bytes:
 
 def test_a_renewed_certificate_is_used(tmp_path: Path) -> None:
     cert, key, clock = tmp_path / "tls.crt", tmp_path / "tls.key", ManualClock()
-    first, second = make_certificate(), make_certificate()
+    first, second, work = make_certificate(), make_certificate(), WorkQueues()
 
     def put(certificate: Certificate, age: int) -> None:
         for path, text in ((cert, certificate.cert), (key, certificate.key)):
@@ -321,7 +322,8 @@ def test_a_renewed_certificate_is_used(tmp_path: Path) -> None:
             os.utime(path, (age, age))
 
     async def run() -> None:
-        server = WebServer([], certificate=ServerCertificate(ServingTls(cert, key), clock))
+        certificate = ServerCertificate(ServingTls(cert, key), clock, work)
+        server = WebServer([], certificate=certificate)
         await server.start()
 
         async def look() -> bytes:
@@ -341,6 +343,8 @@ def test_a_renewed_certificate_is_used(tmp_path: Path) -> None:
 
     put(first, 1)
     asyncio.run(run())
+    counts = {name: count for (name,), count in work.adds.read().items()}
+    assert counts == {SERVING_FILES: 3, SERVING_CERTIFICATE: 3}
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,9 @@ class Connection:
         self.metrics = metrics or RequestMetrics()
         self.requests = self.metrics.of(credentials.server)
         """Counts the requests to this server."""
+        if metrics is None:
+            self.metrics.plugin_calls.source = lambda: credentials.plugin_calls
+            self.metrics.certificate_ttl.source = lambda: {(): credentials.certificate_ttl_s}
         self._client = HttpClient()
         # Compression would take the server longer than the transfer in a cluster's network.
         self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
@@ -117,25 +120,36 @@ class Connection:
         when it does not respond.
         """
         target = f"{path}?{urlencode(query)}" if query else path
-        send: Callable[[], Awaitable[Answer]] = lambda: self._send(  # noqa: E731
-            method, target, body, content_type, timeout_s
-        )
-        answer = await self._counted(method, retried(send, retries, is_get=method == "GET"))
+        attempts = 0
+
+        async def send() -> Answer:
+            nonlocal attempts
+            code, attempts = NO_RESPONSE, attempts + 1
+            self.requests.sent(method, len(body or b""))
+            try:
+                answer = await self._send(method, target, body, content_type, timeout_s)
+                code = answer.code
+                return answer
+            finally:
+                self.requests.answered(method, code, is_retry=attempts > 1)
+
+        answer = await self._timed(method, retried(send, retries, is_get=method == "GET"))
         if answer.code == 401:
             await self._refresh(was_refused=True)
-            answer = await self._counted(method, send())
+            attempts = 0
+            answer = await self._timed(method, send())
         if answer.code >= 400:
             raise self._refusal(answer, f"{method} {path}")
         return answer.body
 
-    async def _counted(self, method: str, sending: Awaitable[Answer]) -> Answer:
-        code, started = NO_RESPONSE, perf_counter()
+    async def _timed(self, method: str, sending: Awaitable[Answer]) -> Answer:
+        received, started = None, perf_counter()
         try:
             answer = await sending
-            code = answer.code
+            received = len(answer.body)
             return answer
         finally:
-            self.requests.ended(method, code, perf_counter() - started)
+            self.requests.ended(method, perf_counter() - started, received)
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Tree:
         """GET `path`, decoded."""

@@ -8,18 +8,20 @@ k8s.io/client-go/transport/token_source.go and plugin/pkg/client/auth/exec.
 from __future__ import annotations
 
 import base64
+import math
 import os
 import ssl
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ...errors import InputError
-from .exec_plugin import run_plugin
+from .exec_plugin import PluginCalls, run_plugin
 from .kubeconfig import Kubeconfig, Section, read_kubeconfig
 
 REFRESH_S = 60.0
@@ -51,6 +53,8 @@ class Identity(NamedTuple):
     key: bytes | None = None
     expires_at: float | None = None
     """As seconds since the epoch."""
+    valid_until: float = math.inf
+    """The same, of a client certificate from a credential plugin."""
 
 
 class Place(NamedTuple):
@@ -78,6 +82,8 @@ class Credentials:
         self._identity = identity
         self._identify = identify
         self._read_at = time.monotonic()
+        self.plugin_calls: PluginCalls = Counter()
+        """Calls of a credential plugin by exit status and what came of them."""
         self.source = source
         """The kubeconfig's name, for messages."""
         self.server: str = place.server
@@ -101,6 +107,11 @@ class Credentials:
     def authorization(self) -> str | None:
         """The Authorization header; None with a client certificate, or without authentication."""
         return self._identity.authorization
+
+    @property
+    def certificate_ttl_s(self) -> float:
+        """How long the client certificate from a credential plugin is valid; infinity without one."""
+        return self._identity.valid_until - time.time()
 
     @property
     def is_stale(self) -> bool:
@@ -139,8 +150,11 @@ async def load_credentials(
     if not any(file.exists() for file in files):
         raise InputError(f"{source}: expected a kubeconfig; got no such file")
     read = read_kubeconfig(files, source, context)
-    identify = _user(read.user)
-    return Credentials(_place(read), await identify(), identify, source)
+    calls: PluginCalls = Counter()
+    identify = _user(read.user, calls)
+    credentials = Credentials(_place(read), await identify(), identify, source)
+    credentials.plugin_calls = calls
+    return credentials
 
 
 def _place(read: Kubeconfig) -> Place:
@@ -160,19 +174,20 @@ def _place(read: Kubeconfig) -> Place:
     )
 
 
-def _user(user: Section) -> Identify:
+def _user(user: Section, calls: PluginCalls) -> Identify:
     """How the identity of a user is read, each time anew."""
     if "auth-provider" in user:
         got = "auth-provider, which Kubernetes has replaced by exec plugins"
         raise user.wrong("auth-provider", "a token, a client certificate or exec", got)
 
     async def plugin() -> Identity:
-        status = await run_plugin(user.part("exec"))
+        status = await run_plugin(user.part("exec"), calls)
         return Identity(
             f"Bearer {status.token}" if status.token else None,
             status.client_certificate_data.encode() or None,
             status.client_key_data.encode() or None,
-            status.expires_at or float("inf"),  # without a time: until it is refused
+            status.expires_at or math.inf,  # without a time: until it is refused
+            _valid_until(status.client_certificate_data),
         )
 
     async def static() -> Identity:
@@ -180,6 +195,20 @@ def _user(user: Section) -> Identify:
         return Identity(_authorization(user), certificate, key)
 
     return plugin if "exec" in user else static
+
+
+def _valid_until(certificate: str) -> float:
+    """The end of the certificate, as seconds since the epoch; infinity when there is none to read."""
+    if not certificate:
+        return math.inf
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(certificate)
+        file.flush()
+        try:
+            decoded = ssl._ssl._test_decode_cert(file.name)  # type: ignore[attr-defined]
+        except ssl.SSLError:  # loading it says what is wrong with it
+            return math.inf
+    return float(ssl.cert_time_to_seconds(decoded["notAfter"]))
 
 
 def _authorization(user: Section) -> str | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import Counter
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -18,6 +19,8 @@ from .kubeconfig import Section
 
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 INFO = "KUBERNETES_EXEC_INFO"
+PluginCalls: TypeAlias = Counter[tuple[str, str]]
+"""Calls by exit status and what came of them, in client-go's words."""
 
 
 class ExecStatus(msgspec.Struct, rename="camel"):
@@ -42,8 +45,8 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     status: ExecStatus
 
 
-async def run_plugin(settings: Section) -> ExecStatus:
-    """Run the command; raises InputError when it fails, or returns neither token nor certificate."""
+async def run_plugin(settings: Section, calls: PluginCalls) -> ExecStatus:
+    """Run the command, which is counted; raises InputError when it fails, or returns neither token nor certificate."""
     command, version = settings.text("command"), settings.text("apiVersion")
     if command is None:
         raise settings.wrong("command", "a command", "none")
@@ -62,10 +65,13 @@ async def run_plugin(settings: Section) -> ExecStatus:
             stderr=asyncio.subprocess.PIPE,
         )
     except OSError as error:
+        calls["1", "plugin_not_found_error"] += 1
         hint = settings.text("installHint")
         problem = f"{command}: {error.strerror}" + (f". {hint}" if hint else "")
         raise settings.wrong("command", "a command that can be run", problem) from None
     printed, complaint = await process.communicate()
+    outcome = "plugin_execution_error" if process.returncode else "no_error"
+    calls[str(process.returncode), outcome] += 1
     if process.returncode:
         problem = f"exit status {process.returncode}. {complaint.decode(errors='replace').strip()}"
         raise settings.wrong("command", "exit status 0", problem)

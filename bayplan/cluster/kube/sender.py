@@ -55,6 +55,15 @@ class PostOrder(NamedTuple):
     """Determines the outcome when the response does not tell; raises the error if it failed."""
 
 
+class Posting(NamedTuple):
+    """A POST until it has its last response."""
+
+    path: str
+    body: bytes
+    done: Done
+    started: float
+
+
 class Sender:
     """Sends orders."""
 
@@ -93,21 +102,29 @@ class Sender:
 
     def post(self, path: str, body: bytes, done: Done, tries: int = MAX_RETRIES) -> None:
         """Post `body` in its turn; `done` receives the response, or the error."""
+        self._post_at(Posting(path, body, done, perf_counter()), tries)
 
-        started = perf_counter()
+    def _post_at(self, posting: Posting, tries: int, is_retry: bool = False) -> None:
+        path, body, done, started = posting
+        requests = self._requests
 
         def answered(answer: Answer | ApiError) -> None:
-            code = NO_RESPONSE
+            received = None
+            if not isinstance(answer, ClosedError):
+                requests.sent("POST", len(body))
             if isinstance(answer, Answer):
-                code = answer.code
-                if code >= 300:
+                received = len(answer.body)
+                requests.answered("POST", answer.code, is_retry=is_retry)
+                if answer.code >= 300:
                     if tries and answer.retry_after_s is not None:
-                        again = lambda: self.post(path, body, done, tries - 1)  # noqa: E731
+                        again = lambda: self._post_at(posting, tries - 1, True)  # noqa: E731
                         asyncio.get_running_loop().call_later(answer.retry_after_s, again)
                         return
                     answer = refusal(answer, f"POST {path}")
+            elif not isinstance(answer, ClosedError):
+                requests.answered("POST", NO_RESPONSE, is_retry=is_retry)
             if not isinstance(answer, ClosedError):
-                self._requests.ended("POST", code, perf_counter() - started)
+                requests.ended("POST", perf_counter() - started, received)
             done(answer)
 
         wait_s = self._take("POST")

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import math
 import os
 import ssl
 from pathlib import Path
@@ -76,6 +77,8 @@ def test_plugin_runs_again_only_when_it_was_refused_or_its_token_expires(tmp_pat
             for was_refused in (False, True):
                 await credentials.refresh(was_refused)
                 counts.append(len(runs.read_text().split()))
+                assert credentials.plugin_calls == {("0", "no_error"): counts[-1]}
+            assert credentials.certificate_ttl_s == math.inf
             return counts
 
         return asyncio.run(use())

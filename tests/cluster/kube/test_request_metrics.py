@@ -1,6 +1,7 @@
 """Metrics of requests: names and buckets of client-go, and what is counted once."""
 
 import asyncio
+import math
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from bayplan.cluster.kube.request_metrics import NO_RESPONSE, RequestMetrics
 from bayplan.cluster.kube.sender import ClosedError, Sender
 from bayplan.cluster.kube.throttle import TokenBucket
 from bayplan.errors import ApiError
-from bayplan.observe.families import HistogramFamily
+from bayplan.observe.families import HistogramFamily, ReadGauge
 
 UPSTREAM = Path(__file__).with_name("rest_client_metrics.txt")
 HOST = "api:6443"
@@ -31,10 +32,12 @@ def upstream() -> list[list[str]]:
 def test_names_types_labels_and_buckets_are_those_of_client_go() -> None:
     found = []
     for family in RequestMetrics().families:
-        line = [family.name, "counter", ",".join(family.label_names)]
+        line = [family.name, "counter", ",".join(family.label_names) or "-"]
+        if isinstance(family, ReadGauge):
+            line[1] = "gauge"
         if isinstance(family, HistogramFamily):
             line[1] = "histogram"
-            line.append(",".join(f"{bound:g}" for bound in family.bounds))
+            line.append(",".join(f"{bound:.8g}" for bound in family.bounds))
         found.append(line)
 
     assert sorted(found) == upstream()
@@ -42,15 +45,19 @@ def test_names_types_labels_and_buckets_are_those_of_client_go() -> None:
 
 def test_connections_share_metrics_and_differ_by_host() -> None:
     metrics = RequestMetrics()
-    metrics.of(SERVER).ended("POST", 201, 0.01)
-    metrics.of(SERVER).ended("POST", 201, 0.01)
-    metrics.of("http://127.0.0.1:8080/prefix").ended("GET", NO_RESPONSE, 0.2)
+    for requests in (metrics.of(SERVER), metrics.of(SERVER)):
+        requests.answered("POST", 201)
+        requests.ended("POST", 0.01, 70)
+    other = metrics.of("http://127.0.0.1:8080/prefix")
+    other.answered("GET", NO_RESPONSE)
+    other.ended("GET", 0.2, None)
 
     assert metrics.requests.read() == {
         ("201", "POST", HOST): 2,
         ("<error>", "GET", "127.0.0.1:8080"): 1,
     }
     assert metrics.duration.counts() == {("POST", HOST): 2, ("GET", "127.0.0.1:8080"): 1}
+    assert metrics.received.counts() == {("POST", HOST): 2}
 
 
 # Connection
@@ -62,9 +69,11 @@ class Trusted:
     proxy = ssl_context = server_name = authorization = None
     is_stale = False
     source = "a test"
+    certificate_ttl_s = 9.5
 
     def __init__(self, server: str) -> None:
         self.server = server
+        self.plugin_calls = {("0", "no_error"): 2}
 
     async def refresh(self, was_refused: bool = False) -> None:
         pass
@@ -96,8 +105,8 @@ def codes(metrics: RequestMetrics) -> dict[str, int]:
         pytest.param([UnreachableError("away")], {"<error>": 1}, id="no response"),
         pytest.param(
             [Answer(503, b"", 0.0), Answer(200, b"{}")],
-            {"200": 1},
-            id="a repetition that the server asked for counts once",
+            {"503": 1, "200": 1},
+            id="a repetition that the server asked for",
         ),
         pytest.param(
             [Answer(401, b""), Answer(200, b"{}")],
@@ -116,8 +125,13 @@ def test_a_request_is_counted(answers: list[Any], counted: dict[str, int]) -> No
 
     metrics = asyncio.run(go())
 
+    has_retry = "503" in counted
     assert codes(metrics) == counted
-    assert metrics.duration.counts() == {("GET", HOST): sum(counted.values())}
+    assert metrics.retries.read() == ({("200", "GET", HOST): 1} if has_retry else {})
+    assert metrics.duration.counts() == {("GET", HOST): sum(counted.values()) - has_retry}
+    assert metrics.sent.counts() == {("GET", HOST): sum(counted.values())}
+    responses = metrics.duration.counts()["GET", HOST] - counted.get("<error>", 0)
+    assert metrics.received.counts() == ({("GET", HOST): responses} if responses else {})
 
 
 @pytest.mark.parametrize(
@@ -149,6 +163,19 @@ def test_a_watch_is_counted_when_it_opens_and_has_no_duration(head: bytes, count
 
     assert codes(metrics) == {counted: 1}
     assert metrics.duration.counts() == {}
+
+
+def test_calls_of_a_credential_plugin_are_those_of_the_credentials() -> None:
+    async def go() -> RequestMetrics:
+        connection = ScriptedConnection()
+        await connection.close()
+        return connection.metrics
+
+    metrics = asyncio.run(go())
+
+    assert metrics.plugin_calls.read() == {("0", "no_error"): 2}
+    assert metrics.certificate_ttl.read() == {(): 9.5}
+    assert RequestMetrics().certificate_ttl.read() == {(): math.inf}
 
 
 # Sender
@@ -186,14 +213,16 @@ def unlimited() -> TokenBucket:
         pytest.param(Answer(409, b""), {"409": 1}, id="a refusal"),
         pytest.param(UnreachableError("away"), {"<error>": 1}, id="no response"),
         pytest.param(ClosedError("not the leader"), {}, id="what is not sent does not count"),
-        pytest.param(Answer(429, b"", 9.0), {}, id="a repetition counts later"),
+        pytest.param(Answer(429, b"", 9.0), {"429": 1}, id="an attempt that will be repeated"),
     ],
 )
 def test_a_post_is_counted(answer: Answer | ApiError, counted: dict[str, int]) -> None:
     metrics = post(unlimited(), answer)
 
     assert codes(metrics) == counted
-    assert sum(metrics.duration.counts().values()) == sum(counted.values())
+    has_ended = "429" not in counted
+    assert sum(metrics.duration.counts().values()) == sum(counted.values()) * has_ended
+    assert sum(metrics.sent.counts().values()) == sum(counted.values())
 
 
 def test_the_rate_limit_is_measured() -> None:
