@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..api.go_sort import BY_INSERTION, go_sorted, ranks
 from ..api.pod import Pod, PodClass
 from .columns import Ints
 from .node_table import NodeTable
@@ -21,6 +22,9 @@ NOT_STARTED = np.iinfo(np.int64).max
 EMPTY_PLACE = np.iinfo(np.int64).max
 """The priority of an empty place: higher than that of any pod, so that it is never removed."""
 POD_COUNT = "pods"
+ABOVE_ALL = np.iinfo(np.int64).max
+"""A priority that no pod has."""
+ANY_ORDER = -1
 MOST_LABELS = 65_536
 """With more than so many kinds of pods, those that are gone are forgotten."""
 
@@ -32,6 +36,10 @@ class PodMatrix:
     [rows, places, resources] in the order of `resources`; every pod counts 1 for the resource `pods`. `labels`
     [rows, places] are positions in `label_samples`: pods that no selector can tell apart share one. `pods` are the pods
     as they were when their row or their order last changed; `NodeTable.pods` has the current ones.
+
+    The order is that of a preemptor, whose potential victims are sorted alone: with more than 12 pods on a row the
+    places of equal ones depend on which pods are below its priority. Such rows are sorted again for another number of
+    these.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -47,19 +55,41 @@ class PodMatrix:
         self.label_samples: list[Pod | None] = [None]
         self._label_ids: dict[PodClass, int] = {}
         self._rows = self._places = 0
+        self._below: Ints = np.zeros(0, dtype=np.int64)
+        """Per row: how many pods are sorted as potential victims, or ANY_ORDER where that makes no difference."""
         self._cells: tuple[memoryview, ...] = ()
         """`count`, `priority`, `start_s`, `amounts` and `labels`, one at a time: quicker than the arrays."""
 
-    def refresh(self) -> None:
-        """Follow the table."""
+    def refresh(self, priority: int = ABOVE_ALL) -> None:
+        """Follow the table; pods below `priority` are potential victims."""
         changed = self._changed()
         if changed is None or len(self.label_samples) > MOST_LABELS:
             changed = list(range(len(self._table)))
             self.label_samples, self._label_ids = [None], {}
         self.pods.extend([] for _ in range(len(self._table) - len(self.pods)))
         for row in changed:
-            self._fill(row, by_importance(self._table.pods[row].values()))
+            self._sort(row, priority)
+        if np.any(self._below != ANY_ORDER):
+            now = self._table.priorities.below(priority)[: len(self._below)]
+            for row in np.flatnonzero((self._below != ANY_ORDER) & (self._below != now)).tolist():
+                self._sort(row, priority)
         self._versions = (self._table.row_changes.version, self._table.order_changes.version)
+
+    def _sort(self, row: int, priority: int) -> None:
+        """Write the pods of a row in the order for a preemptor of that priority."""
+        pods = list(self._table.pods[row].values())
+        below = ANY_ORDER
+        if len(pods) > BY_INSERTION and len(set(map(_importance, pods))) < len(pods):
+            lower = [pod for pod in pods if pod.priority < priority]
+            upper = [pod for pod in pods if pod.priority >= priority]
+            pods, below = by_importance(upper) + by_importance(lower), len(lower)
+        else:
+            pods = by_importance(pods)
+        self._fill(row, pods)
+        if below != ANY_ORDER or row < len(self._below):
+            if row >= len(self._below):
+                self._below = _grown(self._below, (len(self._table),), ANY_ORDER)
+            self._below[row] = below
 
     def _changed(self) -> list[int] | None:
         if self._versions is None:
@@ -127,12 +157,19 @@ def by_importance(pods: Iterable[Pod]) -> list[Pod]:
 
     Mirrors MoreImportantPod of pkg/scheduler/util/utils.go and the sort that uses it. There a missing start time is the
     current time, read for each operand of a comparison, the left one first. So of two pods that have not started the
-    left operand is the more important one, and the sort reverses their order. Pods that are equal otherwise keep it.
-    With more than 12 pods kube-scheduler's sort is not stable; then only pods of equal priority and start differ.
+    left operand is the more important one, and a sort by insertion reverses their order. Pods that are equal otherwise
+    keep it. More than 12 pods are not sorted by insertion: where equal ones end is a matter of the sort. Undetermined
+    is only what comes of two readings of the clock that are equal.
     """
     listed = list(pods)
     if len(listed) < 2:
         return listed
+    if len(listed) > BY_INSERTION:
+        keys = [_importance(pod) for pod in listed]
+        if len(set(keys)) < len(keys):
+            starts = (start == NOT_STARTED for _, start in keys)
+            numbers = [2 * rank + last for rank, last in zip(ranks(keys), starts, strict=True)]
+            return go_sorted(listed, numbers, _is_more_important)
     listed.sort(key=_importance)
     first = 0
     while first < len(listed):
@@ -143,6 +180,11 @@ def by_importance(pods: Iterable[Pod]) -> list[Pod]:
             listed[first:last] = listed[first:last][::-1]
         first = last
     return listed
+
+
+def _is_more_important(one: int, other: int) -> bool:
+    """Whether the pod of the first number counts as more important; an odd one is of pods that have not started."""
+    return one < other or (one == other and one % 2 == 1)
 
 
 def _importance(pod: Pod) -> tuple[int, int]:

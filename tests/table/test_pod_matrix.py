@@ -142,3 +142,28 @@ def test_a_row_whose_pods_change_their_order_is_filled_anew() -> None:
     matrix.refresh()
 
     assert [pod.name for pod in matrix.pods[0]] == ["two", "one"]
+
+
+@pytest.mark.parametrize(
+    "start_time", [pytest.param(None, id="not started"), pytest.param(NOON, id="started at once")]
+)
+def test_many_equal_pods_are_sorted_for_each_preemptor(start_time: str | None) -> None:
+    """Potential victims are sorted without the other pods, which makes a difference to where equal ones end."""
+    table = NodeTable()
+    writer = TableWriter(table)
+    writer.set_node(make_node("a"))
+    for number in range(40):
+        priority = (number * 7) % 3
+        writer.add_pod(pod_of(f"pod-{number:02}", priority=priority, start_time=start_time))
+    matrix = PodMatrix(table)
+    there = list(table.pods[0].values())
+    orders = set()
+
+    for priority in (2, 3, 1, 2):
+        matrix.refresh(priority)
+        lower = by_importance(pod for pod in there if pod.priority < priority)
+        assert matrix.pods[0][-len(lower) :] == lower
+        orders.add(tuple(pod.name for pod in matrix.pods[0] if pod.priority == 0))
+
+    assert len(orders) > 1
+    assert by_importance(there) != sorted(there, key=lambda pod: -pod.priority)

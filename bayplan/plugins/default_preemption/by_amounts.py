@@ -33,7 +33,7 @@ class ByAmounts:
         budgets: Budgets,
         reserved: Callable[[str], Ints] | None,
     ) -> None:
-        matrix.refresh()
+        matrix.refresh(priority)
         self._table = table
         self._matrix = matrix
         self._rule = rule

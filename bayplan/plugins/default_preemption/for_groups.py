@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...amounts import POD_COUNT, free_amounts
+from ...api.go_sort import sorted_by
 from ...api.pod import Pod
 from ...api.workloads import PodGroup
 from ...framework import (
@@ -23,7 +24,7 @@ from ...framework import (
     unschedulable,
 )
 from ...table import NodeTable
-from ...table.pod_matrix import start_of
+from ...table.pod_matrix import NOT_STARTED, start_of
 from .budgets import Budgets
 
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -40,13 +41,19 @@ class VictimUnit:
     priority: int
     start: int
     """When its first pod, in the order of nodes, was started."""
+    number: int
+    """Its place among all units."""
     pods: list[Pod] = field(default_factory=list)
 
     @property
-    def importance(self) -> tuple[int, bool, int, int]:
-        """The most important unit comes first: priority, members of groups, the larger group, the earlier start."""
+    def importance(self) -> tuple[int, bool, int, int, int]:
+        """The most important unit comes first: priority, members of groups, the larger group, the earlier start.
+
+        One that has not started counts as starting when kube-scheduler gets to it.
+        """
         is_group = self.pods[0].spec.scheduling_group is not None
-        return -self.priority, not is_group, -len(self.pods) if is_group else 0, self.start
+        number = self.number if self.start == NOT_STARTED else 0
+        return -self.priority, not is_group, -len(self.pods) if is_group else 0, self.start, number
 
 
 def preempt_for_group(
@@ -68,7 +75,7 @@ def preempt_for_group(
     lower = [unit for unit in units if unit.priority < (group.spec.priority or 0)]
     if not lower:
         return [], unresolvable(NO_VICTIMS)
-    lower.sort(key=lambda unit: unit.importance)
+    lower = sorted_by(lower, lambda unit: unit.importance)
     room = try_group.room()
     trying: Reprieve
     if room is not None:
@@ -81,7 +88,7 @@ def preempt_for_group(
             return [], trying.status
     violating, harmless = split_by_budgets(lower, budgets)
     left = [unit for unit in (*violating, *harmless) if not trying.spares(unit)]
-    left.sort(key=lambda unit: unit.importance)
+    left = sorted_by(left, lambda unit: unit.importance)
     return [pod for unit in left for pod in unit.pods], SUCCESS
 
 
@@ -186,11 +193,11 @@ def victim_units(pods: Iterable[Pod], lister: Lister) -> list[VictimUnit]:
     for pod in pods:
         group = _whole_group_of(pod, lister)
         if group is None:
-            units["", pod.uid] = VictimUnit(pod.priority, start_of(pod), [pod])
+            units["", pod.uid] = VictimUnit(pod.priority, start_of(pod), len(units), [pod])
             continue
         unit = units.get((group.namespace, group.name))
         if unit is None:
-            unit = VictimUnit(group.spec.priority or 0, start_of(pod))
+            unit = VictimUnit(group.spec.priority or 0, start_of(pod), len(units))
             units[group.namespace, group.name] = unit
         unit.pods.append(pod)
     return list(units.values())
