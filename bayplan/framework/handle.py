@@ -302,6 +302,8 @@ class Pause:
     """While `count` is above 0, no pod is tried."""
 
     count: int = 0
+    ended: Callable[[Status], None] | None = None
+    """Ends the attempt that paused the others; it is given what came of the work that it waited for."""
 
 
 @dataclass

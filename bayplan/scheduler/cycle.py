@@ -119,7 +119,10 @@ class Scheduler(EventHandlers):
             self.observer("popped", queued.pod, f"attempt {queued.attempts}")
         attempt = self.schedule(queued)
         if attempt.status is not None and not attempt.was_handled:
-            self._failed(queued, attempt)
+            if self._pause.count:
+                self._pause.ended = lambda status: self._end(queued, attempt, status)
+            else:
+                self._failed(queued, attempt)
         return attempt
 
     def schedule(self, queued: QueuedPodInfo) -> Attempt:
@@ -402,6 +405,13 @@ class Scheduler(EventHandlers):
             counted = dict.fromkeys(status.reasons, 1)
             status = Status(status.code, (no_node_available(1, counted),), status.plugin)
         attempt.fail(status, nominated_node_name="")
+
+    def _end(self, queued: QueuedPodInfo, attempt: Attempt, status: Status) -> None:
+        """End an attempt that waited for the deletion of its victims; if that failed, the pod is not nominated."""
+        if not status.is_success:
+            message = f"{attempt.fit_error} preemption: {status.message}"
+            attempt.fail(Status(Code.Unschedulable, (message,)))
+        self._failed(queued, attempt)
 
     def _failed(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
         if attempt.status is not None and isinstance(attempt.status.error, PluginFaultError):

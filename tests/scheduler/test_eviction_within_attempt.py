@@ -68,10 +68,40 @@ def test_the_pod_after_a_preemptor(is_async: bool, attempts: list[str]) -> None:
     assert scenario.pod("high").node_name == "a"
 
 
-def test_attempts_go_on_after_a_deletion_that_failed() -> None:
+def test_a_deletion_that_fails_fails_the_attempt() -> None:
     scenario = preempting(is_async=False, refuses=True)
+    scenario.add(make_pod("other", cpu="1", node_selector={"kind": "other"}))
     scenario.run()
+    assert scenario.part_of("high") == "in flight"
 
-    scenario.advance(3 * SECONDS + 60)
+    scenario.advance(SECONDS + 60)
 
+    assert scenario.pod("other").node_name == "b"
+    (attempt,) = [attempt for attempt in scenario.ended if attempt.pod.name == "high"]
+    assert attempt.message.endswith("preemption: not now")
+    assert scenario.pod("high").nominated_node_name == ""
+    assert scenario.part_of("high") == "unschedulable"
+    scenario.advance(330)
     assert scenario.pod("high").node_name == "a"
+
+
+def test_lower_nominations_end_when_the_victims_are_deleted() -> None:
+    scenario = preempting(is_async=False)
+    scenario.add(make_pod("lower", cpu="1", priority=5, nominated_node_name="a"))
+    scenario.run()
+    assert scenario.pod("lower").nominated_node_name == "a"
+
+    scenario.advance(SECONDS)
+
+    assert scenario.pod("lower").nominated_node_name == ""
+
+
+def test_a_victim_of_an_attempt_is_deleted_before_the_attempt_ends() -> None:
+    scenario = preempting(is_async=False)
+    scenario.run()
+    assert scenario.ended == []
+
+    scenario.advance(SECONDS)
+
+    assert [attempt.nominated_node_name for attempt in scenario.ended][:1] == ["a"]
+    assert scenario.cluster.get("Pod", "default", "low") is None

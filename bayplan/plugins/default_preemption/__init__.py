@@ -324,7 +324,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def _evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
         """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
 
-        The scheduler's thread never waits for an API server: until a client has answered, no other pod is tried.
+        The scheduler's thread never waits for an API server: until a client has answered, no other pod is tried, and
+        the attempt does not end.
         """
         self.handle.metrics.preemption_victims.observe(len(chosen.pods))
         try:
@@ -342,15 +343,21 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             )
             self.handle.pause.count += 1
             self.handle.executor.run(
-                lambda: _evicted(later), lambda status: self._go_on(pod, status)
+                lambda: _evicted(later), lambda status: self._go_on(pod, chosen, account, status)
             )
-        self._clear_nominations(pod, chosen, account)
+        else:
+            self._clear_nominations(pod, chosen, account)
         return SUCCESS
 
-    def _go_on(self, pod: Pod, status: Status) -> None:
-        """The victims were deleted, or some stay."""
-        self.handle.pause.count -= 1
-        self._retry([pod], status)
+    def _go_on(self, pod: Pod, chosen: Victims, account: Preemption, status: Status) -> None:
+        """The victims were deleted, or some stay: the attempt can end."""
+        pause = self.handle.pause
+        pause.count -= 1
+        if status.is_success:
+            self._clear_nominations(pod, chosen, account)
+        ended, pause.ended = pause.ended, None
+        if ended is not None:
+            ended(status)
 
     def _retry(self, pods: Sequence[Pod], status: Status) -> None:
         if not status.is_success:  # some victims stay: try again rather than wait for them
