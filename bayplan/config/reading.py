@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ..framework.gate_effects import EFFECTS
 from .args_validation import validate_args
 from .decode import decode
 from .defaults import default_plugin_config, merge_plugins
@@ -196,9 +197,15 @@ def _without_zeros(section: LeaderElection | ClientConnection) -> Any:
 
 
 def gate_notes(gates: FeatureGates) -> tuple[str, ...]:
-    """Return a note on gates that were set and concern other components."""
-    names = ", ".join(gates.without_effect())
-    return (f"feature gates without effect here: {names}",) if names else ()
+    """Return notes on gates that were set and concern other components, or that a whole stage cannot set."""
+    notes = []
+    if gates.without_effect():
+        notes.append(f"feature gates without effect here: {', '.join(gates.without_effect())}")
+    for name in gates.left_out:
+        effect = EFFECTS[name]
+        value = "on" if effect.missing else "off"
+        notes.append(f"{name} is not {value}: {effect.describe(effect.missing)}")
+    return tuple(notes)
 
 
 def _notes(file: ConfigurationFile) -> list[str]:

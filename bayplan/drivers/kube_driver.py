@@ -208,6 +208,9 @@ class KubeDriver:
 
     def _build(self) -> Scheduler:
         options = self.options
+        if FeatureGates.of(options.feature_gates).enabled("SchedulerAsyncAPICalls"):
+            for family in self.cluster.count_calls().families:
+                options.metrics.add(family)
         return build_scheduler(
             self.config,
             self.cluster,

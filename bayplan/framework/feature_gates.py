@@ -65,6 +65,8 @@ class FeatureGates(Mapping[str, bool]):
         self._positions = {name: gate.at(version).default for name, gate in GATES.items()}
         self._positions.update(_positions_by_stage(self.settings, version))
         self._positions.update((n, v) for n, v in self.settings.items() if n in self._positions)
+        self.left_out = self._leave_out()
+        """Gates that AllAlpha or AllBeta would set to a position that is not implemented: they keep the other one."""
         faults = faults or _dependency_faults(self._positions) or self._missing()
         if faults:
             raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults))
@@ -84,6 +86,18 @@ class FeatureGates(Mapping[str, bool]):
         """The gates that were set and do not concern the scheduler."""
         return tuple(sorted(n for n in self.settings if n not in EFFECTS and n not in STAGE_GATES))
 
+    def _leave_out(self) -> tuple[str, ...]:
+        """Undo what a gate for a whole stage set without effect; a gate that is set by name is refused instead."""
+        by_stage = _positions_by_stage(self.settings, self.version)
+        found = [
+            name
+            for name, effect in EFFECTS.items()
+            if name not in self.settings
+            and effect.missing is by_stage.get(name, not effect.missing)
+        ]
+        self._positions.update((name, not EFFECTS[name].missing) for name in found)
+        return tuple(sorted(found))
+
     def _missing(self) -> list[str]:
         """The gates in a position that is not implemented."""
         found = []
@@ -98,12 +112,8 @@ class FeatureGates(Mapping[str, bool]):
         return found
 
     def _cause(self, name: str) -> str:
-        """What set a gate that was not set by its own name."""
-        stage = GATES[name].at(self.version).stage
-        by = next((n for n, s in STAGE_GATES.items() if s == stage and n in self.settings), None)
+        """Why a gate that was not set by its name is on or off."""
         opposite = _shown(not self._positions[name])
-        if by is not None:
-            return f" (set by {by}={_shown(self.settings[by])}; add {name}={opposite})"
         return f" (its default in v{self.version}; add {name}={opposite})"
 
     def __getitem__(self, name: str) -> bool:

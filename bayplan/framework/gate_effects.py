@@ -112,7 +112,9 @@ EFFECTS: dict[str, Effect] = {
         "matchLabelKeys narrow the selector of a spread constraint", "matchLabelKeys are ignored"
     ),
     "NativeHistograms": Effect(
-        "histograms are served in the classic form only", "histograms are classic", missing=True
+        "metrics are served as text, in which histograms are classic; native ones need the protobuf format",
+        "histograms are classic",
+        missing=True,
     ),
     "NodeDeclaredFeatures": Effect(
         "the plugin NodeDeclaredFeatures is a default plugin",
@@ -128,16 +130,17 @@ EFFECTS: dict[str, Effect] = {
         "the node is not announced, and every PreBind plugin runs",
     ),
     "OpportunisticBatching": Effect(
-        "equal pods share cached answers; every decision is that of a full evaluation",
-        "no difference: decisions are those of a full evaluation",
+        "`scheduler_batch_attempts_total` counts attempts, all of them without a hint; decisions are those of a "
+        "full evaluation",
+        "that metric stays empty; decisions are those of a full evaluation",
     ),
     "PodLevelResources": Effect(
         "spec.resources of a pod replaces the sum over its containers",
         "spec.resources of a pod is ignored",
     ),
     "SchedulerAsyncAPICalls": Effect(
-        "no difference: writes to the API server never hold up the next pod",
-        "writes to the API server never hold up the next pod",
+        "`run` has the metrics `scheduler_async_api_call_*` and `scheduler_pending_async_api_calls`",
+        "it does not; in both positions no write of a status or a binding holds up the next pod",
     ),
     "SchedulerAsyncPreemption": Effect(
         "victims are deleted beside the scheduling of other pods; the preemptor is held back meanwhile",

@@ -4,7 +4,7 @@ Mirrors pkg/scheduler/metrics/metrics.go: names, labels and buckets are those of
 work are seconds of the machine's clock, also in a simulation; waiting times of pods are seconds of
 the scheduler's clock.
 
-batch_*, get_node_hint_* and store_schedule_results_* are registered and stay empty: the engine's
+batch_cache_*, get_node_hint_* and store_schedule_results_* are registered and stay empty: the engine's
 views of classes replace opportunistic batching. podgroup_* are registered with feature gate
 GenericWorkload. Left out: async_api_call_* and pending_async_api_calls (off by default in v1.36), and
 volume_binder_cache_requests_total (which upstream does not count, either).
@@ -40,6 +40,20 @@ PLUGIN_S = exponential_buckets(0.00001, 1.5, 20)
 WAITING_S = exponential_buckets(0.01, 2, 20)
 
 F = TypeVar("F", bound=Family)
+
+
+SHOWN_WITH = {
+    "SchedulerAsyncPreemption": (
+        "scheduler_preemption_goroutines_duration_seconds",
+        "scheduler_preemption_goroutines_execution_total",
+    ),
+    "DRAExtendedResource": ("scheduler_resourceclaim_creates_total",),
+    "DRADeviceBindingConditions": (
+        "scheduler_dra_bindingconditions_allocations_total",
+        "scheduler_dra_bindingconditions_wait_duration_seconds",
+    ),
+}
+"""Metrics that exist only while a feature gate is on."""
 
 
 class SchedulerMetrics:
@@ -95,6 +109,22 @@ class SchedulerMetrics:
             self.evictions.labels(result).observe(perf_counter() - started)
 
         return over
+
+    def follow_gates(self, is_on: Callable[[str], bool]) -> None:
+        """Count and show what kube-scheduler does with these feature gates."""
+        if is_on("OpportunisticBatching"):
+            self.batch_attempts.source = self._count_without_hint
+        for gate, names in SHOWN_WITH.items():
+            if not is_on(gate):
+                self.hide(names)
+
+    def _count_without_hint(self) -> dict[tuple[str, str], float]:
+        """The attempts of each profile that came as far as the choice of nodes; none had a hint."""
+        return {
+            (profile, "no_hint"): count
+            for (point, status, profile), count in self.point_duration.counts().items()
+            if (point, status) == ("PreFilter", "Success")
+        }
 
     def add(self, family: F) -> F:
         """Expose one more metric; for plugins with their own."""
@@ -375,11 +405,11 @@ class SchedulerMetrics:
         )
 
     def _add_batching(self) -> None:
-        """Metrics of opportunistic batching, which has no counterpart: they exist, and stay empty."""
-        self.add(
-            CounterFamily(
+        """Metrics of opportunistic batching, which has no counterpart: no attempt ever uses the hint of another."""
+        self.batch_attempts = self.add(
+            ReadCounter(
                 "scheduler_batch_attempts_total",
-                "Attempts that used the result of an equal pod before it; always empty here.",
+                "Attempts that could have used a hint of an equal pod before them: none does here.",
                 ("profile", "result"),
             )
         )

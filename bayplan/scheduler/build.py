@@ -94,6 +94,7 @@ def build_scheduler(
     _note_whole_objects(profiles)
     queue = _make_queue(config, profiles, shared, nominator)
     _read_when_shown(metrics, cache, queue)
+    metrics.follow_gates(gates.enabled)
     parts = Parts(
         cache=cache,
         queue=queue,

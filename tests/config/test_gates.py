@@ -58,8 +58,8 @@ def test_gates_are_read(text: str, gates: dict[str, bool]) -> None:
         ),
         pytest.param(
             "NativeHistograms=true",
-            "NativeHistograms=true is not implemented: "
-            "histograms are served in the classic form only",
+            "NativeHistograms=true is not implemented: metrics are served as text, in which histograms are "
+            "classic; native ones need the protobuf format",
             id="a position that is not implemented",
         ),
     ],

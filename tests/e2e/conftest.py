@@ -11,6 +11,7 @@ import pytest
 
 from bayplan.testing.live.cluster import ClusterUnderTest, Server
 from bayplan.testing.live.control_plane import (
+    DEVICE_GATES,
     POD_GROUP_GATES,
     LiveControlPlane,
     assets_folder,
@@ -47,6 +48,21 @@ def group_server(
 @pytest.fixture
 def group_cluster(group_server: Server, tmp_path: Path) -> Iterator[ClusterUnderTest]:
     made = ClusterUnderTest(group_server, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session", params=list(SERVERS))
+def device_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A server with the gates of device allocation; its schedulers get the same."""
+    yield from _running(request.param, tmp_path_factory, DEVICE_GATES)
+
+
+@pytest.fixture
+def device_cluster(device_server: Server, tmp_path: Path) -> Iterator[ClusterUnderTest]:
+    made = ClusterUnderTest(device_server, tmp_path)
     yield made
     made.close()
 

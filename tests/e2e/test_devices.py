@@ -117,3 +117,49 @@ def test_a_device_that_fails_to_bind_is_replaced(cluster: ClusterUnderTest) -> N
     assert cluster.wait_bound("trainer") == "b"
     assert given_to(status_of(cluster, "one")) == ["b/gpu-0"]
     claims.stop()
+
+
+def test_a_taint_rule_keeps_pods_from_devices_until_it_is_gone(
+    device_cluster: ClusterUnderTest,
+) -> None:
+    cluster = device_cluster
+    cluster.node("a")
+    make_class(cluster)
+    make_slice(cluster, "a", {"name": "gpu-0"})
+    make_claim(cluster, "claim")
+    rule = {"deviceSelector": {"pool": "a"}, "taint": {"key": "broken", "effect": "NoSchedule"}}
+    cluster.make("DeviceTaintRule", cluster.namespace, spec=rule)
+    cluster.start_scheduler()
+
+    cluster.pod("trainer", **uses("claim"))
+
+    cluster.wait_refused("trainer", "cannot allocate all claims")
+    cluster.client.delete(cluster.path("DeviceTaintRule", cluster.namespace))
+    assert cluster.wait_bound("trainer") == "a"
+
+
+def test_devices_use_up_resources_of_their_node(device_cluster: ClusterUnderTest) -> None:
+    cluster = device_cluster
+    cluster.node("a", room={"cpu": "4", "memory": "8Gi", "pods": "10"})
+    make_class(cluster)
+    mappings = {"cpu": {"allocationMultiplier": "2"}}
+    make_slice(cluster, "a", {"name": "cores", "nodeAllocatableResourceMappings": mappings})
+    make_claim(cluster, "claim")
+    cluster.start_scheduler()
+    container = {
+        "name": "main",
+        "image": "x",
+        "resources": {"requests": {"cpu": "1"}, "claims": [{"name": "gpu"}]},
+    }
+
+    cluster.pod("trainer", containers=[container], **uses("claim"))
+
+    assert cluster.wait_bound("trainer") == "a"
+    status = cluster.client.get(cluster.path("Pod", "trainer"))["status"]
+    assert status["nodeAllocatableResourceClaimStatuses"] == [
+        {"resourceClaimName": "claim", "containers": ["main"], "resources": {"cpu": "2"}}
+    ]
+    cluster.pod("large", requests={"cpu": "2"})
+    cluster.wait_refused("large", "Insufficient cpu")
+    cluster.pod("small", requests={"cpu": "1"})
+    assert cluster.wait_bound("small") == "a"

@@ -13,6 +13,7 @@ from bayplan.observe.families import (
     ReadCounter,
     ReadGauge,
 )
+from bayplan.observe.scheduler_metrics import SHOWN_WITH
 from bayplan.observe.series import exponential_buckets
 
 UPSTREAM = Path(__file__).with_name("kube_scheduler_metrics.txt")
@@ -61,3 +62,29 @@ def test_nothing_else_has_a_name_of_the_scheduler() -> None:
 def test_metrics_of_pod_groups_need_their_gate() -> None:
     names = {family.name for family in SchedulerMetrics().families}
     assert not [name for name in names if "podgroup" in name]
+
+
+@pytest.mark.parametrize("gate", SHOWN_WITH)
+def test_metrics_of_a_gate_need_it(gate: str) -> None:
+    metrics = SchedulerMetrics()
+    metrics.follow_gates(lambda name: name != gate)
+
+    names = {family.name for family in metrics.families}
+    assert names.isdisjoint(SHOWN_WITH[gate])
+    assert names >= {name for other in SHOWN_WITH if other != gate for name in SHOWN_WITH[other]}
+
+
+@pytest.mark.parametrize(
+    ("is_on", "counted"),
+    [
+        pytest.param(True, {("p", "no_hint"): 1}, id="on: attempts count, without a hint"),
+        pytest.param(False, {}, id="off: nothing counts"),
+    ],
+)
+def test_attempts_that_could_be_batched(is_on: bool, counted: dict[tuple[str, str], float]) -> None:
+    metrics = SchedulerMetrics()
+    metrics.follow_gates(lambda name: is_on)
+    metrics.point_duration.labels("PreFilter", "Success", "p").observe(0.1)
+    metrics.point_duration.labels("PreFilter", "Unschedulable", "p").observe(0.1)
+
+    assert metrics.batch_attempts.read() == counted

@@ -22,6 +22,7 @@ from ...clock import Clock
 from ...errors import ApiError, ConflictError, DecodeError, NotFoundError
 from ...framework import PodEvent, preempted_event
 from ..objects import ClusterObject, ObjectIndex, pod_life
+from .api_calls import BINDING, STATUS_PATCH, ApiCalls
 from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from .group_statuses import GroupStatuses
@@ -58,6 +59,8 @@ class KubeCluster(ObjectIndex):
         self._tell = tell
         self._written: dict[tuple[str, str, str], Any] = {}
         """Objects as the API server returned them, until a watch shows them."""
+        self.calls: ApiCalls | None = None
+        """Counts bindings and writes of statuses, if they are counted."""
         self._statuses = PodStatuses(
             self._send_status, self._newest, self._stored, lambda: pod_life.timestamp(clock)
         )
@@ -95,7 +98,13 @@ class KubeCluster(ObjectIndex):
         path, body = path_and_body(pod, node_name)
         future = self._loop.create_future()
         order = PostOrder(path, body, future, Confirm(pod, node_name))
-        self._statuses.bind_after(pod, lambda: self._order(order))
+
+        def send() -> None:
+            if self.calls is not None:
+                self.calls.count(BINDING, future)
+            self._order(order)
+
+        self._statuses.bind_after(pod, send)
         return future
 
     def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> Awaitable[None] | None:
@@ -139,7 +148,15 @@ class KubeCluster(ObjectIndex):
 
     def _send_status(self, pod: Pod, patch: bytes) -> asyncio.Future[bytes]:
         path = path_of(pod, "status")
-        return self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
+        sent = self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
+        if self.calls is not None:
+            self.calls.count(STATUS_PATCH, sent)
+        return sent
+
+    def count_calls(self) -> ApiCalls:
+        """Count bindings and writes of statuses from now on; returns what is counted."""
+        self.calls = ApiCalls(self._statuses.pending)
+        return self.calls
 
     def _newest(self, pod: Pod) -> Pod:
         """The pod as last seen, or as last written."""

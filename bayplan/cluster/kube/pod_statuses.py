@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ...api.pod import Pod, PodCondition
 from ...errors import ApiError
+from .api_calls import BINDING, STATUS_PATCH
 from .connection import UnreachableError
 from .patches import status_patch
 
@@ -29,6 +30,11 @@ class StatusChange:
         self.nominated_node_name: str | None = None
         self.bind: Callable[[], None] | None = None
         """Sends the binding of the pod, which follows the running patch instead of a change."""
+
+    @property
+    def has_status(self) -> bool:
+        """Whether there is a status to write."""
+        return bool(self.conditions) or self.nominated_node_name is not None
 
 
 class PodStatuses:
@@ -67,6 +73,13 @@ class PodStatuses:
         if patch is not None:
             self._next[pod.uid] = StatusChange()
             self._send(pod, patch).add_done_callback(lambda done: self._written(pod, done))
+
+    def pending(self) -> dict[tuple[str], int]:
+        """How many writes wait for an earlier one of their pod, by the type of call."""
+        waiting = self._next.values()
+        bindings = sum(change.bind is not None for change in waiting)
+        patches = sum(change.has_status for change in waiting)
+        return {(STATUS_PATCH,): patches, (BINDING,): bindings}
 
     def bind_after(self, pod: Pod, bind: Callable[[], None]) -> None:
         """Call `bind`, at once or when the running patch of the pod has ended.

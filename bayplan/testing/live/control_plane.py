@@ -33,7 +33,12 @@ POD_GROUP_GATES = (
     "WorkloadAwarePreemption",
 )
 """What a server and its scheduler need for pod groups, with all that they can do."""
-ALPHA_VERSIONS = {"GenericWorkload": "scheduling.k8s.io/v1alpha2"}
+DEVICE_GATES = ("DRADeviceTaintRules", "DRANodeAllocatableResources")
+"""Gates of device allocation that are off by default."""
+ALPHA_VERSIONS = {
+    "DRADeviceTaintRules": "resource.k8s.io/v1beta2",
+    "GenericWorkload": "scheduling.k8s.io/v1alpha2",
+}
 """The versions of the API that are not served by default, by the gate that needs them."""
 
 

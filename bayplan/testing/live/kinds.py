@@ -11,6 +11,7 @@ KINDS = {
     "DaemonSet": ("apps/v1", "daemonsets", True),
     "Deployment": ("apps/v1", "deployments", True),
     "DeviceClass": ("resource.k8s.io/v1", "deviceclasses", False),
+    "DeviceTaintRule": ("resource.k8s.io/v1beta2", "devicetaintrules", False),
     "Job": ("batch/v1", "jobs", True),
     "Lease": ("coordination.k8s.io/v1", "leases", True),
     "LimitRange": ("v1", "limitranges", True),

@@ -250,6 +250,15 @@ OTHERS = (
     _grouped("rbac.authorization.k8s.io", "RoleBinding", "rolebindings"),
     _grouped("rbac.authorization.k8s.io", "Role", "roles"),
     _grouped("resource.k8s.io", "DeviceClass", "deviceclasses", has_generation=True, **CLUSTER),
+    _grouped(
+        "resource.k8s.io",
+        "DeviceTaintRule",
+        "devicetaintrules",
+        version="v1beta2",
+        has_generation=True,
+        **CLUSTER,
+        **STATUS,
+    ),
     _grouped("resource.k8s.io", "ResourceClaim", "resourceclaims", **STATUS),
     _grouped("resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates"),
     _grouped(
