@@ -1,0 +1,110 @@
+"""Pools: `bayplan pools`, to check the files that describe node pools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..api.own_documents import API_VERSION
+from .commands import CommandApp
+from .consoles import stderr_console, stdout_console, written_to_stdout
+from .documents import print_json_document, print_yaml_document
+from .failures import reports_failures
+from .options import AnswerForm, AnswerOption
+
+if TYPE_CHECKING:
+    from ..planning import InstanceTable, PoolReading
+
+app = CommandApp(
+    name="pools",
+    no_args_is_help=True,
+    help="Check the files that describe node pools.",
+    epilog="Example: bayplan pools check pools.yaml --instance-types types.csv",
+)
+
+InstanceTypesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--instance-types",
+        metavar="CSV",
+        help="Table of instance types: name, cpu, memory, gpu, price, zones; further columns are labels.",
+        show_default=False,
+    ),
+]
+
+
+@app.callback()
+def pools() -> None:
+    """Check the files that describe node pools."""
+
+
+@app.command(short_help="Name all problems of pools, and list their types and prices.")
+@reports_failures
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="NodePools of bayplan.dev/v1 or karpenter.sh/v1, nodes with labels of their group, the status of "
+            "Cluster Autoscaler; - is standard input.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ],
+    instance_types: InstanceTypesOption = None,
+    output: AnswerOption = AnswerForm.TABLE,
+) -> None:
+    """Name all problems of files with node pools, or list the types of nodes that they come to.
+
+    Exit status: 0 when all files are good, 2 when one is not.
+
+    Example: bayplan pools check pools.yaml --instance-types types.csv
+    """
+    from ..planning import read_pools
+
+    reading = read_pools(files, read_table(instance_types))
+    match output:
+        case AnswerForm.JSON:
+            print_json_document(pools_document(reading))
+        case AnswerForm.YAML:
+            print_yaml_document(pools_document(reading))
+        case AnswerForm.NAME:
+            for pool, one in reading.types:
+                print(f"pool/{pool.name} type/{one.name}")
+        case _:
+            from .render.pools import render_pools
+
+            console = stdout_console()
+            with written_to_stdout(console):
+                render_pools(console, reading)
+    if output in (AnswerForm.TABLE, AnswerForm.NAME):
+        note_pools(reading)
+
+
+def read_table(path: Path | None) -> InstanceTable:
+    """The table of instance types in a file; empty without one."""
+    from ..planning import InstanceTable, read_instance_table
+
+    return read_instance_table(path) if path is not None else InstanceTable()
+
+
+def note_pools(reading: PoolReading) -> None:
+    """Say on standard error what of the documents is not modelled."""
+    for note in reading.notes:
+        stderr_console().print(f"note: {note}", style="dim", markup=False, soft_wrap=True)
+
+
+def pools_document(reading: PoolReading) -> dict[str, Any]:
+    """The pools as plain data."""
+    from ..planning.documents import pool_entry
+
+    document: dict[str, Any] = {
+        "apiVersion": API_VERSION,
+        "kind": "NodePools",
+        "pools": [pool_entry(pool) for pool in reading.pools],
+    }
+    if reading.notes:
+        document["remarks"] = reading.notes
+    return document

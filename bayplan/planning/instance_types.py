@@ -1,0 +1,204 @@
+"""Instance types: a table of what a cloud offers, with prices, as CSV.
+
+Columns: name, cpu, memory, price, and optionally gpu (a number of nvidia.com/gpu), pods, zones (names with spaces
+between them), spot_price, overhead_cpu, overhead_memory, boot_time, interruption_rate. Every other column is a label.
+Lines that begin with # are comments.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..api.durations import parse_duration
+from ..api.resources import CPU, MEMORY, PODS
+from ..config.problems import Literally, Problems
+from ..errors import InputError
+from ..sim.sources import open_source
+from .amounts_text import check_labels, read_amount
+from .node_types import DEFAULT_BOOT_S, DEFAULT_PODS
+
+GPU = "nvidia.com/gpu"
+REQUIRED = ("name", "cpu", "memory", "price")
+OPTIONAL = (
+    "gpu",
+    "pods",
+    "zones",
+    "spot_price",
+    "overhead_cpu",
+    "overhead_memory",
+    "boot_time",
+    "interruption_rate",
+)
+_AWS_NAME = re.compile(
+    r"(?P<family>(?P<category>[a-z]+)(?P<generation>\d+)[a-z0-9-]*)\.(?P<size>[\w-]+)"
+)
+_AWS = "karpenter.k8s.aws/instance-"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One line of the table; amounts in the scheduler's units, prices per hour."""
+
+    name: str
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    price: float | None
+    spot_price: float | None = None
+    zones: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    boot_s: float = DEFAULT_BOOT_S
+    interruption_rate: float = 0.0
+
+    def known_labels(self) -> dict[str, str]:
+        """The labels of the table, and those of Karpenter's AWS provider that follow from name and size."""
+        found = {
+            f"{_AWS}cpu": str(self.capacity.get(CPU, 0) // 1000),
+            f"{_AWS}memory": str(self.capacity.get(MEMORY, 0) >> 20),
+        }
+        if GPU in self.capacity:
+            found[f"{_AWS}gpu-count"] = str(self.capacity[GPU])
+        name = _AWS_NAME.fullmatch(self.name)
+        if name is not None:
+            found |= {f"{_AWS}{part}": text for part, text in name.groupdict().items()}
+        return found | dict(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceTable:
+    """The types of a table by name, and the file that they are from."""
+
+    types: Mapping[str, InstanceType] = field(default_factory=dict)
+    source: str = ""
+
+    def zones(self) -> tuple[str, ...]:
+        """All zones that a type is in."""
+        return tuple(dict.fromkeys(zone for one in self.types.values() for zone in one.zones))
+
+
+NO_TABLE = InstanceTable()
+
+
+def read_instance_table(path: str | Path) -> InstanceTable:
+    """Read a table; raises InputError with a line for each problem."""
+    source = open_source(str(path))
+    try:
+        text = bytes(source.data[:]).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source.name}: expected UTF-8 text; got {error.reason}") from None
+    problems = Problems()
+    types: dict[str, InstanceType] = {}
+    for line, row in _rows(text, problems):
+        found = _read_row(row, f"line {line}", problems)
+        if found.name in types:
+            problems.add(f"line {line}: name", "each name once", found.name)
+        types[found.name] = found
+    if not types and not problems:
+        problems.add("", "a line for each instance type", Literally("none"))
+    if problems:
+        raise InputError("\n".join(f"{source.name}: {problem}" for problem in problems))
+    return InstanceTable(types, source.name)
+
+
+def _rows(text: str, problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
+    """The lines with their numbers, as cells by column."""
+    lines = [
+        (number, line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    cells = list(csv.reader(line for _, line in lines))
+    if not cells:
+        return
+    columns = [name.strip() for name in cells[0]]
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing:
+        where = f"line {lines[0][0]}"
+        problems.add(where, f"columns {', '.join(REQUIRED)}", Literally(", ".join(columns)))
+        return
+    for (number, _), row in zip(lines[1:], cells[1:], strict=False):
+        if len(row) != len(columns):
+            got = Literally(f"{len(row)} cells")
+            problems.add(f"line {number}", f"{len(columns)} cells", got)
+            continue
+        yield number, {name: cell.strip() for name, cell in zip(columns, row, strict=True)}
+
+
+def _read_row(row: Mapping[str, str], where: str, problems: Problems) -> InstanceType:
+    capacity = {
+        CPU: read_amount(CPU, row["cpu"], f"{where}: cpu", problems),
+        MEMORY: _memory(row["memory"], f"{where}: memory", problems),
+        PODS: read_amount(PODS, row.get("pods") or str(DEFAULT_PODS), f"{where}: pods", problems),
+    }
+    gpus = read_amount(GPU, row.get("gpu") or "0", f"{where}: gpu", problems)
+    if gpus:
+        capacity[GPU] = gpus
+    allocatable = dict(capacity)
+    for name in (CPU, MEMORY):
+        column = f"overhead_{name}"
+        overhead = read_amount(name, row.get(column) or "0", f"{where}: {column}", problems)
+        allocatable[name] = max(capacity[name] - overhead, 0)
+    labels = {
+        name: cell for name, cell in row.items() if cell and name not in (*REQUIRED, *OPTIONAL)
+    }
+    check_labels(labels, where, problems)
+    if not row["name"]:
+        problems.add(f"{where}: name", "a name", "")
+    return InstanceType(
+        row["name"],
+        capacity,
+        allocatable,
+        read_price(row["price"], f"{where}: price", problems),
+        read_price(row.get("spot_price", ""), f"{where}: spot_price", problems),
+        tuple(row.get("zones", "").replace(";", " ").replace("|", " ").split()),
+        labels,
+        _boot_time(row.get("boot_time", ""), f"{where}: boot_time", problems),
+        read_rate(row.get("interruption_rate") or "0", f"{where}: interruption_rate", problems),
+    )
+
+
+def _memory(text: str, where: str, problems: Problems) -> int:
+    amount = read_amount(MEMORY, text, where, problems)
+    if 0 < amount < 1 << 20:
+        problems.add(where, "an amount with a unit, such as 16Gi", text)
+    return amount
+
+
+def read_price(value: object, where: str, problems: Problems) -> float | None:
+    """A price per hour; None if there is none, or with a problem."""
+    if value is None or value == "":
+        return None
+    price = _number(value)
+    if price is None or not 0 < price < float("inf"):
+        problems.add(where, "a price per hour above 0", value)
+        return None
+    return price
+
+
+def read_rate(value: object, where: str, problems: Problems) -> float:
+    """A number of interruptions per hour."""
+    rate = _number(value)
+    if rate is None or not 0 <= rate < float("inf"):
+        problems.add(where, "interruptions per hour, 0 or more", value)
+        return 0.0
+    return rate
+
+
+def _boot_time(text: str, where: str, problems: Problems) -> float:
+    seconds = parse_duration(text) if text else DEFAULT_BOOT_S
+    if seconds is None:
+        problems.add(where, "a duration such as 90s", text)
+        return DEFAULT_BOOT_S
+    return seconds
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None

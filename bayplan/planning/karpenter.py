@@ -1,0 +1,252 @@
+"""Karpenter: NodePools of karpenter.sh/v1, matched against a table of instance types.
+
+The table stands for what the cloud provider offers. A type of the pool is an instance type with a capacity type whose
+labels meet all requirements. What is not modelled is in the notes of the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..api.node import ZONE
+from ..api.taints import Taint
+from ..config.decode import decode
+from ..config.problems import Literally, Problems, one_of
+from .amounts_text import check_labels, check_taints, read_amounts
+from .disruption import NEVER, DisruptionFile, read_disruption, read_limit
+from .instance_types import InstanceTable, InstanceType
+from .node_types import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    PLATFORM,
+    POOL_LABEL,
+    SPOT,
+    NodeType,
+)
+from .pool_documents import PoolMetadataFile, check_pool_name
+from .pools import NodePool
+
+KARPENTER_V1 = "karpenter.sh/v1"
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+DEFAULT_EXPIRY = "720h"
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+_BOUNDS = ("Gt", "Lt", "Gte", "Lte")
+
+
+class RequirementFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A condition on the labels of a node."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+    min_values: int | None = None
+
+    def is_met(self, value: str | None) -> bool:
+        """Whether a label with this value, or none, meets it."""
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        if value is None or not value.isascii() or not value.isdigit():
+            return False
+        number, bound = int(value), int(self.values[0])
+        return {
+            "Gt": number > bound,
+            "Lt": number < bound,
+            "Gte": number >= bound,
+            "Lte": number <= bound,
+        }[self.operator]
+
+
+class TemplateMetadataFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The labels of new nodes; annotations have no effect on placement."""
+
+    labels: dict[str, str] = {}
+    annotations: Any = None
+
+
+class TemplateSpecFile(msgspec.Struct, frozen=True, rename="camel"):
+    """What new nodes are like."""
+
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    requirements: tuple[RequirementFile, ...] = ()
+    node_class_ref: Any = None
+    expire_after: str = DEFAULT_EXPIRY
+    termination_grace_period: Any = None
+
+
+class NodeTemplateFile(msgspec.Struct, frozen=True, rename="camel"):
+    """Metadata and spec of new nodes."""
+
+    metadata: TemplateMetadataFile = TemplateMetadataFile()
+    spec: TemplateSpecFile = TemplateSpecFile()
+
+
+class KarpenterSpecFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The spec of a Karpenter pool."""
+
+    template: NodeTemplateFile = NodeTemplateFile()
+    disruption: DisruptionFile = DisruptionFile()
+    limits: dict[str, Any] = {}
+    weight: int = 0
+    replicas: int | None = None
+
+
+class KarpenterPoolFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A NodePool of Karpenter."""
+
+    api_version: str = KARPENTER_V1
+    kind: str = "NodePool"
+    metadata: PoolMetadataFile = PoolMetadataFile()
+    spec: KarpenterSpecFile = KarpenterSpecFile()
+    status: Any = None
+
+
+def read_karpenter_pool(
+    tree: Mapping[str, Any], table: InstanceTable, place: str, problems: Problems
+) -> NodePool:
+    """The pool of one document; problems are recorded with their paths."""
+    file = decode(KarpenterPoolFile, tree, "", problems)
+    spec, template = file.spec, file.spec.template
+    check_pool_name(file.metadata.name, problems)
+    path = "spec.template"
+    check_labels(template.metadata.labels, f"{path}.metadata.labels", problems)
+    check_taints(template.spec.taints, f"{path}.spec.taints", problems)
+    check_taints(template.spec.startup_taints, f"{path}.spec.startupTaints", problems)
+    limits = dict(spec.limits)
+    nodes = limits.pop("nodes", None)
+    if nodes is not None and (not str(nodes).isascii() or not str(nodes).isdigit()):
+        problems.add("spec.limits.nodes", "a number of nodes", nodes)
+        nodes = None
+    is_right = _check_requirements(template.spec.requirements, problems)
+    types = list(_matching_types(file, table)) if is_right else []
+    if is_right and not types:
+        if table.types:
+            got = Literally(f"none in {table.source} that meets all")
+        else:
+            got = Literally("no table; give it with --instance-types CSV")
+        problems.add("spec.template.spec.requirements", "an instance type that meets them", got)
+    return NodePool(
+        file.metadata.name,
+        tuple(types),
+        spec.replicas or 0,
+        spec.replicas if spec.replicas is not None else None if nodes is None else int(nodes),
+        read_amounts(limits, "spec.limits", problems),
+        spec.weight,
+        expire_after_s=read_limit(
+            template.spec.expire_after or NEVER, f"{path}.spec.expireAfter", problems
+        ),
+        place=place,
+        notes=tuple(_not_modelled(file, table)),
+        **read_disruption(spec.disruption, "spec.disruption", problems),
+    )
+
+
+def _check_requirements(requirements: tuple[RequirementFile, ...], problems: Problems) -> bool:
+    before = len(problems)
+    for i, one in enumerate(requirements):
+        path = f"spec.template.spec.requirements[{i}]"
+        if not one.key:
+            problems.add(f"{path}.key", "a label key", one.key)
+        if one.operator not in OPERATORS:
+            problems.add(f"{path}.operator", one_of(OPERATORS), one.operator)
+        elif one.operator in ("In", "NotIn") and not one.values:
+            problems.add(f"{path}.values", "at least one value", one.values)
+        elif one.operator in ("Exists", "DoesNotExist") and one.values:
+            problems.add(f"{path}.values", f"no values with {one.operator}", one.values)
+        elif one.operator in _BOUNDS and not (
+            len(one.values) == 1 and one.values[0].isascii() and one.values[0].isdigit()
+        ):
+            problems.add(f"{path}.values", f"one whole number with {one.operator}", one.values)
+    return len(problems) == before
+
+
+def _matching_types(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[NodeType]:
+    """The instance types with a capacity type that meet all requirements, in the zones that do."""
+    template = file.spec.template
+    open_labels = dict(_chosen_labels(file, table))
+    for one in table.types.values():
+        for capacity_type, price in ((ON_DEMAND, one.price), (SPOT, one.spot_price)):
+            if price is None and capacity_type == SPOT:
+                continue
+            labels = {
+                **PLATFORM,
+                INSTANCE_TYPE: one.name,
+                CAPACITY_TYPE: capacity_type,
+                **one.known_labels(),
+                **open_labels,
+                **template.metadata.labels,
+            }
+            zones = tuple(zone for zone in one.zones or ("",) if _meets(file, labels, zone))
+            if zones:
+                names = {NODE_POOL_LABEL: file.metadata.name, POOL_LABEL: file.metadata.name}
+                yield _node_type(one, file, labels | names, zones, price)
+
+
+def _meets(file: KarpenterPoolFile, labels: Mapping[str, str], zone: str) -> bool:
+    known = {**labels, ZONE: zone} if zone else labels
+    return all(one.is_met(known.get(one.key)) for one in file.spec.template.spec.requirements)
+
+
+def _node_type(
+    one: InstanceType,
+    file: KarpenterPoolFile,
+    labels: dict[str, str],
+    zones: tuple[str, ...],
+    price: float | None,
+) -> NodeType:
+    template = file.spec.template.spec
+    return NodeType(
+        one.name,
+        one.capacity,
+        one.allocatable,
+        labels,
+        template.taints,
+        template.startup_taints,
+        zones,
+        price,
+        one.boot_s,
+        one.interruption_rate if labels[CAPACITY_TYPE] == SPOT else 0.0,
+    )
+
+
+def _known_keys(table: InstanceTable) -> set[str]:
+    keys = {ZONE, INSTANCE_TYPE, CAPACITY_TYPE, *PLATFORM}
+    return keys.union(*(one.known_labels() for one in table.types.values()))
+
+
+def _chosen_labels(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[tuple[str, str]]:
+    """Labels that no instance type has: a requirement with values gives new nodes the first of them."""
+    known = _known_keys(table)
+    for one in file.spec.template.spec.requirements:
+        if one.operator == "In" and one.key not in known:
+            yield one.key, one.values[0]
+
+
+def _not_modelled(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[str]:
+    template, known = file.spec.template.spec, _known_keys(table)
+    path = "spec.template.spec"
+    for i, one in enumerate(template.requirements):
+        where = f"{path}.requirements[{i}]"
+        if one.min_values is not None:
+            yield f"{where}.minValues: not modelled"
+        if one.key in known or one.key in file.spec.template.metadata.labels:
+            continue
+        if one.operator == "In" and len(one.values) > 1:
+            yield f"{where}: nodes get {one.key}={one.values[0]}; the other values are not modelled"
+        elif one.operator in ("Exists", *_BOUNDS):
+            yield f"{where}: no instance type of the table has {one.key}, so none is used"
+    if template.node_class_ref is not None:
+        yield f"{path}.nodeClassRef: not read; kubelet settings and disks are not modelled"
+    if template.termination_grace_period is not None:
+        yield f"{path}.terminationGracePeriod: not modelled"

@@ -1,0 +1,68 @@
+"""Pools: node types that are used together, how many nodes there may be, and how they may be taken away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .node_types import NodeType
+
+WHEN_EMPTY, WHEN_UNDERUTILIZED = "WhenEmpty", "WhenEmptyOrUnderutilized"
+CONSOLIDATION_POLICIES = (WHEN_EMPTY, WHEN_UNDERUTILIZED)
+REASONS = ("Underutilized", "Empty", "Drifted")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBudget:
+    """How many nodes of a pool may be taken away at a time: a number, or a share in percent."""
+
+    nodes: str = "10%"
+    reasons: tuple[str, ...] = ()
+    """What it is about; empty: every reason."""
+    schedule: str = ""
+    """When it begins, in the notation of cron; empty: it holds always."""
+    duration_s: float | None = None
+
+    def allowed(self, node_count: int) -> int:
+        """How many of `node_count` nodes; a share is rounded up, as Karpenter does."""
+        if self.nodes.endswith("%"):
+            return math.ceil(node_count * int(self.nodes[:-1]) / 100)
+        return int(self.nodes)
+
+
+DEFAULT_BUDGETS = (NodeBudget(),)
+
+
+@dataclass(frozen=True, eq=False)
+class NodePool:
+    """Some node types with common limits."""
+
+    name: str
+    types: tuple[NodeType, ...]
+    minimum: int = 0
+    maximum: int | None = None
+    """The number of nodes; None: any."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What the capacities of all nodes together may come to, by resource."""
+    weight: int = 0
+    """Autoscalers try pools with a higher weight first."""
+    budgets: tuple[NodeBudget, ...] = DEFAULT_BUDGETS
+    consolidation_policy: str = WHEN_UNDERUTILIZED
+    consolidate_after_s: float | None = 0.0
+    """How long a node must have been left alone before it is taken away; None: never."""
+    expire_after_s: float | None = None
+    """The age at which a node is replaced; None: never."""
+    current_nodes: int | None = None
+    """How many nodes it has now, where that is known."""
+    place: str = ""
+    """Where it was read, as the beginning of an error."""
+    notes: tuple[str, ...] = ()
+    """What of its document is not modelled."""
+
+    def fits_limits(self, use: Mapping[str, int], more: NodeType) -> bool:
+        """Whether a node of a type may be added to nodes with the capacity `use` together."""
+        return all(
+            use.get(name, 0) + more.capacity.get(name, 0) <= limit
+            for name, limit in self.limits.items()
+        )
