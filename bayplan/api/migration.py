@@ -4,8 +4,8 @@ Mirrors staging/src/k8s.io/csi-translation-lib (translate.go and plugins/).
 """
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from ..errors import InputError
@@ -38,8 +38,7 @@ MANAGED = "managed"
 _AWS_VOLUME = re.compile(r"vol-[^/]*")
 
 
-@dataclass(frozen=True, slots=True)
-class InTreePlugin:
+class InTreePlugin(msgspec.Struct, frozen=True):
     """An in-tree kind of volume.
 
     `field` is the name of its source in a volume, in a pod as well as in a PersistentVolume.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from .pod import Pod
 from .workloads import PodGroup
@@ -37,8 +37,7 @@ def min_available(pod: Pod) -> int | None:
     return max(int(text), 1) if text.isdecimal() else 1
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPreemptor:
+class GroupPreemptor(msgspec.Struct, frozen=True):
     """A pod group that preempts as a whole, and the scheduler of its members."""
 
     group: PodGroup

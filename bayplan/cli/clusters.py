@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterDefaults:
+class ClusterDefaults(msgspec.Struct, frozen=True):
     """What holds when a command is given no option of its own."""
 
     kubeconfig: Path | None = None

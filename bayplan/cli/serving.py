@@ -10,9 +10,10 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ..errors import ApiError, InputError
 
@@ -41,8 +42,7 @@ LOOKUP_TRIES_S = (0.0, 1.0, 5.0, 30.0)
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class AccessOptions:
+class AccessOptions(msgspec.Struct, frozen=True):
     """Who may read what is served, by the flags --authentication-*, --authorization-*, --requestheader-*."""
 
     always_allowed: Sequence[str] = PROBES
@@ -62,8 +62,7 @@ class AccessOptions:
     extra_prefixes: Sequence[str] = ("x-remote-extra-",)
 
 
-@dataclass(frozen=True)
-class ServingOptions:
+class ServingOptions(msgspec.Struct, frozen=True):
     """Where and how to serve; `port` 0 means not at all."""
 
     address: str = LOOPBACK
@@ -71,8 +70,8 @@ class ServingOptions:
     reuses_port: bool = False
     reuses_address: bool = False
     tls: ServingTls | None = None
-    access: AccessOptions = field(default_factory=AccessOptions)
-    flags: Mapping[str, str] = field(default_factory=dict)
+    access: AccessOptions = msgspec.field(default_factory=AccessOptions)
+    flags: Mapping[str, str] = msgspec.field(default_factory=dict)
     """All flags with their values, for /flagz."""
 
 

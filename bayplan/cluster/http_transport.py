@@ -10,10 +10,11 @@ import ssl
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from socket import socket
 from urllib.parse import SplitResult, urlsplit
+
+import msgspec
 
 from ..errors import ApiError, ConfigError
 
@@ -22,8 +23,7 @@ HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class TlsOptions:
+class TlsOptions(msgspec.Struct, frozen=True):
     """Trusted authorities and the client certificate; data (PEM) takes precedence over files."""
 
     insecure: bool = False

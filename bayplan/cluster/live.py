@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 if TYPE_CHECKING:
     from .kube.connection import Connection
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class LiveObjects:
+class LiveObjects(msgspec.Struct, frozen=True):
     """The objects, and their source."""
 
     server: str

@@ -5,7 +5,8 @@ version are those of the release that introduced it, or, for v1beta1, of the las
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from .defaults import DEFAULT_PLUGINS, default_plugins
 from .files import (
@@ -40,8 +41,7 @@ _SCORERS_OF_V1BETA1 = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Generation:
+class Generation(msgspec.Struct, frozen=True):
     """One version of the format.
 
     `args_types` are the plugins whose arguments are typed. `removed` are the plugins of earlier

@@ -4,7 +4,6 @@ Mirrors staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 """
 
 import json
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -35,8 +34,7 @@ class Upstream(NamedTuple):
     value: object = None
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One mistake: path, expected, found.
 
     `details` are kube-scheduler's texts, which makes an error of each; `bad_value` is what it

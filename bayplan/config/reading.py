@@ -4,9 +4,9 @@ Mirrors pkg/scheduler/apis/config/v1/{defaults,conversion}.go and the scheme bes
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from ..framework.gate_effects import EFFECTS
@@ -40,8 +40,7 @@ _ADDRESSES = {
 }
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """A configuration, and details about its file.
 
     `api_version` is that of the file. `entries` has pluginConfig per profile as a list, in which a

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import msgspec
 
 from ..api.custom import CustomResource
 from ..clock import Clock, SystemClock
@@ -50,15 +51,14 @@ EVENTS_S = 1.0
 Result = TypeVar("Result")
 
 
-@dataclass
-class DriverOptions:
+class DriverOptions(msgspec.Struct):
     """What a driver does otherwise than by default."""
 
     plugins: Sequence[PluginSource] = ()
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
     seed: int | None = None
-    clock: Clock = field(default_factory=SystemClock)
-    metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    clock: Clock = msgspec.field(default_factory=SystemClock)
+    metrics: SchedulerMetrics = msgspec.field(default_factory=SchedulerMetrics)
     is_leading: Callable[[], bool] = lambda: True
     """Asked before each write: whether the lease is surely still ours."""
     make_core: Callable[[Clock, Callable[[BaseException], None]], Core] = CoreThread

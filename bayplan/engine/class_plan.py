@@ -8,9 +8,9 @@ kernel), or on more than that (live: called for every pod, on one row of each gr
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from ..amounts import AmountRules, FitRule
@@ -51,33 +51,34 @@ class Points(NamedTuple):
     scores: Sequence[Scorer]
 
 
-@dataclass(slots=True, eq=False)
-class ClassPlan:
+class ClassPlan(msgspec.Struct, eq=False):
     """The plan for pods that plugins with cached answers cannot tell apart."""
 
-    pre_filters: list[PreFilterPlugin] = field(default_factory=list)
+    pre_filters: list[PreFilterPlugin] = msgspec.field(default_factory=list)
     """Those that are run for every pod."""
     asked_names: frozenset[str] = frozenset()
     skip_filter: frozenset[str] = frozenset()
     skip_score: frozenset[str] = frozenset()
-    object_filters: list[Placed] = field(default_factory=list)
-    object_scores: list[Scorer] = field(default_factory=list)
-    object_raws: list[Scorer] = field(default_factory=list)
+    object_filters: list[Placed] = msgspec.field(default_factory=list)
+    object_scores: list[Scorer] = msgspec.field(default_factory=list)
+    object_raws: list[Scorer] = msgspec.field(default_factory=list)
     """Scores that are normalised over the feasible nodes."""
     fit: FitRule | None = None
     fit_place: int = 0
-    rules: list[Weighted] = field(default_factory=list)
-    rule_filters: list[Placed] = field(default_factory=list)
+    rules: list[Weighted] = msgspec.field(default_factory=list)
+    rule_filters: list[Placed] = msgspec.field(default_factory=list)
     """Filters that may give a rule; the first to do so is `fit`."""
-    rule_scores: list[Scorer] = field(default_factory=list)
-    rule_hooks: list[tuple[Plugin, Callable[[Pod], AmountRules]]] = field(default_factory=list)
+    rule_scores: list[Scorer] = msgspec.field(default_factory=list)
+    rule_hooks: list[tuple[Plugin, Callable[[Pod], AmountRules]]] = msgspec.field(
+        default_factory=list
+    )
     """`amount_rules` of the plugins of both."""
-    row_filters: list[Placed] = field(default_factory=list)
-    row_scores: list[Scorer] = field(default_factory=list)
-    row_raws: list[Scorer] = field(default_factory=list)
-    live_filters: list[Placed] = field(default_factory=list)
-    live_pre_scores: list[PreScorePlugin] = field(default_factory=list)
-    live_scores: list[Scorer] = field(default_factory=list)
+    row_filters: list[Placed] = msgspec.field(default_factory=list)
+    row_scores: list[Scorer] = msgspec.field(default_factory=list)
+    row_raws: list[Scorer] = msgspec.field(default_factory=list)
+    live_filters: list[Placed] = msgspec.field(default_factory=list)
+    live_pre_scores: list[PreScorePlugin] = msgspec.field(default_factory=list)
+    live_scores: list[Scorer] = msgspec.field(default_factory=list)
     grouped: tuple[Plugin, ...] = ()
     """The live plugins with scope GROUPS."""
     is_plain: bool = True
@@ -88,7 +89,7 @@ class ClassPlan:
     """The weighted points that `object_raws` give every node while all their raw scores are 0."""
     narrows_to_pin: bool | None = None
     """Whether pods like these that name their node can go nowhere else; None: not asked yet."""
-    pinned_filters: list[FilterPlugin] = field(default_factory=list)
+    pinned_filters: list[FilterPlugin] = msgspec.field(default_factory=list)
     """For those pods: the filters whose answer may depend on the name."""
     unsettled: frozenset[str] = frozenset()
     """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
@@ -97,14 +98,7 @@ class ClassPlan:
 
     def copy(self) -> ClassPlan:
         """A plan of the same plugins, with no rules yet."""
-        plan = ClassPlan.__new__(ClassPlan)
-        for name in _FIELDS:
-            setattr(plan, name, getattr(self, name))
-        plan.rules = []
-        return plan
-
-
-_FIELDS = tuple(ClassPlan.__dataclass_fields__)
+        return msgspec.structs.replace(self, rules=[])
 
 
 class Planner:

@@ -8,9 +8,9 @@ totals. Where `decide` returns None the reference decides (`scheduler/find_nodes
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from ..amounts.kernel import (
@@ -49,8 +49,7 @@ MOST_SPECS = 4096
 """Specs whose plan is remembered."""
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(msgspec.Struct):
     """The result for one pod, to be read before the table changes. `values` is int64 per row, negative where the pod
     does not fit.
     """

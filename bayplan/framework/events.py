@@ -7,10 +7,10 @@ and pkg/scheduler/framework/{types,events}.go (matching, the events the schedule
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from ..api.pod import Pod
@@ -155,8 +155,7 @@ Concern = Callable[[Any, Any], Collection[str] | None]
 """(object before, object after) -> the keys of the pods for which the hint may say Queue; None: any pod's."""
 
 
-@dataclass(frozen=True, slots=True)
-class NarrowHint:
+class NarrowHint(msgspec.Struct, frozen=True):
     """A hint that can say of an event which pods it may concern, so that the others need not be asked about."""
 
     hint: HintFunction
@@ -191,8 +190,7 @@ def goes_by_spec(asked: Callable[..., Any] | None) -> bool:
 BY_SPEC = "_goes_by_spec"
 
 
-@dataclass(frozen=True, slots=True)
-class EventWithHint:
+class EventWithHint(msgspec.Struct, frozen=True):
     """An event a plugin waits for; without a hint every such event is worth a new attempt.
 
     `hint` is kube-scheduler's. Where it says Queue and a new attempt is certain to fail, `still_unschedulable`

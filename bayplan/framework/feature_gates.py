@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from ..errors import ConfigError
 from .gate_effects import EARLIER_GATES, EFFECTS, Effect
@@ -31,8 +32,7 @@ class GateState(NamedTuple):
     is_locked: bool = False
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """A feature gate: its states by the version they begin with, and the gates it needs."""
 
     name: str

@@ -6,7 +6,6 @@ None of this is kube-scheduler's. The options are the arguments of GangSchedulin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -28,8 +27,7 @@ class GroupOptions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
     """What a claim is about to get for one member limits the nodes of the others, and need not be written twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldEviction:
+class HeldEviction(msgspec.Struct, frozen=True):
     """Victims that are evicted when the group of the pod fits without them."""
 
     pod: Pod

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+import msgspec
 
 from ..amounts.domain_rules import DomainRules
 from ..amounts.rules import NO_RULES, AmountRules
@@ -174,8 +175,7 @@ class QueueSortPlugin(Plugin):
         return int(check_type(self.less(second, first), bool, "a bool"))
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterResult:
+class PreFilterResult(msgspec.Struct, frozen=True):
     """Success, and only the nodes named need to be looked at."""
 
     node_names: frozenset[str]
@@ -223,26 +223,24 @@ class FilterPlugin(Plugin):
         return True
 
 
-@dataclass(slots=True)
-class Preemption:
+class Preemption(msgspec.Struct):
     """The account of a search for pods to preempt, by node name. `complete` it before reading what is on each node."""
 
-    candidates: dict[str, Victims] = field(default_factory=dict)
-    rejected: dict[str, Status] = field(default_factory=dict)
+    candidates: dict[str, Victims] = msgspec.field(default_factory=dict)
+    rejected: dict[str, Status] = msgspec.field(default_factory=dict)
     """Nodes where preempting every pod of lower priority would not have helped."""
-    reasons: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = msgspec.field(default_factory=Counter)
     """On how many nodes each reason stood in the way; without the nodes that were tried if there is a candidate."""
     complete: Callable[[], None] = lambda: None
     """Fill in the nodes that were judged together and not one by one."""
     chosen: Victims | None = None
     is_held: bool = False
     """Whether the chosen pods are evicted only if the group of the pod then fits."""
-    cleared: list[Pod] = field(default_factory=list)
+    cleared: list[Pod] = msgspec.field(default_factory=list)
     """Pods that lost their nomination to the chosen node."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
+class PostFilterResult(msgspec.Struct, frozen=True):
     """What PostFilter wants done with the pod's nomination: None keeps it, "" clears it."""
 
     nominated_node_name: str | None = None

@@ -6,16 +6,16 @@ Mirrors Placement, PodGroupInfo and PodGroupAssignments of staging/src/k8s.io/ku
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ..api.pod import Pod
 from ..table import Bools, Ints
 from .status import Status
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Placement:
+class Placement(msgspec.Struct, frozen=True, eq=False):
     """Some nodes, by their rows in ascending order. The placement of all nodes has no name."""
 
     name: str
@@ -24,8 +24,7 @@ class Placement:
     """Ours: placements are tried only when the group fits on none of a lower tier."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupInfo:
+class PodGroupInfo(msgspec.Struct, frozen=True):
     """The pod group of a scheduling cycle, and its members that need a node, in the order in which they are tried."""
 
     namespace: str
@@ -37,8 +36,7 @@ class PodGroupInfo:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupAssignments:
+class PodGroupAssignments(msgspec.Struct, frozen=True):
     """A placement with the members that fit there, and the row of the node of each."""
 
     placement: Placement
@@ -56,8 +54,7 @@ class GroupTrial(Protocol):
         """Put a removed pod back."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRoom:
+class GroupRoom(msgspec.Struct, frozen=True):
     """The room that a pod group of equal pods needs, when nothing but amounts decides."""
 
     amounts: Mapping[str, int]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ..api.pod import Pod
 
 
-@dataclass(slots=True)
-class Victims:
+class Victims(msgspec.Struct):
     """The pods to preempt on one node, the most important first."""
 
     node_name: str

@@ -6,9 +6,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ..api.custom import CustomResource
 from ..api.decode import UnknownObject, iter_objects
@@ -37,14 +38,13 @@ def _nowhere(obj: InputObject) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True):
     """Nodes, pods and other objects that affect placement. Questions never modify it."""
 
     objects: tuple[InputObject, ...] = ()
     place_of: Callable[[InputObject], str] = _nowhere
     """The source of each object, for errors."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Number of objects per kind that does not affect scheduling."""
     remarks: tuple[str, ...] = ()
     """What is wrong with the input: fields that do not exist."""

@@ -6,11 +6,11 @@ Mirrors pkg/scheduler/framework/plugins/{topologyaware/topology_placement,podgro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from ..api.pod import Pod
 from ..api.pod_groups import PREFERRED_TOPOLOGY

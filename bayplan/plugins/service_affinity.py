@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from ..api.pod import Pod
@@ -41,8 +41,7 @@ NODE_NOT_FOUND = "node not found"
 STATE = "PreFilterServiceAffinity"
 
 
-@dataclass(slots=True)
-class MatchingPods:
+class MatchingPods(msgspec.Struct):
     """The pods whose labels contain all labels of the incoming pod, as a list one can take from and add to.
 
     Only the node of the first of them is ever asked for. `counts` are those of the cluster; `removed` says how many
@@ -54,8 +53,8 @@ class MatchingPods:
     has_service: bool
     order: Ints
     counts: Ints
-    removed: Counter[int] = field(default_factory=Counter)
-    added: list[Pod] = field(default_factory=list)
+    removed: Counter[int] = msgspec.field(default_factory=Counter)
+    added: list[Pod] = msgspec.field(default_factory=list)
 
     def clone(self) -> MatchingPods:
         """A copy for a what-if."""

@@ -4,9 +4,9 @@ Mirrors pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.g
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ..api.pod import Pod, PodSpec
@@ -50,8 +50,7 @@ REASON_ONE_POD = (
 STATE = "PreFilterVolumeRestrictions"
 
 
-@dataclass(slots=True)
-class OnePodClaims:
+class OnePodClaims(msgspec.Struct):
     """The claims of the pod that one pod at a time may use, and how often pods on nodes use them."""
 
     names: frozenset[str]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
+
+import msgspec
 
 from ..api.pod import Pod
 from ..clock import Clock
@@ -46,8 +47,7 @@ RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
 """Events after which a pod that becomes active is nominated according to its status."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(msgspec.Struct, frozen=True):
     """The queue's part of the configuration; a maximum backoff of 0 disables backoff.
 
     `pops_from_backoff` is feature gate SchedulerPopFromBackoffQ, `has_groups` is GenericWorkload.

@@ -7,8 +7,8 @@ one node is in `judging.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from ..api.pod import Pod
@@ -42,8 +42,7 @@ FEW_ROWS = 4
 """Up to here judging one node after the other is quicker than judging all at once."""
 
 
-@dataclass(slots=True)
-class PreFiltered:
+class PreFiltered(msgspec.Struct):
     """The result of PreFilter: a status, the nodes to judge (None: all) and the plugins that narrowed them."""
 
     status: Status

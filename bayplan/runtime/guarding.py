@@ -6,9 +6,10 @@ A hint that fails counts as Queue, and pods that cannot be compared are ordered 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import wraps
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from ..api.pod import Pod
 from ..framework import Plugin, QueueSortPlugin

@@ -6,9 +6,9 @@ Mirrors RunPlacementGeneratePlugins and RunPlacementScorePlugins of pkg/schedule
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ..framework import (
@@ -38,8 +38,7 @@ GENERATING = "running PlacementGenerate plugin {}"
 SCORING = "running PlacementScore plugins: plugin {} failed with"
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementScores:
+class PlacementScores(msgspec.Struct, frozen=True):
     """What each plugin gives the placements, by its name, with its weight; and the sums."""
 
     by_plugin: dict[str, Ints]

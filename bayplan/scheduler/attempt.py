@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ..api.pod import Pod
@@ -25,8 +25,7 @@ class Outcome(Enum):
     """A node was found; PreBind or Bind is under way."""
 
 
-@dataclass(slots=True)
-class PluginScore:
+class PluginScore(msgspec.Struct):
     """What one Score plugin gave each feasible node, by node name."""
 
     plugin: str
@@ -35,8 +34,7 @@ class PluginScore:
     normalized: dict[str, int]
 
 
-@dataclass(slots=True)
-class Explanation:
+class Explanation(msgspec.Struct):
     """The verdicts on every node and the scores of every feasible one, by node name."""
 
     pre_filter: Status
@@ -45,12 +43,12 @@ class Explanation:
     skipped_filter: list[str]
     filter: dict[str, Status]
     """Every node; SUCCESS where it is feasible. Empty when PreFilter refused the pod."""
-    scores: list[PluginScore] = field(default_factory=list)
-    skipped_score: list[str] = field(default_factory=list)
-    totals: dict[str, int] = field(default_factory=dict)
+    scores: list[PluginScore] = msgspec.field(default_factory=list)
+    skipped_score: list[str] = msgspec.field(default_factory=list)
+    totals: dict[str, int] = msgspec.field(default_factory=dict)
     post_filter: tuple[PostFilterResult, Status] | None = None
     """None when PostFilter did not run."""
-    waits_for: dict[str, list[str]] = field(default_factory=dict)
+    waits_for: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """For a pod that was refused: each plugin that refused it, and the events that may bring it back."""
 
 

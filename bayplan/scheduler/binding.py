@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 
+import msgspec
 from msgspec import Struct
 
 from ..api.pod import Pod
@@ -53,8 +53,7 @@ class PreBindingPods:
         self._pods.pop(uid, None)
 
 
-@dataclass(slots=True)
-class BindingTools:
+class BindingTools(msgspec.Struct):
     """What the binding cycles of all pods share."""
 
     cache: Cache

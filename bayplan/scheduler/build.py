@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cache as cached
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ..api.pod import Pod
 from ..cache import Cache

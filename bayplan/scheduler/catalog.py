@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..api.custom import CustomResource
 from ..config import (
@@ -37,8 +38,7 @@ from ..table import NodeTable
 ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 
 
-@dataclass(frozen=True)
-class PluginDescription:
+class PluginDescription(msgspec.Struct, frozen=True):
     """What there is to know about a plugin before using it.
 
     `points` are named as in a configuration. `args` are its arguments with their defaults, None
@@ -84,8 +84,7 @@ def effective_plugins(
     return expand_profiles(config, make_registry(plugin_files))
 
 
-@dataclass(frozen=True)
-class InputNeeds:
+class InputNeeds(msgspec.Struct, frozen=True):
     """What the plugins of a configuration read besides the fields and kinds that placement rules need."""
 
     whole_objects: bool = False

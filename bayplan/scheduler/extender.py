@@ -8,7 +8,6 @@ and back is the transport's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -53,12 +52,11 @@ def make_http_transport(config: ExtenderConfig) -> ExtenderTransport:
     given = config.tls_config
     tls = TlsOptions(**msgspec.structs.asdict(given)) if given is not None else TlsOptions()
     if config.enable_https and not (tls.ca_file or tls.ca_data):
-        tls = replace(tls, insecure=True)
+        tls = msgspec.structs.replace(tls, insecure=True)
     return HttpTransport(tls)
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(msgspec.Struct, frozen=True):
     """What is left of the nodes, in the extender's order, and what it says of others, by name."""
 
     names: list[str]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from ..api.node import Node
@@ -36,8 +36,7 @@ SCALE = MAX_SCORE // 10
 FIT = "NodeResourcesFit"
 
 
-@dataclass(frozen=True, slots=True)
-class RowsLeft:
+class RowsLeft(msgspec.Struct, frozen=True):
     """The rows that extenders left over, in the order in which they gave them."""
 
     rows: Ints
@@ -45,8 +44,7 @@ class RowsLeft:
     """Whole nodes came back, not names: kube-scheduler goes on with those, and so scores nodes without their pods."""
 
 
-@dataclass(slots=True)
-class ExtenderScores:
+class ExtenderScores(msgspec.Struct):
     """What extenders gave the nodes they were asked about, one entry per node, weighted and added up."""
 
     total: Ints

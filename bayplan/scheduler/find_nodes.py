@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, field
 from time import perf_counter
 
+import msgspec
 import numpy as np
 
 from ..api.pod import Pod
@@ -32,8 +32,7 @@ MIN_PERCENTAGE = 5
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(slots=True)
-class Search:
+class Search(msgspec.Struct):
     """The feasible rows (ALL, or ascending numbers) and what happened to the others."""
 
     rows: Rows
@@ -41,7 +40,7 @@ class Search:
     pre_filtered: PreFiltered
     nominated_row: int | None = None
     """The row the pod is nominated to, when it is feasible: taken without scoring."""
-    nodes: Ints = field(default_factory=lambda: NO_ROWS)
+    nodes: Ints = msgspec.field(default_factory=lambda: NO_ROWS)
     start: int = 0
     """The search went through `nodes` in order, beginning at this position."""
     are_bare: bool = False

@@ -7,10 +7,10 @@ pkg/scheduler/schedule_one_podgroup.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from ..api.pod import Pod
@@ -60,8 +60,7 @@ Step = Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt], T]
 """A step of the path of one pod."""
 
 
-@dataclass(slots=True)
-class GroupTools:
+class GroupTools(msgspec.Struct):
     """What the cycles of all groups share."""
 
     cache: Cache
@@ -334,4 +333,4 @@ class GroupAlgorithm:
 def _no_placement(tried: int, first: GroupResult) -> GroupResult:
     """The result of a group that fits on none of the placements: that of the first one, with another status."""
     text = f"0/{tried} placements are available, first placement status: {first.status.message}"
-    return replace(first, status=unschedulable(text))
+    return msgspec.structs.replace(first, status=unschedulable(text))

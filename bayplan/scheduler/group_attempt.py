@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ..api.pod import Pod
 from ..framework import Code, CycleState, HeldEviction, Placement, PodGroupInfo, Status
@@ -14,8 +15,7 @@ UNSCHEDULABLE_GROUP = "pod group is unschedulable"
 WAITING = "pod group is waiting for preemption to complete"
 
 
-@dataclass(slots=True)
-class MemberTrial:
+class MemberTrial(msgspec.Struct):
     """One member in one run of the algorithm: a node for it, or why there is none."""
 
     queued: QueuedPodInfo
@@ -46,15 +46,14 @@ class MemberTrial:
         self.attempt.fail(status, nominated_node_name)
 
 
-@dataclass(slots=True)
-class GroupResult:
+class GroupResult(msgspec.Struct):
     """One run of the algorithm for a group."""
 
     status: Status
-    members: list[MemberTrial] = field(default_factory=list)
+    members: list[MemberTrial] = msgspec.field(default_factory=list)
     """In order; fewer than the group has when an error ended the run."""
     waits_for_preemption: bool = False
-    held: list[HeldEviction] = field(default_factory=list)
+    held: list[HeldEviction] = msgspec.field(default_factory=list)
     """Evictions for its members, which are carried out if the group waits for them."""
 
     @property
@@ -68,8 +67,7 @@ class GroupResult:
         return [member for member in self.members if member.node_name]
 
 
-@dataclass(slots=True)
-class PlacementTrial:
+class PlacementTrial(msgspec.Struct):
     """One placement: what came of the group there, and its scores when several placements are possible."""
 
     placement: Placement
@@ -79,26 +77,24 @@ class PlacementTrial:
     total: int | None = None
 
 
-@dataclass(slots=True)
-class WorkloadPreemption:
+class WorkloadPreemption(msgspec.Struct):
     """The attempt to make room for the whole group."""
 
     status: Status
     victims: Sequence[Pod] = ()
 
 
-@dataclass(slots=True)
-class GroupAttempt:
+class GroupAttempt(msgspec.Struct):
     """One scheduling cycle of a pod group."""
 
     group: PodGroupInfo
     result: GroupResult
-    placements: list[PlacementTrial] = field(default_factory=list)
+    placements: list[PlacementTrial] = msgspec.field(default_factory=list)
     """The placements that were tried; empty when there was no choice of nodes."""
     chosen: Placement | None = None
     preemption: WorkloadPreemption | None = None
     """None when preemption for the whole group was not tried."""
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt] = msgspec.field(default_factory=list)
     """Of the members that were tried, or would have been, in order."""
     popped: Sequence[Pod] = ()
     """All members that were in the queue, in order; those without an attempt are being deleted, or have a node."""

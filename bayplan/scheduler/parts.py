@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from ..api.pod import Pod
 from ..cache import Cache
@@ -39,8 +40,7 @@ def unheard(attempt: Attempt) -> None:
     """An `ended` that does nothing."""
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(msgspec.Struct):
     """All profiles share these."""
 
     cache: Cache
@@ -61,9 +61,9 @@ class Parts:
     run_blocking: RunBlocking = run_here
     extenders: Extenders | None = None
     """None when the configuration names none."""
-    metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    metrics: SchedulerMetrics = msgspec.field(default_factory=SchedulerMetrics)
     """Those of the profiles, too."""
-    faults: PluginFaults = field(default_factory=PluginFaults)
+    faults: PluginFaults = msgspec.field(default_factory=PluginFaults)
     """Those of the profiles, too."""
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from ..api.pod import Pod
 from ..cache import Cache
@@ -21,8 +22,7 @@ PluginSource: TypeAlias = str | type[Plugin]
 """A plugin, or a Python file with some."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SchedulerSettings:
+class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a scheduler is run. None stands for a new object of the usual class."""
 
     plugins: Iterable[PluginSource] = ()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -18,8 +19,7 @@ from .outcomes import PodResult
 Key = tuple[str, str]
 
 
-@dataclass(slots=True)
-class GroupOutcome:
+class GroupOutcome(msgspec.Struct):
     """A pod group, its members so far, and why it waits; times are seconds on the simulation's clock."""
 
     namespace: str
@@ -27,14 +27,14 @@ class GroupOutcome:
     group: PodGroup | None
     """The object; None when there is none, or it was deleted."""
     members: int = 0
-    nodes: Counter[str] = field(default_factory=Counter)
+    nodes: Counter[str] = msgspec.field(default_factory=Counter)
     """Placed members per node."""
-    domains: Counter[str] = field(default_factory=Counter)
+    domains: Counter[str] = msgspec.field(default_factory=Counter)
     """Placed members per value of the label in the topology constraint."""
     created_s: float = 0.0
     started_s: float | None = None
     """When enough members had a node; None: too few have one, or they had one at the start."""
-    uids: list[str] = field(default_factory=list)
+    uids: list[str] = msgspec.field(default_factory=list)
     """Of the members, those that ended included."""
     cause: str = ""
     """Why members wait; empty when none does."""

@@ -11,10 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
+
+import msgspec
 
 from ..api.decode import UnknownObject
 from ..api.kinds import KINDS, group_of
@@ -44,8 +45,7 @@ class ManifestPlace(NamedTuple):
         return place if self.item < 0 else f"{place}: items[{self.item}]"
 
 
-@dataclass
-class UnknownFieldRemark:
+class UnknownFieldRemark(msgspec.Struct):
     """A field that does not exist, where it is first, and in how many more places of the file."""
 
     place: ManifestPlace
@@ -62,15 +62,14 @@ class UnknownFieldRemark:
         return f"{self.place}: {self.label}: {self.path}: {fault}{more}"
 
 
-@dataclass
-class Manifests:
+class Manifests(msgspec.Struct):
     """The objects in order, their places, the ignored kinds, and the unknown fields."""
 
-    objects: list[InputObject] = field(default_factory=list)
-    places: list[ManifestPlace] = field(default_factory=list)
-    unused: Counter[str] = field(default_factory=Counter)
+    objects: list[InputObject] = msgspec.field(default_factory=list)
+    places: list[ManifestPlace] = msgspec.field(default_factory=list)
+    unused: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of ignored objects per kind that does not affect scheduling."""
-    unknown: dict[tuple[str, str, str], UnknownFieldRemark] = field(default_factory=dict)
+    unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(default_factory=dict)
     """Fields that do not exist, by file, kind, and path without the numbers of list items."""
 
     def place_of(self, obj: InputObject) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 from msgspec import Struct
 
 from ..api.node import Node
@@ -33,13 +32,12 @@ class PodResult(Struct):
         return self.attempt.outcome is Outcome.BOUND
 
 
-@dataclass(slots=True)
-class NodeUse:
+class NodeUse(msgspec.Struct):
     """What is requested on a node before and after: cpu in milli, others in whole units."""
 
     node: Node
-    before: dict[str, int] = field(default_factory=dict)
-    after: dict[str, int] = field(default_factory=dict)
+    before: dict[str, int] = msgspec.field(default_factory=dict)
+    after: dict[str, int] = msgspec.field(default_factory=dict)
     pods_before: int = 0
     pods_after: int = 0
     added_s: float | None = None

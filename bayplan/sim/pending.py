@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ..api.pod import Pod
 from .outcomes import PodResult
@@ -21,8 +22,7 @@ _REFUSED = re.compile(r"0/(\d+) nodes are available: ")
 _NEXT_REASON = re.compile(r", (?=\d+ )")
 
 
-@dataclass(slots=True)
-class PendingGroup:
+class PendingGroup(msgspec.Struct):
     """Pods of one workload that wait for the same reasons."""
 
     workload: str
@@ -37,7 +37,7 @@ class PendingGroup:
     """Number of pods of the workload that wait, for whichever reason."""
     message: str
     """The message of the last of them."""
-    refusals: dict[str, int] = field(default_factory=dict)
+    refusals: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of nodes per reason, most first; empty when the pods wait for something else."""
 
     def to_dict(self) -> dict[str, Any]:

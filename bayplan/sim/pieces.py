@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from .sources import Buffer
 
@@ -24,8 +25,7 @@ _JSON_ITEMS = re.compile(rb'"items": ?\[\r?\n(?=(?P<indent>[ \t]+)\{\r?\n)')
 _HEAD = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class ItemList:
+class ItemList(msgspec.Struct, frozen=True):
     """A list cut apart: its text without the items, and the position of the items."""
 
     shell: bytes

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -31,8 +30,7 @@ CHUNK = 1 << 18
 MAX_LINE = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(msgspec.Struct, frozen=True):
     """An event of an object, `at_s` seconds after the start."""
 
     at_s: float
@@ -40,14 +38,13 @@ class RecordedEvent:
     obj: Any
 
 
-@dataclass
-class Recording:
+class Recording(msgspec.Struct):
     """A complete recording."""
 
     start: datetime
-    objects: list[Any] = field(default_factory=list)
+    objects: list[Any] = msgspec.field(default_factory=list)
     """The objects at the start."""
-    events: list[RecordedEvent] = field(default_factory=list)
+    events: list[RecordedEvent] = msgspec.field(default_factory=list)
     duration_s: float = 0.0
 
 

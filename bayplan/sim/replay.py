@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ..api.dra import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME, ResourceClaim
@@ -56,16 +56,14 @@ class ReplayVerdict(StrEnum):
     PENDING = "pending"
 
 
-@dataclass(slots=True)
-class PodPlacement:
+class PodPlacement(msgspec.Struct):
     """The node of a pod, and when, in seconds after the start."""
 
     node_name: str
     time_s: float
 
 
-@dataclass(slots=True)
-class ReplayedPod:
+class ReplayedPod(msgspec.Struct):
     """One pod that needed a node: the recorded decision and ours."""
 
     pod: Pod
@@ -90,17 +88,16 @@ class ReplayedPod:
         return ReplayVerdict.SAME if same else ReplayVerdict.OTHER
 
 
-@dataclass(slots=True)
-class ReplayReport:
+class ReplayReport(msgspec.Struct):
     """All pods that needed a node, in order of creation."""
 
     pods: list[ReplayedPod]
-    preempted: list[tuple[Pod, Pod | GroupPreemptor]] = field(default_factory=list)
+    preempted: list[tuple[Pod, Pod | GroupPreemptor]] = msgspec.field(default_factory=list)
     """The pods our scheduler preempted, with their preemptors."""
     time_s: float = 0.0
     seconds: float = 0.0
     """Duration of the replay on the wall clock."""
-    use: list[UseSeries] = field(default_factory=list)
+    use: list[UseSeries] = msgspec.field(default_factory=list)
     """Use of each resource and number of pending pods over the time of the replay."""
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -24,12 +23,11 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: steps done and steps in total."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The options of `bayplan simulate` besides its manifests; the default scheduler without any."""
 
     config: SchedulerConfiguration | None = None
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
     plugins: tuple[PluginSource, ...] = ()
     """Plugins, or Python files that define some."""
     seed: int | None = None
@@ -43,7 +41,7 @@ class Settings:
         """The same, with pods that stay unschedulable for so long tried again without an event."""
         config = self.config or default_config(self.feature_gates)
         limited = msgspec.structs.replace(config, pod_max_in_unschedulable_pods_s=seconds)
-        return replace(self, config=limited)
+        return msgspec.structs.replace(self, config=limited)
 
     def simulation(
         self,

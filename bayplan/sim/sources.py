@@ -10,9 +10,10 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
+
+import msgspec
 
 from ..errors import InputError
 
@@ -28,8 +29,7 @@ _PROBE = 8192
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One text of manifests: its display name, its bytes, and its size on disk."""
 
     name: str

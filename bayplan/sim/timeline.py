@@ -7,8 +7,9 @@ added, changed or removed. An annotation of an object can also state when it is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, cast
+
+import msgspec
 
 from ..api.custom import find_custom_kind, readable_kinds
 from ..api.decode import UnknownObject, iter_objects
@@ -24,8 +25,7 @@ CREATED_AT = "bayplan.dev/created-at"
 FIELDS = ("at", "add", "change", "remove")
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineTarget:
+class TimelineTarget(msgspec.Struct, frozen=True):
     """Names an object; written `node/worker-a1` or `pod/shop/web-1`."""
 
     kind: str
@@ -36,16 +36,14 @@ class TimelineTarget:
         return "/".join(part for part in (self.kind.lower(), self.namespace, self.name) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPatch:
+class ObjectPatch(msgspec.Struct, frozen=True):
     """A JSON merge patch, and its object."""
 
     ref: TimelineTarget
     patch: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineEvent:
+class TimelineEvent(msgspec.Struct, frozen=True):
     """The changes at one moment, in the order add, change, remove."""
 
     at_s: float
@@ -54,8 +52,7 @@ class TimelineEvent:
     remove: tuple[TimelineTarget, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(msgspec.Struct, frozen=True):
     """Events, in input order."""
 
     events: tuple[TimelineEvent, ...]

@@ -6,8 +6,9 @@ Free is what a pod without tolerations could use: what is free on tainted and on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -19,8 +20,7 @@ PODS = "pods"
 MAIN_RESOURCES = ("cpu", "memory")
 
 
-@dataclass(slots=True)
-class ResourceTotal:
+class ResourceTotal(msgspec.Struct):
     """One resource on all nodes; cpu in milli, others in whole units."""
 
     allocatable: int = 0
@@ -39,11 +39,10 @@ class ResourceTotal:
         return self.used / self.allocatable if self.allocatable else 0.0
 
 
-@dataclass(slots=True)
-class ClusterTotals:
+class ClusterTotals(msgspec.Struct):
     """The resources of all nodes at one time."""
 
-    resources: dict[str, ResourceTotal] = field(default_factory=dict)
+    resources: dict[str, ResourceTotal] = msgspec.field(default_factory=dict)
     """Cpu and memory first, pods last."""
     nodes: int = 0
     tainted_nodes: int = 0
@@ -54,8 +53,7 @@ class ClusterTotals:
         return self.resources.get(resource) or ResourceTotal()
 
 
-@dataclass(frozen=True, slots=True)
-class TotalsChange:
+class TotalsChange(msgspec.Struct, frozen=True):
     """The totals before and after."""
 
     before: ClusterTotals

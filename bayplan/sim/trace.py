@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..api.durations import format_duration
 from ..api.pod import Pod
@@ -22,8 +23,7 @@ FROM_THE_CLUSTER = frozenset({"created", "deleted"})
 """The scheduler's events about its pods, and the cluster's about all."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceEntry:
+class TraceEntry(msgspec.Struct, frozen=True):
     """An event of an object, `time_s` seconds after the simulation began."""
 
     time_s: float

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -19,8 +20,7 @@ UseMove: TypeAlias = tuple[float, Pod | Node, int]
 """At this time a pod comes to a node or leaves it, starts or ends to wait, or a node comes or goes: 1 or -1."""
 
 
-@dataclass(frozen=True, slots=True)
-class UseSeries:
+class UseSeries(msgspec.Struct, frozen=True):
     """One quantity over time: a share of the nodes' allocatable amount, or the number of pending pods."""
 
     name: str
@@ -75,12 +75,13 @@ class UseSeries:
         }
 
 
-@dataclass(slots=True)
-class UseHistory:
+class UseHistory(msgspec.Struct):
     """The pods and nodes at the start, and each change of one of them; summed up only when it is asked for."""
 
     first: Sequence[Pod | Node] = ()
-    changes: list[tuple[float, Pod | Node | None, Pod | Node | None]] = field(default_factory=list)
+    changes: list[tuple[float, Pod | Node | None, Pod | Node | None]] = msgspec.field(
+        default_factory=list
+    )
     """When it happened, what was there before, and what is there since."""
 
     def moves(self) -> Iterator[UseMove]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 from aiohttp import web
 
 Tree = dict[str, Any]
 
 
-@dataclass
-class ClientAuthorities:
+class ClientAuthorities(msgspec.Struct):
     """Authorities of clients and of proxies, and the headers in which proxies say who the user is.
 
     `context` is the server's; it asks clients for a certificate once there is an authority.
@@ -32,8 +31,8 @@ class ClientAuthorities:
     uid_headers: Sequence[str] = ()
     group_headers: Sequence[str] = ()
     extra_prefixes: Sequence[str] = ()
-    _clients: set[bytes] = field(default_factory=set)
-    _proxies: set[bytes] = field(default_factory=set)
+    _clients: set[bytes] = msgspec.field(default_factory=set)
+    _proxies: set[bytes] = msgspec.field(default_factory=set)
 
     def trust_clients(self, pem: str) -> None:
         """Accept certificates signed by these authorities; ssl.SSLError or ValueError when it is not PEM."""

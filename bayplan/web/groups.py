@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from ..api.pod import Pod
 from ..api.workloads import PodGroup
@@ -12,8 +13,7 @@ from .history import History
 from .numbering import NONE, Tree
 
 
-@dataclass(frozen=True, slots=True)
-class PageGroup:
+class PageGroup(msgspec.Struct, frozen=True):
     """A pod group: where its members are, and why some wait."""
 
     namespace: str

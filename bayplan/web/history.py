@@ -6,9 +6,10 @@ report file holds all of it, the live page requests the changes since its last r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
+
+import msgspec
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -56,15 +57,14 @@ TEXTED = WAITING | {HistoryState.GONE}
 """States whose events carry a text; the others carry a node."""
 
 
-@dataclass(slots=True)
-class Moment:
+class Moment(msgspec.Struct):
     """The state of everything, by the number of a pod or of a node."""
 
-    state: list[int] = field(default_factory=list)
-    node: list[int] = field(default_factory=list)
-    text: list[int] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    row: list[int] = field(default_factory=list)
+    state: list[int] = msgspec.field(default_factory=list)
+    node: list[int] = msgspec.field(default_factory=list)
+    text: list[int] = msgspec.field(default_factory=list)
+    kind: list[int] = msgspec.field(default_factory=list)
+    row: list[int] = msgspec.field(default_factory=list)
     """The current row of each node; NONE: absent."""
 
     def copy(self) -> Moment:

@@ -11,7 +11,6 @@ import asyncio
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -87,8 +86,7 @@ async def run_here(work: Callable[[], Answer]) -> Answer:
     return work()
 
 
-@dataclass(frozen=True, slots=True)
-class PageSource:
+class PageSource(msgspec.Struct, frozen=True):
     """The source of a live page. `scheduler` is called each time, as there may be none at first.
 
     While `is_ready` is false, `run` is not called.

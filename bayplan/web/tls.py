@@ -6,8 +6,9 @@ import logging
 import ssl
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ..clock import Clock, SystemClock
 from ..cluster.certificates import make_certificate
@@ -29,8 +30,7 @@ TLS13_CIPHERS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class ServingTls:
+class ServingTls(msgspec.Struct, frozen=True):
     """The certificate of a server and what it accepts, by the flags --tls-* and --cert-dir."""
 
     cert_file: Path | None = None

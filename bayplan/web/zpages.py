@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import yaml
 from aiohttp import web
 
@@ -28,8 +28,7 @@ FOR_PEOPLE = "For people, not for programs: this text may look different in any 
 Tree = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Component:
+class Component(msgspec.Struct, frozen=True):
     """What /statusz and /flagz say about the process."""
 
     name: str
@@ -39,11 +38,10 @@ class Component:
     """The flags with their values, given or not; None: there is no /flagz."""
     has_status: bool = True
     """Whether there is /statusz."""
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: datetime = msgspec.field(default_factory=lambda: datetime.now(UTC))
 
 
-@dataclass(frozen=True)
-class AcceptedForm:
+class AcceptedForm(msgspec.Struct, frozen=True):
     """An accepted media type: `version` is that of the structured form, "" for text."""
 
     media_type: str

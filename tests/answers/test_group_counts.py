@@ -1,9 +1,9 @@
 """Pod groups in what-if, capacity and compare; and what is said of groups that the gates leave without effect."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.answers.capacity import find_capacity
 from bayplan.answers.compare import compare

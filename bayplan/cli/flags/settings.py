@@ -7,9 +7,10 @@ election count beside it; the others are named at the start.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ...errors import ConfigError, InputError
 from ..config_options import read_configuration
@@ -33,16 +34,14 @@ ELECTION_NAMES = {
 """Flags and their older names."""
 
 
-@dataclass(frozen=True)
-class PolicyConfigMap:
+class PolicyConfigMap(msgspec.Struct, frozen=True):
     """Where a Policy is, in the cluster."""
 
     namespace: str
     name: str
 
 
-@dataclass(frozen=True)
-class LogSettings:
+class LogSettings(msgspec.Struct, frozen=True):
     """How the log is written."""
 
     verbosity: int
@@ -52,8 +51,7 @@ class LogSettings:
     """Other levels for some modules, by name."""
 
 
-@dataclass(frozen=True)
-class RunSettings:
+class RunSettings(msgspec.Struct, frozen=True):
     """What `bayplan run` was asked to do."""
 
     config: SchedulerConfiguration

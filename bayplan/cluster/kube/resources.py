@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ...api.kinds import KINDS, Kind
 from ...errors import ApiError
@@ -13,8 +14,7 @@ NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 DEVICES = "DynamicResourceAllocation"
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """One kind of objects in the API."""
 
     kind: Kind

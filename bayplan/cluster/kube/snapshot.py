@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...api.custom import readable_resources
@@ -33,8 +32,7 @@ KINDS_READ: tuple[Resource, ...] = (
 """Order: pods last, after the objects they refer to."""
 
 
-@dataclass(frozen=True)
-class InNamespace(Resource):
+class InNamespace(Resource, frozen=True):
     """The objects of one namespace only."""
 
     namespace: str = ""

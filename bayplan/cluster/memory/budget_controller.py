@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ...api.pod import Pod, PodClass
@@ -27,14 +27,13 @@ EVICTION_TIMEOUT = timedelta(minutes=2)
 TOO_MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
-@dataclass(slots=True, eq=False)
-class _Followed:
+class _Followed(msgspec.Struct, eq=False):
     """A budget and its pods by name."""
 
     budget: PodDisruptionBudget
-    pods: dict[str, Pod] = field(default_factory=dict)
+    pods: dict[str, Pod] = msgspec.field(default_factory=dict)
     healthy: int = 0
-    owners: Counter[PodOwner] = field(default_factory=Counter)
+    owners: Counter[PodOwner] = msgspec.field(default_factory=Counter)
 
     def selects(self, pod: Pod) -> bool:
         selector = self.budget.spec.selector

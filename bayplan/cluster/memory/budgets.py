@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 from ...api.meta import controller_of
 from ...api.pod import Pod
@@ -35,8 +36,7 @@ class PodOwner(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProtectedPods:
+class ProtectedPods(msgspec.Struct, frozen=True):
     """The pods that a budget selects: number, healthy ones, and number per controller."""
 
     count: int

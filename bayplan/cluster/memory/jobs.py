@@ -6,8 +6,9 @@ pkg/registry/batch/job/strategy.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from ...api.workloads import Job
 from .names import MAX_PREFIX
@@ -17,8 +18,7 @@ PREFIX = "batch.kubernetes.io/"
 DEFAULT_BACKOFF_LIMIT = 6
 
 
-@dataclass(frozen=True, slots=True)
-class JobPlan:
+class JobPlan(msgspec.Struct, frozen=True):
     """The pods to create: with these indexes, or a number without; or the number to stop."""
 
     missing: int = 0

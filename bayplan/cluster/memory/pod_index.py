@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import count
+
+import msgspec
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
@@ -18,16 +19,15 @@ OwnerKey = tuple[str, str, str]
 """Kind, namespace and name of a controller."""
 
 
-@dataclass(slots=True)
-class OwnedPods:
+class OwnedPods(msgspec.Struct):
     """The pods of one controller, by name. Finished ones are only counted, also after their
     deletion."""
 
-    active: dict[str, Pod] = field(default_factory=dict)
-    leaving: dict[str, Pod] = field(default_factory=dict)
+    active: dict[str, Pod] = msgspec.field(default_factory=dict)
+    leaving: dict[str, Pod] = msgspec.field(default_factory=dict)
     succeeded: int = 0
     failed: int = 0
-    done_indexes: set[int] = field(default_factory=set)
+    done_indexes: set[int] = msgspec.field(default_factory=set)
     """Indexes of the pods of an indexed job that succeeded."""
 
     def put(self, pod: Pod) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 
+import msgspec
 from msgspec.structs import replace
 
 from ...api.durations import EXPECTED, parse_duration
@@ -43,8 +43,7 @@ FIRST_RETRY_S, LAST_RETRY_S = 1.0, 300.0
 ALWAYS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Provisioning:
+class Provisioning(msgspec.Struct, frozen=True):
     """Default behaviour of provisioners: after `delay_s`, with failures.
 
     Of each claim the first `failures` attempts fail, of all others the share `failure_rate`,
@@ -79,8 +78,7 @@ class Provisioning:
 
 def replace_settings(settings: Provisioning, **changes: float | int | str) -> Provisioning:
     """The settings with some of them changed."""
-    fields = {name: getattr(settings, name) for name in Provisioning.__slots__}
-    return Provisioning(**{**fields, **changes})
+    return msgspec.structs.replace(settings, **changes)
 
 
 def parse_failures(text: str) -> tuple[int, float] | None:

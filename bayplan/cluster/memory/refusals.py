@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ...api.meta import KubeObject, controller_of
 from ...api.workloads import DaemonSet, Deployment, Job
@@ -16,8 +17,7 @@ PodsOf = Callable[[KubeObject], OwnedPods]
 """The pods of a workload."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRefusal:
+class AdmissionRefusal(msgspec.Struct, frozen=True):
     """Pods of a workload, or an object by itself, that were refused, and why."""
 
     kind: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
@@ -21,8 +22,7 @@ RECREATE = "Recreate"
 DEFAULT_SHARE = "25%"
 
 
-@dataclass(slots=True)
-class ReplicaCount:
+class ReplicaCount(msgspec.Struct):
     """The replicas of a replica set: wanted, available, and all that are not gone."""
 
     replicas: int

@@ -6,8 +6,8 @@ Mirrors pkg/controller/statefulset/{stateful_set_utils,stateful_set_control}.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from ...api.pod import Pod
@@ -27,12 +27,11 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
-@dataclass(slots=True)
-class StatefulSetPlan:
+class StatefulSetPlan(msgspec.Struct):
     """The next step: ordinals to create, pods to delete."""
 
-    create: list[int] = field(default_factory=list)
-    delete: list[Pod] = field(default_factory=list)
+    create: list[int] = msgspec.field(default_factory=list)
+    delete: list[Pod] = msgspec.field(default_factory=list)
     is_waiting: bool = False
     """More is to be done once a pod is ready or gone."""
 

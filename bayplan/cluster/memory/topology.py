@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 
+import msgspec
 from msgspec.structs import replace
 
 from ...api.migration import PLUGIN_NAMED
@@ -32,8 +32,7 @@ Segment = tuple[tuple[str, str], ...]
 _NUMBERED = re.compile(r"(.*)-(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeTopology:
+class VolumeTopology(msgspec.Struct, frozen=True):
     """The topology of a new volume: the nodes that reach it (None: all), and the capacity it is
     taken from."""
 

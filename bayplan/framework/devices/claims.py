@@ -6,8 +6,9 @@ word: as soon as it shows what was written, or something newer, that counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from ...api.dra import EXTENDED_RESOURCE_CLAIM, AllocationResult, ResourceClaim
 from ...api.meta import controller_of
@@ -18,8 +19,7 @@ Key: TypeAlias = tuple[str, str]
 """Namespace and name."""
 
 
-@dataclass(slots=True)
-class Pending:
+class Pending(msgspec.Struct):
     """An allocation that was decided and is not written yet."""
 
     key: Key

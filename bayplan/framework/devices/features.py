@@ -5,16 +5,14 @@ Mirrors AllocatorFeatures of pkg/scheduler/framework/plugins/dynamicresources/dy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from msgspec.structs import replace
 
 from ...api.devices import Device, DeviceAttribute, ResourceSlice
 from ..feature_gates import FeatureGates
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFeatures:
+class DeviceFeatures(msgspec.Struct, frozen=True):
     """The feature gates of device allocation."""
 
     admin_access: bool = True

@@ -9,11 +9,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from ...api.dra import (
@@ -51,8 +51,7 @@ class ClaimBindingError(BayplanError):
         self.result = result
 
 
-@dataclass(slots=True, eq=False)
-class Given:
+class Given(msgspec.Struct, eq=False):
     """A claim of the pod, and what it is given on its node (None: it has its devices)."""
 
     claim: ResourceClaim
@@ -61,7 +60,7 @@ class Given:
     allocation: AllocationResult | None = None
     extended: ExtendedRequests | None = None
     """For the claim that stands for extended resources: what it asks for."""
-    pending_uid: str = field(default="")
+    pending_uid: str = msgspec.field(default="")
 
 
 class ClaimBinder:

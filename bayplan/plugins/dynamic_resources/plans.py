@@ -6,7 +6,7 @@ staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ...api.dra import (
     ALL_DEVICES,
@@ -33,8 +33,7 @@ class NoSuchClassError(AllocationError):
     """A request names a class that is not there, or alternatives while these are off; the pod waits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RequestPlan:
+class RequestPlan(msgspec.Struct, frozen=True, eq=False):
     """A request, or one of its alternatives."""
 
     request: str
@@ -55,8 +54,7 @@ class RequestPlan:
         return f"{self.request}/{self.alternative}" if self.alternative else self.request
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClaimPlan:
+class ClaimPlan(msgspec.Struct, frozen=True, eq=False):
     """What one claim asks for: for each request its alternatives, one of which must be served."""
 
     requests: tuple[tuple[RequestPlan, ...], ...]

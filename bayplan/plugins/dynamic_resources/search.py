@@ -8,9 +8,10 @@ claims, requests, alternatives and devices, each in order; the first solution co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from ...api.dra import MAX_RESULTS
 from ...api.quantity import parse_quantity
@@ -53,8 +54,7 @@ class BranchEnd(Enum):
 NO, YES, TOO_MANY = BranchEnd.NO, BranchEnd.YES, BranchEnd.TOO_MANY
 
 
-@dataclass(slots=True)
-class _Undo:
+class _Undo(msgspec.Struct):
     """What taking a device changed."""
 
     claim: int

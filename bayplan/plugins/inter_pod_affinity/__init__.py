@@ -6,9 +6,9 @@ Mirrors pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scori
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from ...amounts.domain_rules import Apart, Attraction, DomainRules, Limit, Together
@@ -57,8 +57,7 @@ FILTER_STATE = "PreFilterInterPodAffinity"
 SCORE_STATE = "PreScoreInterPodAffinity"
 
 
-@dataclass(slots=True)
-class AffinityState:
+class AffinityState(msgspec.Struct):
     """What Filter needs to know of the cluster: pods per domain, for each rule on the incoming pod.
 
     All maps go from topology key to tally. `affinity` counts the pods that match every required

@@ -6,7 +6,8 @@ None of it changes from pod to pod, so it is put together once per class of pods
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ...amounts.domain_rules import CountedPods
 from ...api.pod import Pod, PodClass
@@ -16,8 +17,7 @@ from .terms import OwnTerms
 MAX_KEPT = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True):
     """Some pods, counted by the domains of a topology key; `weight` is what each of them adds to a score."""
 
     label: LabelColumn
@@ -35,8 +35,7 @@ class Counted:
         return self.counts.per_domain(self.label)
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityPlan:
+class AffinityPlan(msgspec.Struct, frozen=True):
     """What to look at for a pod.
 
     `affinity` has the pods that match every required affinity term, once per topology key; `anti_affinity` those of

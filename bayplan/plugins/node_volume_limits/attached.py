@@ -7,8 +7,8 @@ have to do with it. What is counted are distinct volumes, those of pods and thos
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from ...api.storage import VolumeAttachment
@@ -22,12 +22,11 @@ Dependency = tuple[str, str]
 """A kind and a name: of a volume or a class, or of a claim as namespace/name."""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(msgspec.Struct):
     """What a claim or disk in use was found to be, and on which objects that depends."""
 
     identity: Identity
-    depends_on: list[Dependency] = field(default_factory=list)
+    depends_on: list[Dependency] = msgspec.field(default_factory=list)
 
 
 class AttachedVolumes:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,8 +60,7 @@ IGNORED = -1
 Floats = NDArray[np.float64]
 
 
-@dataclass(slots=True)
-class SpreadState:
+class SpreadState(msgspec.Struct):
     """What Filter needs to know of the cluster: pods per domain, for each constraint."""
 
     plan: SpreadPlan
@@ -75,8 +74,7 @@ class SpreadState:
         return zip(self.plan.constraints, self.plan.domains, self.tallies, strict=True)
 
 
-@dataclass(slots=True)
-class ScoreState:
+class ScoreState(msgspec.Struct):
     """What Score needs: the constraints, and the weight of a pod for each of them."""
 
     table: NodeTable

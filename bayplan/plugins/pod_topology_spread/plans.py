@@ -6,7 +6,8 @@ None of it changes from pod to pod, so it is put together once per class of pods
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+
+import msgspec
 
 from ...api.pod import DO_NOT_SCHEDULE, Pod, PodClass
 from ...table import Bools, DomainCounts, NodeTable
@@ -16,8 +17,7 @@ from .eligibility import Domains, EligibilityCache
 MAX_KEPT = 4096
 
 
-@dataclass(slots=True)
-class SpreadPlan:
+class SpreadPlan(msgspec.Struct):
     """The constraints with one `whenUnsatisfiable`, with the domains and the counts of each."""
 
     constraints: tuple[Constraint, ...] = ()

@@ -8,9 +8,9 @@ there to be given as columns, `assumed.py` what was given and is not written yet
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from ...api.pod import Pod, PodSpec
@@ -55,8 +55,7 @@ WITHOUT_CLAIMS = Settled(pre_filter=SKIP, pre_score=SKIP, commits=False)
 WITHOUT_CLAIMS_SCORED = Settled(pre_filter=SKIP, commits=False)
 
 
-@dataclass(slots=True)
-class BindingState:
+class BindingState(msgspec.Struct):
     """The pod's claims, and from Reserve on what it was given (None: there is nothing to give)."""
 
     claims: PodClaims

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from ...api.meta import KubeObject
@@ -37,12 +37,13 @@ class VolumeBindingError(BayplanError):
     """The volumes of a pod cannot become its own."""
 
 
-@dataclass(slots=True)
-class PodVolumes:
+class PodVolumes(msgspec.Struct):
     """What a pod was given on its node: volumes for claims, and claims that get new volumes there."""
 
-    bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = field(default_factory=list)
-    provisions: list[PersistentVolumeClaim] = field(default_factory=list)
+    bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = msgspec.field(
+        default_factory=list
+    )
+    provisions: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
 
 class Binder:

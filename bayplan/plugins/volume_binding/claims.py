@@ -7,7 +7,8 @@ binder.go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ...api.pod import Pod
 from ...api.storage import LOST, PersistentVolumeClaim, StorageClass, not_found, not_owner
@@ -19,12 +20,11 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 CLAIM = "PersistentVolumeClaim"
 
 
-@dataclass(slots=True)
-class PodClaims:
+class PodClaims(msgspec.Struct):
     """The claims of a pod that are `bound`, and those that are `delayed`: to be bound to what suits the node."""
 
-    bound: list[PersistentVolumeClaim] = field(default_factory=list)
-    delayed: list[PersistentVolumeClaim] = field(default_factory=list)
+    bound: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+    delayed: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
 
 
 def has_claims(pod: Pod) -> bool:

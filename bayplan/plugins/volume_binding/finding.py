@@ -6,8 +6,8 @@ Mirrors FindPodVolumes of pkg/scheduler/framework/plugins/volumebinding/binder.g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from ...api.migration import in_tree_plugin, migrated_node_selector, volume_handle
@@ -36,16 +36,14 @@ class ProvisioningError(BayplanError):
     """A claim that is to get a new volume cannot say from whom."""
 
 
-@dataclass(slots=True)
-class StaticBinding:
+class StaticBinding(msgspec.Struct):
     """A claim that volumes suit which are there; `numbers` is the volume per row, NONE where none does."""
 
     claim: PersistentVolumeClaim
     numbers: Ints
 
 
-@dataclass(slots=True)
-class Provision:
+class Provision(msgspec.Struct):
     """A claim that needs a new volume on the rows `needed`; there `places` points into `rooms`, or is NONE."""
 
     claim: PersistentVolumeClaim

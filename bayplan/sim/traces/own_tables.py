@@ -7,9 +7,10 @@ A column is a field when it has the field's name; `--column` maps another column
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ...api.durations import EXPECTED, parse_duration
 from ...api.names import is_label_value, is_qualified_name
@@ -30,21 +31,19 @@ POD_FIELDS = frozenset(
 DEFAULT_MAX_PODS = str(MAX_PODS)
 
 
-@dataclass(frozen=True)
-class TraceColumn:
+class TraceColumn(msgspec.Struct, frozen=True):
     """The column of a field, and the unit appended to its values."""
 
     name: str
     unit: str = ""
 
 
-@dataclass
-class TraceColumns:
+class TraceColumns(msgspec.Struct):
     """The mapping of columns to fields. Columns that are no field are listed in `unused`."""
 
-    given: Mapping[str, TraceColumn] = field(default_factory=dict)
-    unused: set[str] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)
+    given: Mapping[str, TraceColumn] = msgspec.field(default_factory=dict)
+    unused: set[str] = msgspec.field(default_factory=set)
+    used: set[str] = msgspec.field(default_factory=set)
     """The fields of `given` that some file has."""
 
     def of(self, row: Row, fields: frozenset[str]) -> dict[str, str]:
@@ -120,8 +119,7 @@ def _read(
             yield {**manifest, "metadata": metadata}
 
 
-@dataclass(frozen=True)
-class _Cells:
+class _Cells(msgspec.Struct, frozen=True):
     """The fields of one row, decoded one by one."""
 
     row: Row

@@ -6,8 +6,9 @@ Mirrors pkg/registry/core/pod/storage/eviction.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ....api.causes import Cause
 from ....api.workloads import PodDisruptionBudget

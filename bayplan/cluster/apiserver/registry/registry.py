@@ -7,7 +7,6 @@ within the process use the same code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,8 +40,7 @@ _PROPAGATION = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []
 _NAMESPACES = BY_STORAGE["namespaces"]
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct, frozen=True):
     """Options of a deletion."""
 
     grace_s: int | None = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 STORED_VERBS = (
     "create",
@@ -18,8 +19,7 @@ STORED_VERBS = (
 )
 
 
-@dataclass(frozen=True)
-class ApiResource:
+class ApiResource(msgspec.Struct, frozen=True):
     """One kind of object in one version of the API."""
 
     group: str

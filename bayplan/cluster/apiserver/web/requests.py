@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -60,8 +59,7 @@ def _is_about_namespace(rest: list[str]) -> bool:
     return len(rest) == 3 and rest[2] in ("status", "finalize")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """The options in the query."""
 
     labels: str = ""
