@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from ..errors import InputError
@@ -36,7 +36,8 @@ def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     return [entry for entry in known if entry[0].startswith(incomplete)]
 
 
-class BenchOptions(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
     """The options of `bayplan bench`."""
 
     workload: Annotated[

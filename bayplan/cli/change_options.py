@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import msgspec
 import typer
 
 from ..api.durations import EXPECTED, parse_duration
@@ -77,7 +77,8 @@ FewestOption = Annotated[
 ]
 
 
-class AnswerOptions(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class AnswerOptions:
     """The options of every change."""
 
     until_fits: UntilFitsOption = False

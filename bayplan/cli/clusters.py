@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 
-class ClusterDefaults(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ClusterDefaults:
     """What holds when a command is given no option of its own."""
 
     kubeconfig: Path | None = None

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from msgspec.structs import replace
 
 from ..api.own_documents import API_VERSION
 from ..errors import ConfigError
@@ -212,6 +211,8 @@ def _effective(
     config: Path | None, provider: str | None, feature_gates: str, plugins: list[Path] | None
 ) -> Effective:
     """The configuration in a file, of a provider or, with neither, the default, and the plugins that run."""
+    from msgspec.structs import replace
+
     from ..config import parse_feature_gates
     from ..scheduler import effective_plugins, notes_on_plugins, plugin_faults
 

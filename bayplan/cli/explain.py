@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from ..api.own_documents import API_VERSION
@@ -48,7 +48,8 @@ class ExplainOutput(StrEnum):
 FORMS = ", ".join(ExplainOutput)
 
 
-class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
     """The options of `bayplan explain`."""
 
     pod: Annotated[

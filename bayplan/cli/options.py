@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 
-import msgspec
 import typer
 
 from ..errors import InputError
@@ -84,7 +84,8 @@ AnswerOption = Annotated[
 ]
 
 
-class Question(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Question:
     """A cluster and a scheduler, read from what was given on the command line."""
 
     manifests: Manifests
@@ -157,7 +158,8 @@ def read_question(
     )
 
 
-class ClusterReading(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
     """The objects of a cluster, and the names of what they were read from."""
 
     manifests: Manifests

@@ -10,10 +10,9 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from ..errors import ApiError, InputError
 
@@ -42,7 +41,8 @@ LOOKUP_TRIES_S = (0.0, 1.0, 5.0, 30.0)
 log = logging.getLogger(__name__)
 
 
-class AccessOptions(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class AccessOptions:
     """Who may read what is served, by the flags --authentication-*, --authorization-*, --requestheader-*."""
 
     always_allowed: Sequence[str] = PROBES
@@ -62,7 +62,8 @@ class AccessOptions(msgspec.Struct, frozen=True):
     extra_prefixes: Sequence[str] = ("x-remote-extra-",)
 
 
-class ServingOptions(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ServingOptions:
     """Where and how to serve; `port` 0 means not at all."""
 
     address: str = LOOPBACK
@@ -70,8 +71,8 @@ class ServingOptions(msgspec.Struct, frozen=True):
     reuses_port: bool = False
     reuses_address: bool = False
     tls: ServingTls | None = None
-    access: AccessOptions = msgspec.field(default_factory=AccessOptions)
-    flags: Mapping[str, str] = msgspec.field(default_factory=dict)
+    access: AccessOptions = field(default_factory=AccessOptions)
+    flags: Mapping[str, str] = field(default_factory=dict)
     """All flags with their values, for /flagz."""
 
 

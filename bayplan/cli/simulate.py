@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from ..api.durations import EXPECTED, parse_duration
@@ -58,7 +58,8 @@ class SimulateCommand(PlainCommand):
         return super().parse_args(ctx, spelled)
 
 
-class SimulateOptions(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
     """The options of `bayplan simulate` besides those of a question."""
 
     output: Annotated[

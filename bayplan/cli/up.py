@@ -8,11 +8,11 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from ..errors import InputError
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 DEFAULT_NODES = 3
 
 
-class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
     """The options of `bayplan up`."""
 
     port: Annotated[

@@ -6,17 +6,20 @@ blocks its thread reads `state.cancellation`.
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 
 from .status import Status
 
-__all__ = ["CANCELLED", "Cancellation", "CancelledError"]
-
 CANCELLED = "context canceled"
 """What kube-scheduler's plugins say when their context was cancelled."""
+
+
+def cancelled_error() -> type[BaseException]:
+    """The exception that asyncio raises in work that is cancelled; asyncio is imported where it is used."""
+    from asyncio import CancelledError
+
+    return CancelledError
 
 
 class Cancellation:
@@ -49,6 +52,8 @@ class Cancellation:
 
     async def stops(self, work: Awaitable[Status]) -> Status:
         """The result of `work`, which gets CancelledError where it awaits when this is set."""
+        import asyncio
+
         task = asyncio.ensure_future(work)
         self._stops.append(task.cancel)
         if self.is_set:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -225,6 +224,13 @@ def run_here(work: Callable[[], Status | Awaitable[Status]]) -> Status | Awaitab
     return work()
 
 
+async def sleep(seconds: float) -> None:
+    """Wait on the running loop; asyncio is imported where it is used."""
+    import asyncio
+
+    await asyncio.sleep(seconds)
+
+
 class EmptyLister:
     """A cluster with nothing but nodes and pods."""
 
@@ -332,7 +338,7 @@ class Handle:
     """The same for members of a pod group, by uid; those that are being scheduled are left out."""
     pause: Pause = field(default_factory=Pause)
     """For work within an attempt that takes its time: the next pod is tried after it."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sleep: Callable[[float], Awaitable[None]] = sleep
     """Wait so many seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None
     """Set once the profile's plugins are made."""

@@ -6,8 +6,11 @@ would fail.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Turn:
@@ -28,6 +31,8 @@ class Turn:
     async def wait(self) -> None:
         """Come back when it is due."""
         if not self.is_due:
+            import asyncio
+
             self._arrived = asyncio.get_running_loop().create_future()
             await self._arrived
 

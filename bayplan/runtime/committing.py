@@ -6,7 +6,6 @@ asynchronous: what runs them returns a Status, or something to await that gives 
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, Sequence
 from functools import partial
@@ -34,7 +33,7 @@ from ..framework.answer_checks import (
     check_pair,
     check_status,
 )
-from ..framework.cancellation import CANCELLED, Cancellation
+from ..framework.cancellation import CANCELLED, Cancellation, cancelled_error
 from ..framework.handle import run_here
 from ..observe import Tally
 from ..table import NodeTable
@@ -380,6 +379,8 @@ async def _then_later(answer: Awaitable[Status], following: Callable[[], Answer]
 
 async def _together(waiting: Sequence[Awaitable[Status]]) -> Status:
     """Await all at once; the first that fails cancels the others."""
+    import asyncio
+
     tasks = [asyncio.ensure_future(answer) for answer in waiting]
     try:
         for finished in asyncio.as_completed(tasks):
@@ -414,7 +415,7 @@ class Awaited:
         cancellation, answer = self._cancellation, self._answer
         try:
             status = await (answer if cancellation is None else cancellation.stops(answer))
-        except asyncio.CancelledError:
+        except cancelled_error():
             if cancellation is None or not cancellation.is_set:
                 raise
             status = failure(CANCELLED)
@@ -424,7 +425,7 @@ class Awaited:
 
     def abandon(self) -> None:
         """The answer is not wanted any more; it was not yet waited for."""
-        if asyncio.iscoroutine(self._answer):
+        if inspect.iscoroutine(self._answer):
             self._answer.close()
 
 

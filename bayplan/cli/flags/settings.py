@@ -7,10 +7,9 @@ election count beside it; the others are named at the start.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from ...errors import ConfigError, InputError
 from ..config_options import read_configuration
@@ -34,14 +33,16 @@ ELECTION_NAMES = {
 """Flags and their older names."""
 
 
-class PolicyConfigMap(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PolicyConfigMap:
     """Where a Policy is, in the cluster."""
 
     namespace: str
     name: str
 
 
-class LogSettings(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class LogSettings:
     """How the log is written."""
 
     verbosity: int
@@ -51,7 +52,8 @@ class LogSettings(msgspec.Struct, frozen=True):
     """Other levels for some modules, by name."""
 
 
-class RunSettings(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RunSettings:
     """What `bayplan run` was asked to do."""
 
     config: SchedulerConfiguration

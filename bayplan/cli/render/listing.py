@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import msgspec
 from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment, Segments
@@ -32,14 +32,15 @@ _WORD = re.compile(r"\S+")
 _PART = re.compile(r"[^-./,@_]*[-./,@_]+|[^-./,@_]+")
 
 
-class Layout(msgspec.Struct):
+@dataclass(slots=True)
+class Layout:
     """The columns that are shown, and how wide each is."""
 
     columns: list[int]
     widths: list[int]
     is_whole: bool
     """Whether every cell has one line."""
-    left_out: list[str] = msgspec.field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 class Listing:

@@ -34,7 +34,7 @@ from ...framework import (
     Verdict,
     failure,
 )
-from ...framework.cancellation import CANCELLED, CancelledError
+from ...framework.cancellation import CANCELLED, cancelled_error
 from ...framework.events import EventWithHint
 from ...table import Ints, NodeTable, Rows
 from .assumed import AssumedObjects
@@ -184,7 +184,7 @@ class VolumeBinding(
             return SUCCESS
         try:
             await self._keep().binder.bind(pod, known.given)
-        except CancelledError:
+        except cancelled_error():
             if not state.cancellation.is_set:
                 raise
             self._count_error("bind")
