@@ -6,8 +6,8 @@ Mirrors RunPreScorePlugins and RunScorePlugins of pkg/scheduler/framework/runtim
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from ..api.pod import Pod
@@ -18,8 +18,7 @@ from .asking import ask_hook, ask_pre_score, normalize, score_nodes, score_rows
 WeightedPlugin = tuple[ScorePlugin, int]
 
 
-@dataclass(slots=True)
-class Scored:
+class Scored(msgspec.Struct):
     """One plugin's scores, one entry per feasible row."""
 
     plugin: ScorePlugin

@@ -6,8 +6,9 @@ Mirrors pkg/scheduler/framework/preemption/podgrouppreemption.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from ...amounts import POD_COUNT, free_amounts
 from ...api.go_sort import sorted_by
@@ -34,8 +35,7 @@ WHOLE_GROUP = "PodGroup"
 """The disruptionMode of groups whose pods can only be preempted together."""
 
 
-@dataclass(slots=True)
-class VictimUnit:
+class VictimUnit(msgspec.Struct):
     """What is preempted together: one pod, or all pods of a group."""
 
     priority: int
@@ -43,7 +43,7 @@ class VictimUnit:
     """When its first pod, in the order of nodes, was started."""
     number: int
     """Its place among all units."""
-    pods: list[Pod] = field(default_factory=list)
+    pods: list[Pod] = msgspec.field(default_factory=list)
 
     @property
     def importance(self) -> tuple[int, bool, int, int, int]:

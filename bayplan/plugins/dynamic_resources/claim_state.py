@@ -6,7 +6,8 @@ Mirrors stateData of pkg/scheduler/framework/plugins/dynamicresources/dynamicres
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ...api.dra import AllocationResult, ResourceClaim, ResourceClaimConsumer
 from ...api.pod import Pod
@@ -15,23 +16,22 @@ from .binding import Given
 from .extended import SPECIAL_NAME
 
 
-@dataclass(slots=True)
-class ClaimState:
+class ClaimState(msgspec.Struct):
     """The pod's claims in an attempt; the one for extended resources comes last."""
 
-    claims: list[ResourceClaim] = field(default_factory=list)
+    claims: list[ResourceClaim] = msgspec.field(default_factory=list)
     extended: ResourceClaim | None = None
     answers: KeptAnswers | None = None
     """None when there is nothing to allocate."""
-    keys: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    keys: list[str] = msgspec.field(default_factory=list)
+    names: list[str] = msgspec.field(default_factory=list)
     """The names of the pod's entries for the claims, by position."""
-    unavailable: set[int] = field(default_factory=set)
+    unavailable: set[int] = msgspec.field(default_factory=set)
     """Allocated claims, by position, that some node cannot use."""
-    given: list[Given] = field(default_factory=list)
-    users: list[ResourceClaimConsumer] = field(default_factory=list)
+    given: list[Given] = msgspec.field(default_factory=list)
+    users: list[ResourceClaimConsumer] = msgspec.field(default_factory=list)
     """What the claims are reserved for, by position; those without an entry: for the pod."""
-    pending: dict[int, AllocationResult] = field(default_factory=dict)
+    pending: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
     """By position: what another pod of the group is about to write to the claim."""
 
     has_told_pod: bool = False

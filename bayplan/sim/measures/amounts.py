@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +15,7 @@ from ..totals import MAIN_RESOURCES, PODS
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAmounts:
+class NodeAmounts(msgspec.Struct, frozen=True):
     """Offered and used amounts of nodes, int64 per node; cpu in milli, others in whole units, `pods` among them."""
 
     offered: Mapping[str, Ints]

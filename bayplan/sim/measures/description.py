@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from ...errors import InputError
 
@@ -21,8 +22,7 @@ class MeasureUnit(StrEnum):
     """Of a resource: cpu in milli, others in whole units."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """One measure of a run."""
 
     name: str
@@ -167,4 +167,4 @@ def measure_of(name: str) -> Measure:
     end = max(ends, key=len)
     found = RESOURCE_MEASURES[end]
     resource = name.removesuffix(end)
-    return replace(found, name=name, title=found.title.format(resource))
+    return msgspec.structs.replace(found, name=name, title=found.title.format(resource))

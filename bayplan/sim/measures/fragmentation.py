@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+import msgspec
 import numpy as np
 
 from ...api.pod import Pod
@@ -25,8 +25,7 @@ WHOLE_PART = 1000
 """One GPU, in thousandths."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMix:
+class TaskMix(msgspec.Struct, frozen=True):
     """The distribution of tasks in a workload: kinds of requests, and how frequent each is. Frequencies add up to 1."""
 
     tasks: tuple[tuple[Mapping[str, int], float], ...]

@@ -7,11 +7,12 @@ by run with the same seed, so that what a seed makes easy or hard for both does 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import atan, cos, pi, sin, sqrt
 from statistics import fmean, pstdev, stdev
 from typing import Any
+
+import msgspec
 
 from .description import Measure, measure_of
 
@@ -20,8 +21,7 @@ ROUNDING = 1e-9
 """What sums of floats may differ by; not a difference between schedulers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     """One measure of a scheduler, over several seeds."""
 
     name: str
@@ -56,8 +56,7 @@ class Metric:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class PairedDifference:
+class PairedDifference(msgspec.Struct, frozen=True):
     """The difference of a measure between two schedulers, run by run with the same seeds."""
 
     name: str

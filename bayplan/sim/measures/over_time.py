@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from ...api.node import Node
@@ -19,8 +19,7 @@ from .fragmentation import TaskMix, unusable
 NO_NODE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class RunMoves:
+class RunMoves(msgspec.Struct, frozen=True):
     """What came and went in a run, a row per move, in order: nodes, pods on nodes and pods without one.
 
     Amounts (moves x resources, int64) are negative for what goes.
@@ -124,8 +123,7 @@ class RunMoves:
         return shares[0], shares[1]
 
 
-@dataclass(frozen=True, slots=True)
-class _ByNode:
+class _ByNode(msgspec.Struct, frozen=True):
     """Moves sorted by node, in their order for each node."""
 
     order: Ints
