@@ -15,6 +15,7 @@ from .account import (
     GroupRef,
     PodExplanation,
     PodRef,
+    PodRefOnNode,
     PodVerdict,
     PreemptionVictims,
     Refusal,
@@ -38,6 +39,7 @@ from .group_account import (
     PodGroupExplanation,
 )
 from .group_explain import explain_group
+from .workload_explain import explain_alike
 
 __all__ = [
     "NEAREST",
@@ -59,6 +61,7 @@ __all__ = [
     "PodExplanation",
     "PodGroupExplanation",
     "PodRef",
+    "PodRefOnNode",
     "PreemptionVictims",
     "Refusal",
     "RefusedNodes",
@@ -68,6 +71,7 @@ __all__ = [
     "PodVerdict",
     "apply_changes",
     "explain",
+    "explain_alike",
     "explain_group",
     "find_counterfactual",
     "find_counterfactuals",

@@ -60,6 +60,23 @@ class PodRef(Data, kw_only=True):
         )
 
 
+class PodRefOnNode(Data, kw_only=True):
+    """A pod, and its node if it has one."""
+
+    namespace: str
+    name: str
+    node: str | None = None
+
+    @classmethod
+    def of(cls, pod: Pod) -> PodRefOnNode:
+        """The reference of `pod`."""
+        return cls(namespace=pod.namespace, name=pod.name, node=pod.node_name or None)
+
+    def __str__(self) -> str:
+        on = f" on {self.node}" if self.node else ""
+        return f"{self.namespace}/{self.name}{on}"
+
+
 class GroupRef(Data, kw_only=True):
     """The pod group of a pending pod, and why it waits."""
 
@@ -216,6 +233,8 @@ class PodExplanation(ShownAnswer, Data, kw_only=True):
     """For a pod with a node: changes that would let the second-best node win."""
     waits_for: dict[str, list[str]] = field(default_factory=dict)
     """For each plugin that rejected the pod, the events that may requeue it."""
+    alike: list[PodRefOnNode] = field(default_factory=list)
+    """Of a workload: its other pods with an equal spec that have nodes, too, or are pending for the same reason."""
 
     def keep_nodes(self, names: Collection[str]) -> None:
         """Remove what concerns other nodes."""

@@ -87,7 +87,10 @@ class ExplainOptions:
             help="For how many nodes to search for changes that would let the pod run.",
         ),
     ] = NEAREST
-    everything: Annotated[bool, typer.Option("--all", help="Show all nodes, however many.")] = False
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Show all nodes, and explain each pod of a workload by itself."),
+    ] = False
     config: ConfigOption = None
     algorithm_provider: ProviderOption = None
     feature_gates: FeatureGatesOption = ""
@@ -115,7 +118,7 @@ def explain_command(options: ExplainOptions) -> None:
 
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
-    from ..answers import PodVerdict, explain, explain_group, find_group, find_pods
+    from ..answers import PodVerdict, explain, explain_alike, explain_group, find_group, find_pods
     from ..answers.stage import Stage
     from ..sim.settings import reading_for
 
@@ -143,10 +146,11 @@ def explain_command(options: ExplainOptions) -> None:
     if group is not None:
         _print_group(explain_group(view, *group, options.nearest), options, reading.remarks)
         return
-    accounts = [
-        explain(view, found, nodes, options.nearest)
-        for found in find_pods(view, target, options.namespace)
-    ]
+    pods = find_pods(view, target, options.namespace)
+    if options.everything:
+        accounts = [explain(view, pod, nodes, options.nearest) for pod in pods]
+    else:
+        accounts = explain_alike(view, pods, nodes, options.nearest)
     for account in accounts:
         if nodes:
             account.keep_nodes(nodes)
@@ -202,14 +206,16 @@ def _print(
         }
         is_json = output is ExplainOutput.JSON
         show = print_json_document if is_json else print_yaml_document
-        show(with_remarks(documents[0] if len(documents) == 1 else document, remarks))
+        is_one = len(accounts) == 1 and not accounts[0].alike
+        show(with_remarks(documents[0] if is_one else document, remarks))
         return
-    from .render.account import render_account
+    from .render.account import render_account, render_numbers
 
     console = stdout_console()
     wide = output is ExplainOutput.WIDE
     with written_to_stdout(console):
         print_settlement(console, accounts[0].settled)
+        render_numbers(console, accounts)
         for i, (account, others) in enumerate(_alike(accounts)):
             if i:
                 console.print()

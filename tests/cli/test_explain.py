@@ -159,6 +159,61 @@ def test_pods_of_a_workload_of_which_the_same_holds_are_told_once() -> None:
     assert "the same holds of shop/web-" in out
 
 
+def make_deployment(replicas: int, cpu: str) -> dict[str, Any]:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": make_pod("web", cpu)["spec"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": template,
+        },
+    }
+
+
+def test_one_pod_of_a_workload_is_explained_for_those_on_nodes_and_one_for_those_that_wait(
+    folder: Path,
+) -> None:
+    file = write(make_node("a"), make_node("b"), make_deployment(6, "2"))
+
+    told = explain_json("deployment/web", "-f", file, code=1)
+    out, _ = explain("deployment/web", "-f", file, code=1)
+    each = explain_json("deployment/web", "-f", file, "--all", code=1)
+
+    placed, pending = told["items"]
+    assert (placed["verdict"], pending["verdict"]) == ("fits", "unschedulable")
+    nodes = sorted([placed["node"], *(pod["node"] for pod in placed["alike"])])
+    assert nodes == ["a", "a", "b", "b"]
+    assert [pod["node"] for pod in pending["alike"]] == [None]
+    assert out.splitlines()[1] == "6 pods: 4 with a node, 2 without"
+    assert "equal pods with a node: default/web-" in out
+    assert [len(item["alike"]) for item in each["items"]] == [0] * 6
+
+
+def test_a_step_that_several_nodes_need_is_named_once_and_the_others_begin_with_and(
+    folder: Path,
+) -> None:
+    names = [f"{name}.eu-west-1.compute.internal" for name in ("ip-10-0-0-1", "ip-10-0-0-2")]
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    nodes = [
+        make_node(name, cpu, taints=[taint]) for name, cpu in zip(names, ("4", "5"), strict=True)
+    ]
+    file = write(*nodes, make_pod("p", "6"))
+
+    out, _ = explain("p", "-f", file, code=1)
+
+    heading, *table = out.partition("\n\n")[2].splitlines()
+    assert heading.index("WHAT") == len(f"  {names[0]}  "), "a name is in each line"
+    assert table[0].split("  ")[1:] == [names[1], "tolerate taint gpu=yes:NoSchedule"]
+    assert table[1].split("  ")[1] == names[0]
+    texts = [line[heading.index("WHAT") :] for line in table]
+    assert len(texts) == len(set(texts)) == 6
+    assert sum(text.startswith("and ") for text in texts) == 2
+
+
 def test_nodes_can_be_picked(folder: Path) -> None:
     file = write(make_node("a"), make_node("b"), make_node("c", "1"), make_pod("p", "2"))
 
@@ -261,7 +316,7 @@ def test_what_would_let_a_pending_pod_run_is_told_for_the_nearest_nodes() -> Non
         "or remove taint gpu=yes:NoSchedule from node node-2",
         "node-3  uncordon node node-3",
         "or tolerate cordoned nodes",
-        "free 500m cpu on node-3: move or delete pod shop/db-1 on node-3 (gives 3500m cpu)",
+        "and free 500m cpu on node-3: move or delete pod shop/db-1 on node-3 (gives 3500m cpu)",
         "or request 500m cpu less: request 500m cpu instead of 1",
         "or 500m cpu more on node-3: raise cpu on node-3 to 4500m",
     ]

@@ -10,16 +10,19 @@ from rich.console import Console
 from rich.text import Text
 
 from ...answers import (
+    NEAREST,
     Choice,
     Counterfactual,
     ObjectChange,
     PodExplanation,
     PodRef,
+    PodRefOnNode,
     PodVerdict,
     RefusedNodes,
     RunnerUp,
 )
 from .explain import (
+    LONG_NAMES,
     Scores,
     indent,
     level_scores,
@@ -36,6 +39,7 @@ MAX_VICTIMS = 5
 MAX_CHANGES = 4
 REMEDY = "WHAT WOULD LET IT RUN THERE"
 OR = "  or "
+AND = "and "
 SHORTEST_NAME = 4
 """A node whose name is shorter is always named: it may be a word that means something else."""
 
@@ -58,6 +62,7 @@ def render_account(
     if others:
         pods = name_some([f"{pod.namespace}/{pod.name}" for pod in others], everything)
         indent(console, Text(f"the same holds of {pods}"))
+    _render_alike(console, account.alike, everything, names)
     if account.group is not None and account.group.cause:
         waits = f"pod group {account.group.name} waits: {account.group.cause}"
         indent(console, Text(waits, style="yellow"))
@@ -87,6 +92,31 @@ def render_account(
     if wide:
         indent(console, wait_table(account.waits_for))
         indent(console, skipped(account.skipped))
+
+
+def render_numbers(console: Console, accounts: Sequence[PodExplanation]) -> None:
+    """Say how many of several pods have a node."""
+    sizes = [1 + len(account.alike) for account in accounts]
+    if sum(sizes) < 2:
+        return
+    placed = sum(
+        size
+        for account, size in zip(accounts, sizes, strict=True)
+        if account.verdict in (PodVerdict.PLACED, PodVerdict.FITS)
+    )
+    console.print(Text(f"{sum(sizes)} pods: {placed} with a node, {sum(sizes) - placed} without"))
+
+
+def _render_alike(
+    console: Console, alike: Sequence[PodRefOnNode], everything: bool, names: NodeNames
+) -> None:
+    if not alike:
+        return
+    pods = names.in_text(name_some([str(pod) for pod in alike], everything))
+    if not alike[0].node:
+        indent(console, Text(f"the same holds of {pods}"))
+        return
+    indent(console, Text(f"equal pods with a node: {pods}; --all explains each"))
 
 
 def _nodes_of(account: PodExplanation) -> list[str]:
@@ -193,40 +223,85 @@ def _counterfactual_table(
         told: list[Piece] = []
         for i, (text, style) in enumerate(lines):
             told.append((f"{chr(10) if i else ''}{names.in_text(text)}", style))
-        table.add(name_some(nodes, everything, names), told)
+        table.add(_name_by_line(nodes, everything, names), told)
     return table
+
+
+def _name_by_line(nodes: Sequence[str], everything: bool, names: NodeNames) -> str:
+    """The names; if they are long, each of a few in a line of its own, so that the column stays narrow."""
+    is_long = len(", ".join(map(names.short, nodes))) > LONG_NAMES
+    if is_long and (everything or len(nodes) <= NEAREST):
+        return "\n".join(map(names.short, nodes))
+    return name_some(nodes, everything, names)
 
 
 def remedy_rows(found: Sequence[Counterfactual]) -> list[tuple[list[str], list[Line]]]:
     """Nodes, and what would let the pod run on each of them; no remedy is named twice.
 
     Where one step is enough, each of its alternatives is a way by itself: those for the same nodes are in one row.
+    Where several are necessary, each is shown once for all nodes that need it, and begins with `and` if one of them is
+    named before.
     """
     ways: dict[tuple[Line, ...], dict[str, list[Line]]] = {}
+    steps: dict[tuple[Line, ...], dict[str, list[Line]]] = {}
     for one in found:
-        lines = list(_lines(one))
-        is_one_step = len(one.steps) == 1 and not one.unknown
-        for way in [[(text.removeprefix(OR), "")] for text, _ in lines] if is_one_step else [lines]:
-            shared = tuple((_of_any_node(text, one.node), style) for text, style in way)
-            ways.setdefault(shared, {})[one.node] = way
+        for part in _parts(one):
+            is_enough = len(one.steps) == 1 and not one.unknown
+            for way in [[(text.removeprefix(OR), "")] for text, _ in part] if is_enough else [part]:
+                shared = tuple((_of_any_node(text, one.node), style) for text, style in way)
+                (ways if is_enough else steps).setdefault(shared, {})[one.node] = way
     rows: dict[tuple[str, ...], list[Line]] = {}
     for shared, by_node in ways.items():
         way = list(shared) if len(by_node) > 1 else next(iter(by_node.values()))
         row = rows.setdefault(tuple(by_node), [])
         row += [(f"{OR}{text}", "dim") for text, _ in way] if row else way
-    return [(list(nodes), lines) for nodes, lines in rows.items()]
+    return [*((list(nodes), lines) for nodes, lines in rows.items()), *_step_rows(steps)]
 
 
-def _lines(found: Counterfactual) -> Iterator[Line]:
+def _step_rows(
+    steps: dict[tuple[Line, ...], dict[str, list[Line]]],
+) -> Iterator[tuple[list[str], list[Line]]]:
+    """A row for each set of nodes that need the same steps."""
+    rows: dict[tuple[str, ...], list[Line]] = {}
+    named: set[str] = set()
+    told: dict[str, str] = {}
+    for shared, by_node in sorted(steps.items(), key=lambda step: -len(step[1])):
+        part = list(shared) if len(by_node) > 1 else next(iter(by_node.values()))
+        row = rows.setdefault(tuple(by_node), [])
+        lines = _without_told(part, told, next(iter(by_node)))
+        if not named.isdisjoint(by_node):
+            lines[0] = (f"{AND}{lines[0][0]}", lines[0][1])
+        row += lines
+        named.update(by_node)
+    for nodes, lines in rows.items():
+        yield list(nodes), lines
+
+
+def _without_told(part: Sequence[Line], told: dict[str, str], node: str) -> list[Line]:
+    """The lines of a step; of those that were told before, the first refers to the node where."""
+    lines: list[Line] = []
+    refers = False
+    for i, (text, style) in enumerate(part):
+        bare = text.removeprefix(OR)
+        if bare not in told:
+            told[bare] = node
+            lines.append((text, style))
+        elif not refers:
+            refers = True
+            lines.append((f"{OR if i else ''}as for {told[bare]}", style))
+    return lines
+
+
+def _parts(found: Counterfactual) -> Iterator[list[Line]]:
+    """The lines of each step."""
     for step in found.steps:
-        yield _what_to_do(step.goal, step.changes), ""
-        for other in step.alternatives:
-            yield f"{OR}{_what_to_do(other.goal, other.changes)}", "dim"
+        others = (f"{OR}{_what_to_do(o.goal, o.changes)}" for o in step.alternatives)
+        yield [(_what_to_do(step.goal, step.changes), ""), *((text, "dim") for text in others)]
     for refusal in found.unknown:
         said = f"{refusal.plugin}: {', '.join(refusal.reasons)}"
-        yield f"nothing is known that would change the mind of {said}", "yellow"
+        yield [(f"nothing is known that would change the mind of {said}", "yellow")]
     if not found.steps and not found.unknown:
-        yield "nothing: it fits", ""
+        yield [("nothing: it fits", "")]
 
 
 def _of_any_node(text: str, node: str) -> str:

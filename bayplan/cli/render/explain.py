@@ -21,6 +21,8 @@ Scores: TypeAlias = Sequence[PluginPoints]
 
 MAX_SCORED = 10
 MAX_NAMES = 3
+LONG_NAMES = 60
+"""Names that together are longer than this are not all shown: a column of them would be wider than what it is about."""
 INDENT = 2
 _WORDS = re.compile(r"[A-Z][a-z0-9]*")
 _EVENT = re.compile(r"(?P<resource>.+?)(?P<actions>(?:Add|Delete|Update|All)[A-Za-z|]*)")
@@ -195,8 +197,10 @@ def skipped(by_point: Mapping[str, Sequence[str]]) -> Text:
 
 
 def name_some(found: Sequence[str], everything: bool, names: NodeNames = WHOLE_NAMES) -> str:
-    """The first few names and how many more there are, or all of them."""
+    """The first few names, fewer if they are long, and how many more there are; or all of them."""
     shown = [names.short(name) for name in (found if everything else found[:MAX_NAMES])]
+    while not everything and len(shown) > 1 and len(", ".join(shown)) > LONG_NAMES:
+        shown.pop()
     rest = len(found) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
