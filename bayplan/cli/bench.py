@@ -203,7 +203,7 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
-    from ..sim.bench import CommandRun, EventRun, LoadRun, PodRun, find_growth
+    from ..sim.bench import CommandRun, EventRun, LoadRun, PodRun, QuestionRun, find_growth
     from .render.bench import (
         change_table,
         command_table,
@@ -211,7 +211,9 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
         growth_table,
         load_table,
         pod_table,
+        question_table,
     )
+    from .render.listing import show_listing
 
     console = stdout_console()
     tables = [
@@ -219,14 +221,15 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
         event_table([run for run in runs if isinstance(run, EventRun)]),
         load_table([run for run in runs if isinstance(run, LoadRun)]),
         command_table([run for run in runs if isinstance(run, CommandRun)]),
+        question_table([run for run in runs if isinstance(run, QuestionRun)]),
         growth_table(find_growth(runs)),
         change_table(changes),
     ]
     with written_to_stdout(console):
-        for i, table in enumerate(table for table in tables if table.row_count):
+        for i, table in enumerate(table for table in tables if table.rows):
             if i:
                 console.print()
-            console.print(table)
+            show_listing(console, table)
 
 
 def _warn_if_busy(runs: Sequence[Run]) -> None:

@@ -27,6 +27,7 @@ from .failures import BAD_INPUT, print_error, reports_failures
 
 if TYPE_CHECKING:
     from ..config import ExpandedPlugins, Reading
+    from .render.listing import Listing
 
 app = CommandApp(
     name="config",
@@ -224,57 +225,53 @@ def _effective(
 
 def _print_tables(effective: Effective) -> None:
     """Print the settings, and for each profile its plugins point by point and their arguments."""
+    from .render.listing import show_listing
+
     document = effective_document(effective)
     console = stdout_console()
     with written_to_stdout(console):
-        console.print(_settings_table(document["configuration"]))
+        show_listing(console, _settings_table(document["configuration"]))
         for profile in document["profiles"]:
             console.print(f"\nPROFILE {profile['schedulerName']}", style="bold", markup=False)
-            console.print(_plugins_table(profile["plugins"]))
+            show_listing(console, _plugins_table(profile["plugins"]))
             if profile["pluginConfig"]:
                 console.print("")
-                console.print(_args_table(profile["pluginConfig"]))
+                show_listing(console, _args_table(profile["pluginConfig"]))
         if document["extenders"]:
             console.print("\nEXTENDERS", style="bold")
             for url in document["extenders"]:
                 console.print(url, markup=False)
 
 
-def _settings_table(configuration: dict[str, Any]) -> Any:
-    from .render.tables import new_table
+def _settings_table(configuration: dict[str, Any]) -> Listing:
+    from .render.listing import Listing
 
-    table = new_table()
-    table.add_column("SETTING")
-    table.add_column("VALUE", overflow="fold")
+    table = Listing(("SETTING", "VALUE"), text=("VALUE",))
     for name, value in _flat(configuration):
         if not name.startswith(("profiles", "extenders")):
-            table.add_row(name, _shown(value))
+            table.add(name, _shown(value))
     return table
 
 
-def _plugins_table(plugins: dict[str, Any]) -> Any:
-    from .render.tables import new_table
+def _plugins_table(plugins: dict[str, Any]) -> Listing:
+    from .render.listing import Listing
 
-    table = new_table()
-    for title in ("POINT", "PLUGIN", "WEIGHT"):
-        table.add_column(title)
+    table = Listing(("POINT", "PLUGIN", "WEIGHT"), right=("WEIGHT",))
     for point, refs in plugins.items():
         for i, ref in enumerate(refs):
-            table.add_row(point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
+            table.add(point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
     return table
 
 
-def _args_table(plugin_config: dict[str, Any]) -> Any:
-    from .render.tables import new_table
+def _args_table(plugin_config: dict[str, Any]) -> Listing:
+    from .render.listing import Listing
 
-    table = new_table()
-    for title in ("PLUGIN", "ARGUMENT", "VALUE"):
-        table.add_column(title, overflow="fold")
+    table = Listing(("PLUGIN", "ARGUMENT", "VALUE"), text=("VALUE",))
     for plugin, args in plugin_config.items():
         rows = _flat(args) if isinstance(args, dict) else [("", args)]
         shown = [(name, value) for name, value in rows if name not in ("apiVersion", "kind")]
         for i, (name, value) in enumerate(shown):
-            table.add_row(plugin if i == 0 else "", name, _shown(value))
+            table.add(plugin if i == 0 else "", name, _shown(value))
     return table
 
 

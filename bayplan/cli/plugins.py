@@ -109,15 +109,16 @@ def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
 def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> None:
     import msgspec
 
-    from .render.tables import new_table
+    from .render.listing import Listing, show_listing
 
     console = stdout_console()
-    table = new_table()
-    for title in ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM"):
-        table.add_column(title, overflow="fold")
-    if wide:
-        for title in ("JUDGED", "WOULD BE FASTER", "ARGS"):
-            table.add_column(title, overflow="fold")
+    more = ("JUDGED", "WOULD BE FASTER", "ARGS") if wide else ()
+    table = Listing(
+        ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM", *more),
+        right=("WEIGHT",),
+        text=("EXTENSION POINTS", *more),
+        spare=("FROM",),
+    )
     for plugin in described:
         weight = str(plugin.weight) if plugin.is_default and "score" in plugin.points else ""
         row = [plugin.name, "yes" if plugin.is_default else "", weight, " ".join(plugin.points)]
@@ -125,6 +126,6 @@ def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> Non
         if wide:
             row += [plugin.judging.how, "" if plugin.source == "in-tree" else plugin.judging.advice]
             row.append("" if plugin.args is None else msgspec.json.encode(plugin.args).decode())
-        table.add_row(*row)
+        table.add(*row)
     with written_to_stdout(console):
-        console.print(table)
+        show_listing(console, table)

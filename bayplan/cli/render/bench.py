@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich.table import Table
+from ...sim.bench import (
+    CommandRun,
+    EventRun,
+    Growth,
+    LoadRun,
+    PodRun,
+    QuestionRun,
+    Run,
+    RunComparison,
+)
+from .listing import Listing, Piece
 
-from ...sim.bench import CommandRun, EventRun, Growth, LoadRun, PodRun, Run, RunComparison
 
-
-def pod_table(runs: Sequence[PodRun]) -> Table:
+def pod_table(runs: Sequence[PodRun]) -> Listing:
     """Pods: how many, how fast, how much memory."""
     table = _table(
         "workload",
@@ -27,11 +35,11 @@ def pod_table(runs: Sequence[PodRun]) -> Table:
             f"{run.p99_us:,.1f}",
             f"{run.mib_per_10k_pods:,.1f}",
         )
-        table.add_row(run.name, *numbers, *_spread(run))
+        table.add(run.name, *numbers, *_spread(run))
     return table
 
 
-def event_table(runs: Sequence[EventRun]) -> Table:
+def event_table(runs: Sequence[EventRun]) -> Listing:
     """Events: what each costs, and how many pods it brings back."""
     table = _table("event", ("nodes", "pods waiting", "µs/event", "moved/event"), runs)
     for run in runs:
@@ -41,11 +49,11 @@ def event_table(runs: Sequence[EventRun]) -> Table:
             f"{run.us_per_event:,.1f}",
             f"{run.moved_per_event:,.1f}",
         )
-        table.add_row(run.event, *numbers, *_spread(run))
+        table.add(run.event, *numbers, *_spread(run))
     return table
 
 
-def load_table(runs: Sequence[LoadRun]) -> Table:
+def load_table(runs: Sequence[LoadRun]) -> Listing:
     """Loading a dump: how long each part of it takes."""
     headings = ("nodes", "pods", "MiB", "read s", "cluster s", "decision s", "total s", "peak MiB")
     table = _table("dump", headings, runs)
@@ -60,11 +68,11 @@ def load_table(runs: Sequence[LoadRun]) -> Table:
             f"{run.seconds:.2f}",
             f"{run.peak_mib:,.0f}",
         )
-        table.add_row(run.name, *numbers, *_spread(run))
+        table.add(run.name, *numbers, *_spread(run))
     return table
 
 
-def command_table(runs: Sequence[CommandRun]) -> Table:
+def command_table(runs: Sequence[CommandRun]) -> Listing:
     """`simulate` as a whole: how long it takes from start to end."""
     headings = ("nodes", "pods", "placed", "total s", "CPU s", "pods/CPU s", "peak MiB")
     table = _table("simulate", headings, runs)
@@ -78,18 +86,35 @@ def command_table(runs: Sequence[CommandRun]) -> Table:
             f"{run.pods / max(run.cpu_s, 0.001):,.0f}",
             f"{run.peak_mib:,.0f}",
         )
-        table.add_row(run.name, *numbers, *_spread(run))
+        table.add(run.name, *numbers, *_spread(run))
     return table
 
 
-def growth_table(growths: Sequence[Growth]) -> Table:
+def question_table(runs: Sequence[QuestionRun]) -> Listing:
+    """Questions: how long each takes from start to end, and without reading the files."""
+    headings = ("nodes", "pods", "total s", "CPU s", "after reading", "peak MiB")
+    table = _table("question", headings, runs)
+    for run in runs:
+        numbers = (
+            f"{run.nodes:,}",
+            f"{run.pods:,}",
+            f"{run.seconds:.2f}",
+            f"{run.cpu_s:.2f}",
+            f"{run.answer_s:.2f}",
+            f"{run.peak_mib:,.0f}",
+        )
+        table.add(run.question, *numbers, *_spread(run))
+    return table
+
+
+def growth_table(growths: Sequence[Growth]) -> Listing:
     """Growth: what a pod costs at each number of nodes, and the factors between."""
     sizes = sorted({run.nodes for growth in growths for run in growth.runs})
     headings = [f"µs/pod at {nodes:,}" for nodes in sizes]
     table = _table("growth", (*headings, "× µs/pod", "× p50", "× p99", "× MiB/10k pods"))
     for growth in growths:
         costs = {run.nodes: f"{run.us_per_pod:,.1f}" for run in growth.runs}
-        table.add_row(
+        table.add(
             growth.workload,
             *(costs.get(nodes, "") for nodes in sizes),
             _factors(growth, lambda run: run.us_per_pod),
@@ -100,14 +125,14 @@ def growth_table(growths: Sequence[Growth]) -> Table:
     return table
 
 
-def change_table(changes: Sequence[RunComparison]) -> Table:
+def change_table(changes: Sequence[RunComparison]) -> Listing:
     """Changes: what a run cost before and now."""
-    table = _table("compared", ("nodes", "before µs", "now µs", "change"))
-    table.add_column("")
+    right = ("nodes", "before µs", "now µs", "change")
+    table = Listing(("compared", *right, ""), right=right)
     for change in changes:
         before = "" if change.before is None else f"{change.before.cost:,.1f}"
         by = "" if change.by is None else f"{100 * change.by:+,.0f}%"
-        table.add_row(
+        table.add(
             change.now.name,
             f"{change.now.nodes:,}",
             before,
@@ -118,17 +143,17 @@ def change_table(changes: Sequence[RunComparison]) -> Table:
     return table
 
 
-def _judgement(change: RunComparison) -> str:
+def _judgement(change: RunComparison) -> list[Piece]:
     if change.before is None:
-        return "new"
-    words = []
+        return [("new", "")]
+    words: list[Piece] = []
     if change.is_slower:
-        words.append("[red]slower[/red]")
+        words.append(("slower", "red"))
     elif change.is_faster:
-        words.append("[green]faster[/green]")
+        words.append(("faster", "green"))
     if change.is_bigger:
-        words.append("[red]more memory[/red]")
-    return ", ".join(words)
+        words += [*([(", ", "")] if words else []), ("more memory", "red")]
+    return words
 
 
 def _factors(growth: Growth, figure: Callable[[PodRun], float]) -> str:
@@ -140,11 +165,7 @@ def _spread(run: Run) -> list[str]:
     return [f"+{100 * run.spread:.0f}%"] if run.repeats > 1 else []
 
 
-def _table(first: str, numbers: Sequence[str], runs: Sequence[Run] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(first)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-    if any(run.repeats > 1 for run in runs):
-        table.add_column("spread", justify="right")
-    return table
+def _table(first: str, numbers: Sequence[str], runs: Sequence[Run] = ()) -> Listing:
+    spread = ("spread",) if any(run.repeats > 1 for run in runs) else ()
+    headings = (first, *numbers, *spread)
+    return Listing(headings, right=headings[1:])

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 
 from ...api.quantity import format_quantity
 from .listing import Listing, Piece, show_listing
 
 BAR_WIDTH = 10
 GIB = 1 << 30
-
-
-def new_table() -> Table:
-    """A table the way kubectl prints them: capitals above, no lines."""
-    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
 
 
 def section(console: Console, listing: Listing) -> None:

@@ -1,7 +1,7 @@
-"""End to end: `bayplan simulate` on the objects of a workload, from the start of the process to its last line.
+"""End to end: `bayplan simulate`, or questions, on the objects of a workload, from the start of the process to its end.
 
-The objects of the ops before `simulate` are written to a file of manifests. What is measured is a user's command: the
-imports, reading the file, controllers, scheduling, and printing the result.
+The objects of the ops before `simulate` or `ask` are written to a file of manifests. What is measured is a user's
+command: the imports, reading the file, controllers, scheduling, and printing the result.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ...errors import BayplanError, InputError
 from .cases import WorkloadStep
@@ -25,54 +26,118 @@ from .making import (
     pod_templates,
 )
 from .memory import children_cpu_s, children_peak_mib
-from .ops import CreateAny, CreateNamespaces, CreateNodes, CreatePods, Simulate
-from .results import CommandRun
+from .ops import Ask, CreateAny, CreateNamespaces, CreateNodes, CreatePods, Simulate
+from .results import CommandRun, QuestionRun
 from .workload import BenchWorkload
 
 _SUMMARY = re.compile(r"([\d,]+) of ([\d,]+) pods? placed")
 _PLACED, _PENDING = 0, 1
-"""Exit statuses of `simulate`."""
+"""Exit statuses of `simulate` and of questions."""
+_READING = """
+import gc, sys
+from pathlib import Path
+from bayplan.cli.main import COLLECT_AFTER
+from bayplan.sim import read_manifests
+gc.set_threshold(COLLECT_AFTER)
+read_manifests([Path(sys.argv[1])])
+gc.freeze()
+"""
+"""A process that reads the file as commands do, and nothing else."""
 
 
-def run_end_to_end(workload: BenchWorkload) -> CommandRun:
-    """Run the command in a process of its own; raises InputError where the workload is invalid."""
+def run_end_to_end(workload: BenchWorkload) -> Iterator[CommandRun | QuestionRun]:
+    """Run each command in a process of its own; raises InputError where the workload is invalid."""
     with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
         manifests = Path(folder) / "cluster.json"
-        nodes = write_manifests(workload, manifests)
-        command = [sys.executable, "-m", "bayplan", "simulate", "-f", str(manifests)]
-        # Before and after: the processes of earlier runs count, too.
-        cpu_before, start = children_cpu_s(), time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, env=_environment())
-        seconds, cpu_s = time.perf_counter() - start, children_cpu_s() - cpu_before
-    lines = done.stdout.splitlines()
+        nodes, pods = write_manifests(workload, manifests)
+        steps = [step.op for step in workload.case.steps]
+        if any(isinstance(op, Simulate) for op in steps):
+            yield _simulate(workload, manifests, nodes)
+        questions = [op.question for op in steps if isinstance(op, Ask)]
+        reading_s = _run("-c", _READING, str(manifests)).cpu_s if questions else 0.0
+        for question in questions:
+            yield _ask(workload, question, manifests, (nodes, pods), reading_s)
+
+
+def _simulate(workload: BenchWorkload, manifests: Path, nodes: int) -> CommandRun:
+    done = _run("-m", "bayplan", "simulate", "-f", str(manifests))
+    lines = done.out.splitlines()
     said = _SUMMARY.match(lines[-1]) if lines else None
-    if done.returncode not in (_PLACED, _PENDING) or said is None:
-        text = done.stderr.strip() or f"exit status {done.returncode}"
-        raise BayplanError(f"{workload.name}: expected simulate to end with a summary; got {text}")
+    if done.status not in (_PLACED, _PENDING) or said is None:
+        raise BayplanError(
+            f"{workload.name}: expected simulate to end with a summary; got {done.complaint}"
+        )
     placed, pods = (int(number.replace(",", "")) for number in said.groups())
     return CommandRun(
         workload=workload.name,
         nodes=nodes,
         pods=pods,
         placed=placed,
-        seconds=round(seconds, 3),
-        cpu_s=round(cpu_s, 3),
+        seconds=round(done.seconds, 3),
+        cpu_s=round(done.cpu_s, 3),
         peak_mib=round(children_peak_mib(), 1),
     )
 
 
-def write_manifests(workload: BenchWorkload, path: Path) -> int:
-    """Write the objects of the ops before `simulate`; returns the number of nodes."""
+def _ask(
+    workload: BenchWorkload,
+    question: Sequence[str],
+    manifests: Path,
+    sizes: tuple[int, int],
+    reading_s: float,
+) -> QuestionRun:
+    done = _run("-m", "bayplan", *question, "-f", str(manifests))
+    text = " ".join(question)
+    if done.status not in (_PLACED, _PENDING) or not done.out:
+        raise BayplanError(f"{workload.name}: expected an answer to {text}; got {done.complaint}")
+    return QuestionRun(
+        workload=workload.name,
+        question=text,
+        nodes=sizes[0],
+        pods=sizes[1],
+        seconds=round(done.seconds, 3),
+        cpu_s=round(done.cpu_s, 3),
+        answer_s=round(max(done.cpu_s - reading_s, 0), 3),
+        peak_mib=round(children_peak_mib(), 1),
+    )
+
+
+class _Ended(NamedTuple):
+    """A process of this interpreter that has ended."""
+
+    status: int
+    out: str
+    err: str
+    seconds: float
+    cpu_s: float
+
+    @property
+    def complaint(self) -> str:
+        return self.err.strip() or f"exit status {self.status}"
+
+
+def _run(*arguments: str) -> _Ended:
+    # Before and after: the processes of earlier runs count, too.
+    cpu_before, start = children_cpu_s(), time.perf_counter()
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=_environment())
+    seconds, cpu_s = time.perf_counter() - start, children_cpu_s() - cpu_before
+    return _Ended(done.returncode, done.stdout, done.stderr, seconds, cpu_s)
+
+
+def write_manifests(workload: BenchWorkload, path: Path) -> tuple[int, int]:
+    """Write the objects of the ops before the first command; returns the number of nodes and of pods."""
     items: list[bytes] = []
-    nodes = 0
+    nodes = pods = 0
     for number, step in enumerate(workload.case.steps):
-        if isinstance(step.op, Simulate):
+        if isinstance(step.op, Simulate | Ask):
             break
         made = list(_maker(workload, step, number))
         nodes += len(made) if isinstance(step.op, CreateNodes) else 0
+        pods += len(made) if isinstance(step.op, CreatePods) else 0
         items += made
     path.write_bytes(b'{"apiVersion":"v1","kind":"List","items":[' + b",\n".join(items) + b"]}")
-    return nodes
+    return nodes, pods
 
 
 def _maker(workload: BenchWorkload, step: WorkloadStep, number: int) -> Iterator[bytes]:

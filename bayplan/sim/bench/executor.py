@@ -23,6 +23,7 @@ from .end_to_end import run_end_to_end
 from .making import Maker, any_templates, namespace_templates, node_templates, pod_templates
 from .measuring import Measurement, measure_events
 from .ops import (
+    Ask,
     Barrier,
     Churn,
     CreateAny,
@@ -49,10 +50,10 @@ _Counted: TypeAlias = (
 def execute(workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> list[Run]:
     """Run a workload in this process; raises InputError where its file is invalid.
 
-    One that ends with `simulate` runs the command in a process of its own.
+    One that ends with `simulate` or `ask` runs the commands in processes of their own.
     """
-    if any(isinstance(step.op, Simulate) for step in workload.case.steps):
-        return [run_end_to_end(workload)]
+    if any(isinstance(step.op, Simulate | Ask) for step in workload.case.steps):
+        return list(run_end_to_end(workload))
     return WorkloadExecutor(workload, now).run()
 
 

@@ -230,6 +230,14 @@ class Simulate(Op, frozen=True):
     opcode = "simulate"
 
 
+class Ask(Op, frozen=True):
+    """Run a question, such as `bayplan explain`, on what the ops before it create, and measure its process (ours)."""
+
+    opcode = "ask"
+    question: tuple[str, ...] = ()
+    """The command and its arguments, without the files."""
+
+
 OPS: dict[str, type[Op]] = {
     op.opcode: op
     for op in (
@@ -246,6 +254,7 @@ OPS: dict[str, type[Op]] = {
         StartCollectingMetrics,
         StopCollectingMetrics,
         Simulate,
+        Ask,
     )
 }
 

@@ -128,8 +128,32 @@ class CommandRun(_Run, frozen=True, kw_only=True, rename="camel", tag="command")
         return self.cpu_s * 1e6
 
 
-Run: TypeAlias = PodRun | EventRun | LoadRun | CommandRun
-AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun, CommandRun)
+class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question"):
+    """A question about a cluster, such as `bayplan explain`, from the start of its process to its end."""
+
+    question: str
+    pods: int
+    seconds: float
+    """On the wall clock."""
+    cpu_s: float
+    """Processor seconds of the process."""
+    answer_s: float
+    """The part of them that a process which only reads the files does not need."""
+    peak_mib: float
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        return f"{self.workload}: {self.question}"
+
+    @property
+    def cost(self) -> float:
+        """The figure by which runs are compared; less is better."""
+        return self.answer_s * 1e6
+
+
+Run: TypeAlias = PodRun | EventRun | LoadRun | CommandRun | QuestionRun
+AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun, CommandRun, QuestionRun)
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):

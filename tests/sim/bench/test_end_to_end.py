@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from bayplan.errors import BayplanError, InputError
-from bayplan.sim.bench import CommandRun, Request, execute, make_workload, own_cases, read_cases
+from bayplan.sim.bench import (
+    CommandRun,
+    QuestionRun,
+    Request,
+    execute,
+    make_workload,
+    own_cases,
+    read_cases,
+)
 from bayplan.sim.bench.end_to_end import write_manifests
 
 HEAD = """\
@@ -51,13 +59,46 @@ def test_the_manifests_are_those_of_all_ops(tmp_path: Path) -> None:
     template: {apiVersion: v1, kind: Service, metadata: {name: web}}
 """
 
-    nodes = write_manifests(workload_of(tmp_path, ops), tmp_path / "out.json")
+    nodes, pods = write_manifests(workload_of(tmp_path, ops), tmp_path / "out.json")
 
     items = msgspec.json.decode((tmp_path / "out.json").read_bytes())["items"]
     kinds = [item["kind"] for item in items]
-    assert nodes == 2
+    assert (nodes, pods) == (2, 3)
     assert kinds == ["Node"] * 2 + ["Namespace"] + ["Pod"] * 3 + ["Service"]
     assert {item["metadata"].get("namespace") for item in items[3:]} == {"team-0"}
+
+
+def test_questions_are_asked_one_after_the_other_of_the_objects_before_them(tmp_path: Path) -> None:
+    ops = """\
+  - opcode: createAny
+    template: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c}]}}
+  - {opcode: ask, question: [explain, pod/a]}
+  - {opcode: ask, question: [what-if, delete, pod/a, -o, json]}
+"""
+    file = tmp_path / "mine.yaml"
+    file.write_text(HEAD + ops + "  workloads: [{name: small}]\n")
+    (case,) = read_cases(file)
+
+    runs = execute(make_workload(case, Request("mine")))
+
+    assert [run.name for run in runs] == [
+        "mine: explain pod/a",
+        "mine: what-if delete pod/a -o json",
+    ]
+    for run in runs:
+        assert isinstance(run, QuestionRun)
+        assert run.nodes == 2
+        assert 0 <= run.answer_s < run.cpu_s
+
+
+def test_a_question_without_an_answer_says_what_the_command_said(tmp_path: Path) -> None:
+    with pytest.raises(BayplanError, match=r"mine: expected an answer to explain pod/b; got error"):
+        execute(workload_of(tmp_path, "  - {opcode: ask, question: [explain, pod/b]}\n"))
+
+
+def test_a_question_needs_a_command(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"question: expected a command, such as \[explain"):
+        workload_of(tmp_path, "  - {opcode: ask}\n")
 
 
 def test_an_op_that_creates_nothing_is_refused(tmp_path: Path) -> None:
