@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..errors import InputError
 from ..sim import SimulationReport
 from ..sim.frames import chosen, make_frame
-from ..sim.measures import Metric, PairedDifference, TaskMix, measure_of, measure_run
+from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run
 from ..sim.measures.fragmentation import typical_request
 from ..sim.settings import OnProgress, Settings
 from ..sim.showing import ShownAnswer
@@ -202,7 +202,7 @@ def compare(
     first = schedulers[0][1].seed or 0
     numbers = list(range(first, first + seeds))
     typical: dict[str, int] | None = None
-    mix: TaskMix | None = None
+    mix: RequestMix | None = None
     contenders, done = [], 0
     for name, settings in schedulers:
         runs: list[Mapping[str, float]] = []
@@ -211,7 +211,7 @@ def compare(
         for seed in numbers:
             report = replace(settings, seed=seed).simulation(objects, place_of).run()
             if mix is None:
-                mix = TaskMix.of(result.pod for result in report.pods)
+                mix = RequestMix.of(result.pod for result in report.pods)
                 typical = typical_request(result.pod for result in report.pods)
             if not runs:
                 placements, totals = _placements(report), report.totals

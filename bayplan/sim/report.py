@@ -10,11 +10,12 @@ from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..cluster.memory import AdmissionRefusal
+from ..errors import InputError
 from .documents import node_entry, pod_entry, time_entry
 from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
 from .measures.arrivals import arrival_rows
-from .measures.fragmentation import TaskMix
+from .measures.fragmentation import RequestMix
 from .measures.over_time import RunMoves, series_of
 from .measures.run import measure_rows, measure_run
 from .outcomes import NodeUse, PodResult
@@ -90,7 +91,7 @@ class SimulationReport(ShownAnswer):
 
     def measures_over_time(self) -> list[UseSeries]:
         """The measures that change over the time of the run; empty when no time passed."""
-        mix = TaskMix.of(result.pod for result in self.pods)
+        mix = RequestMix.of(result.pod for result in self.pods)
         return list(series_of(RunMoves.of(self.history.moves()), self.time_s, mix))
 
     def to_dict(self) -> dict[str, Any]:
@@ -203,6 +204,8 @@ class SimulationReport(ShownAnswer):
 
     def sample_rows(self, samples: int = SAMPLES) -> list[dict[str, Any]]:
         """One row per equal part of the time: when it starts, and the mean of each measure over it."""
+        if samples < 1:
+            raise InputError(f"samples: expected 1 or more; got {samples}")
         columns = {each.name: each.samples(samples) for each in self.measures_over_time()}
         length = self.time_s / samples
         return [

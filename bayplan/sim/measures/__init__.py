@@ -8,7 +8,7 @@ calls it: the report of a simulation, answers (compare), sweeps, notebook, and u
 
 from .amounts import NodeAmounts
 from .description import Measure, MeasureUnit, measure_of
-from .fragmentation import TaskMix, fragmentation, stranded_share, unusable
+from .fragmentation import RequestMix, fragmentation, stranded_share, unusable
 from .metric import Metric, PairedDifference
 from .run import measure_run
 
@@ -18,7 +18,7 @@ __all__ = [
     "Metric",
     "NodeAmounts",
     "PairedDifference",
-    "TaskMix",
+    "RequestMix",
     "fragmentation",
     "measure_of",
     "measure_run",

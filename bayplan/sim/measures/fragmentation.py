@@ -25,22 +25,22 @@ WHOLE_PART = 1000
 """One GPU, in thousandths."""
 
 
-class TaskMix(msgspec.Struct, frozen=True):
+class RequestMix(msgspec.Struct, frozen=True):
     """The distribution of tasks in a workload: kinds of requests, and how frequent each is. Frequencies add up to 1."""
 
     tasks: tuple[tuple[Mapping[str, int], float], ...]
 
     @staticmethod
-    def of(pods: Iterable[Pod]) -> TaskMix:
+    def of(pods: Iterable[Pod]) -> RequestMix:
         """The requests of pods; beyond 500 kinds the most frequent ones."""
-        return TaskMix.of_requests(pod.requests for pod in pods)
+        return RequestMix.of_requests(pod.requests for pod in pods)
 
     @staticmethod
-    def of_requests(requests: Iterable[Mapping[str, int]]) -> TaskMix:
+    def of_requests(requests: Iterable[Mapping[str, int]]) -> RequestMix:
         """The same from requests: cpu in milli, others in whole units."""
         counts = Counter(tuple(sorted(each.items())) for each in requests).most_common(MAX_TASKS)
         total = sum(count for _, count in counts)
-        return TaskMix(tuple((dict(kind), count / total) for kind, count in counts))
+        return RequestMix(tuple((dict(kind), count / total) for kind, count in counts))
 
     @property
     def resources(self) -> list[str]:
@@ -50,7 +50,7 @@ class TaskMix(msgspec.Struct, frozen=True):
 
 def unusable(
     amounts: NodeAmounts,
-    mix: TaskMix,
+    mix: RequestMix,
     resource: str,
     parts: Ints | None = None,
     whole: int = WHOLE_PART,
@@ -94,7 +94,7 @@ def _fit(free: Mapping[str, Ints], requests: Mapping[str, int], apart: str | Non
 
 
 def free_and_lost(
-    amounts: NodeAmounts, mix: TaskMix, resource: str, parts: Ints | None = None
+    amounts: NodeAmounts, mix: RequestMix, resource: str, parts: Ints | None = None
 ) -> tuple[int, float]:
     """The free amount of a resource on all nodes, and what of it is expected to be unusable."""
     free = amounts.free(resource) if parts is None else parts[amounts.is_open]
@@ -102,7 +102,7 @@ def free_and_lost(
 
 
 def fragmentation(
-    amounts: NodeAmounts, mix: TaskMix, resource: str, parts: Ints | None = None
+    amounts: NodeAmounts, mix: RequestMix, resource: str, parts: Ints | None = None
 ) -> float:
     """The expected unusable share of the free amount of a resource; 0 to 1, and 0 when nothing is free."""
     free, lost = free_and_lost(amounts, mix, resource, parts)

@@ -14,7 +14,7 @@ from ...table import Bools, Ints
 from ..totals import MAIN_RESOURCES, PODS
 from ..use_over_time import UseMove, UseSeries
 from .amounts import Floats, NodeAmounts
-from .fragmentation import TaskMix, unusable
+from .fragmentation import RequestMix, unusable
 
 NO_NODE = -1
 
@@ -105,7 +105,7 @@ class RunMoves(msgspec.Struct, frozen=True):
         np.divide(np.cumsum(amounts[:, column]), offered, out=shares, where=offered > 0)
         return shares
 
-    def fragmentation(self, mix: TaskMix, resource: str) -> tuple[Floats, Floats]:
+    def fragmentation(self, mix: RequestMix, resource: str) -> tuple[Floats, Floats]:
         """float64 per move: the expected unusable share of the free amount, and the usable share of all, after it."""
         by_node = _ByNode.of(self.node)
         columns = {name: i for i, name in enumerate(self.resources)}
@@ -173,7 +173,7 @@ def known_resources(objects: Iterable[Pod | Node]) -> list[str]:
     return [*dict.fromkeys((*MAIN_RESOURCES, *others)), PODS]
 
 
-def series_of(moves: RunMoves, end_s: float, mix: TaskMix) -> Iterator[UseSeries]:
+def series_of(moves: RunMoves, end_s: float, mix: RequestMix) -> Iterator[UseSeries]:
     """Each measure that changes over the time of a run: shares per resource, pending pods, nodes in use."""
     if not end_s or not len(moves.times_s):
         return

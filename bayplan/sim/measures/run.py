@@ -10,7 +10,7 @@ import numpy as np
 from ...table import Ints
 from .amounts import NodeAmounts
 from .description import measure_of
-from .fragmentation import TaskMix, free_and_lost, stranded_share, typical_request
+from .fragmentation import RequestMix, free_and_lost, stranded_share, typical_request
 from .groups import measure_groups
 from .over_time import RunMoves
 from .record import RunRecord
@@ -19,7 +19,7 @@ from .waiting import distribution, latencies, slowdowns
 
 def measure_run(
     report: RunRecord,
-    mix: TaskMix | None = None,
+    mix: RequestMix | None = None,
     typical: Mapping[str, int] | None = None,
     parts: Mapping[str, Ints] | None = None,
 ) -> dict[str, float]:
@@ -30,7 +30,7 @@ def measure_run(
     left at the end.
     """
     pods = report.pods
-    mix = TaskMix.of(each.pod for each in pods) if mix is None else mix
+    mix = RequestMix.of(each.pod for each in pods) if mix is None else mix
     typical = typical_request(each.pod for each in pods) if typical is None else typical
     moves = RunMoves.of(report.history.moves())
     amounts = NodeAmounts.of_uses(report.nodes)
@@ -89,7 +89,7 @@ def _measure_resource(
 
 
 def _measure_fragments(
-    name: str, amounts: NodeAmounts, mix: TaskMix, parts: Ints | None
+    name: str, amounts: NodeAmounts, mix: RequestMix, parts: Ints | None
 ) -> dict[str, float]:
     """What is lost of one resource, and what is of use."""
     free, lost = free_and_lost(amounts, mix, name, parts)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayplan.sim.measures import NodeAmounts, TaskMix, fragmentation, stranded_share, unusable
+from bayplan.sim.measures import NodeAmounts, RequestMix, fragmentation, stranded_share, unusable
 from bayplan.sim.measures.fragmentation import MAX_TASKS, typical_request
 from bayplan.testing.builders import make_node, make_pod, make_table
 
@@ -33,7 +33,7 @@ def amounts(*gpus: int, cpu: int = 8000) -> NodeAmounts:
 def test_parts_too_small_for_a_task_are_lost(
     requests: dict[str, int], parts: list[int], lost: int
 ) -> None:
-    mix = TaskMix.of_requests([requests])
+    mix = RequestMix.of_requests([requests])
 
     found = unusable(amounts(sum(parts)), mix, GPU, np.array([parts]))
 
@@ -49,13 +49,13 @@ def test_parts_too_small_for_a_task_are_lost(
     ],
 )
 def test_without_parts_a_node_is_one_pool(requests: dict[str, int], lost: list[int]) -> None:
-    found = unusable(amounts(2000, 1000, 500), TaskMix.of_requests([requests]), GPU)
+    found = unusable(amounts(2000, 1000, 500), RequestMix.of_requests([requests]), GPU)
 
     assert found.tolist() == lost
 
 
 def test_tasks_count_by_their_frequency() -> None:
-    mix = TaskMix.of_requests([{GPU: 600}, {GPU: 600}, {GPU: 600}, {"cpu": 1000}])
+    mix = RequestMix.of_requests([{GPU: 600}, {GPU: 600}, {GPU: 600}, {"cpu": 1000}])
     nodes, parts = amounts(1500, 1000), np.array([[1000, 500], [500, 500]])
 
     assert unusable(nodes, mix, GPU, parts).tolist() == [0.75 * 500 + 0.25 * 1500, 1000]
@@ -68,13 +68,13 @@ def test_cordoned_nodes_have_nothing_free() -> None:
     found = NodeAmounts.of_table(make_table(*nodes))
 
     assert found.free("cpu").tolist() == [4000, 0]
-    assert unusable(found, TaskMix.of_requests([{"cpu": 5000}]), "cpu").tolist() == [4000, 0]
+    assert unusable(found, RequestMix.of_requests([{"cpu": 5000}]), "cpu").tolist() == [4000, 0]
 
 
 def test_a_full_node_by_pods_is_lost() -> None:
     table = make_table(make_node("a", cpu="4", pods=1), pods=[make_pod("p", node_name="a")])
 
-    found = unusable(NodeAmounts.of_table(table), TaskMix.of_requests([{"cpu": 100}]), "cpu")
+    found = unusable(NodeAmounts.of_table(table), RequestMix.of_requests([{"cpu": 100}]), "cpu")
 
     assert found.tolist() == NodeAmounts.of_table(table).free("cpu").tolist()
 
@@ -82,7 +82,7 @@ def test_a_full_node_by_pods_is_lost() -> None:
 def test_a_mix_keeps_the_most_frequent_kinds() -> None:
     kinds = [{"cpu": i + 1} for i in range(2 * MAX_TASKS)]
 
-    mix = TaskMix.of_requests([*kinds, kinds[-1]])
+    mix = RequestMix.of_requests([*kinds, kinds[-1]])
 
     assert len(mix.tasks) == MAX_TASKS
     assert mix.tasks[0][0] == kinds[-1]

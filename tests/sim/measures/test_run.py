@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.errors import InputError
 from bayplan.sim import Simulation, SimulationReport
-from bayplan.sim.measures import MeasureUnit, NodeAmounts, TaskMix, fragmentation, measure_of
+from bayplan.sim.measures import MeasureUnit, NodeAmounts, RequestMix, fragmentation, measure_of
 from bayplan.sim.measures.description import MEASURES, RESOURCE_MEASURES
 from bayplan.testing.builders import make_node, make_pod
 
@@ -71,7 +71,7 @@ def test_the_end_of_the_series_is_the_measure_at_the_end() -> None:
 
     for series in report.measures_over_time():
         assert series.values[-1] == pytest.approx(found[series.name]), series.name
-    mix = TaskMix.of(result.pod for result in report.pods)
+    mix = RequestMix.of(result.pod for result in report.pods)
     amounts = NodeAmounts.of_uses(report.nodes)
     assert found["cpuFragmentation"] == fragmentation(amounts, mix, "cpu")
     assert 0 < found["cpuFragmentation"] < 1
@@ -104,6 +104,11 @@ def test_frames() -> None:
     assert arrivals[f"{GPU}Utilisation"].tolist() == [0.5, 1.0, 1.5], (
         "the third came after the first"
     )
+
+
+def test_samples_are_at_least_one() -> None:
+    with pytest.raises(InputError, match="samples: expected 1 or more; got 0"):
+        run(make_node("a")).to_frame("use", samples=0)
 
 
 def test_a_run_without_pods_or_time_has_measures() -> None:
