@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         plot,
         rebalance,
         simulate,
+        sweep,
         what_if,
     )
 
@@ -55,6 +56,7 @@ __all__ = [
     "plot",
     "rebalance",
     "simulate",
+    "sweep",
     "what_if",
 ]
 

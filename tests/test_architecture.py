@@ -56,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
         "sim",
     },
     "planning": {"api", "table", "config", "scheduler", "cluster", "sim", "answers"},
+    "sweeps": {"scheduler", "config", "cluster", "api", "sim", "answers"},
     "web": {"scheduler", "config", "cluster", "api", "answers"},
     "cli": {
         "scheduler",
@@ -67,8 +68,9 @@ ALLOWED: dict[str, set[str]] = {
         "web",
         "answers",
         "planning",
+        "sweeps",
     },
-    "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers", "planning"},
+    "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers", "planning", "sweeps"},
     "gym": {"scheduler", "runtime", "engine", "table", "api", "sim", "notebook"},
     "testing": {
         "api",

@@ -40,6 +40,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "compare": CommandEntry(
         "compare", "compare", "Place the same pods under several configurations."
     ),
+    "sweep": CommandEntry(
+        "sweep", "sweep", "Simulate many inputs, configurations and seeds, on all cores or on Ray."
+    ),
     "rebalance": CommandEntry(
         "rebalance", "rebalance", "Plan the moves of pods that improve a cluster most."
     ),

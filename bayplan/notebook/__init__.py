@@ -1,7 +1,7 @@
 """Notebook: questions about a cluster for notebooks and scripts, with answers as objects, frames and plots.
 
 What lives here: `Cluster`, the commands' questions as functions (`questions.py`), and plots. What
-may enter: answers, sim, scheduler, config, cluster, api. What must not happen: results that differ
+may enter: answers, sweeps, sim, scheduler, config, cluster, api. What must not happen: results that differ
 from the commands', or printing. Who calls it: the package's public names, `from bayplan import
 Cluster, simulate, explain, compare`.
 """
@@ -23,6 +23,7 @@ from ..answers.what_if import (
 from .cluster import Cluster
 from .pictures import plot
 from .questions import capacity, compare, explain, rebalance, simulate, what_if
+from .sweeping import sweep
 
 __all__ = [
     "Add",
@@ -44,5 +45,6 @@ __all__ = [
     "plot",
     "rebalance",
     "simulate",
+    "sweep",
     "what_if",
 ]

@@ -43,16 +43,18 @@ def fields_of(document: dict[str, Any]) -> set[str]:
         ("What-if", ["what-if", "drain", "worker-b2", *MANIFESTS]),
         ("Capacity", ["capacity", *MANIFESTS, "--pod", "examples/capacity/api.yaml"]),
         ("Compare", ["compare", *MANIFESTS, "--config", "examples/compare/most-allocated.yaml"]),
+        ("Sweep", ["sweep", "examples/sweep/sweep.yaml", "--to", "{folder}/x.csv"]),
         ("Rebalance", ["rebalance", *MANIFESTS, "--objective", "pack"]),
         ("Replay", ["replay", "examples/recording/run.jsonl.gz"]),
     ],
 )
 def test_every_field_of_a_document_is_described(
-    heading: str, command: list[str], monkeypatch: pytest.MonkeyPatch
+    heading: str, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
+    words = [word.format(folder=tmp_path) for word in command]
 
-    document = json.loads(CliRunner().invoke(app, [*command, "-o", "json"]).stdout)
+    document = json.loads(CliRunner().invoke(app, [*words, "-o", "json"]).stdout)
 
     assert fields_of(document) - words_of("output.md", heading) == set()
 

@@ -8,16 +8,14 @@ from rich.console import Console
 from rich.text import Text
 
 from ...answers.compare import Comparison, Contender, Difference
-from ...api.durations import format_duration
-from ...sim.measures import Measure, MeasureUnit, Metric, measure_of
+from ...sim.measures import MeasureUnit, measure_of
 from ...sim.totals import MAIN_RESOURCES
 from .listing import Listing
+from .metric_values import shown_metric, titled
 from .node_names import NodeNames
 from .tables import amount, count, hint, section, value_change
 
 MAX_PODS = 20
-ARROWS = {1: " ↑", -1: " ↓"}
-"""Whether more or less is better."""
 ALWAYS = {
     "placed",
     "pending",
@@ -71,9 +69,8 @@ def _metric_table(answer: Comparison) -> Listing:
         for each, differences in zip(answer.contenders, certain, strict=True):
             metric = each.metrics.get(name)
             mark = "*" if name in differences and differences[name].is_significant else ""
-            cells.append("-" if metric is None else f"{_shown(metric)}{mark}")
-        measure = measure_of(name)
-        table.add(f"{measure.title}{ARROWS.get(measure.direction, '')}", *cells)
+            cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
+        table.add(titled(measure_of(name)), *cells)
     for resource in MAIN_RESOURCES:
         table.add(f"{resource} free", *(_free(each, resource) for each in answer.contenders))
     return table
@@ -99,19 +96,3 @@ def _free(contender: Contender, resource: str) -> str:
         return "-"
     both = (totals.before.of(resource).free, totals.after.of(resource).free)
     return value_change(*(amount(free, resource) for free in both))
-
-
-def _shown(metric: Metric) -> str:
-    mean = _value(metric.measure, metric.mean)
-    return mean if metric.margin is None else f"{mean} ±{_value(metric.measure, metric.margin)}"
-
-
-def _value(measure: Measure, value: float) -> str:
-    match measure.unit:
-        case MeasureUnit.COUNT:
-            return f"{value:,.1f}".removesuffix(".0")
-        case MeasureUnit.SECONDS:
-            return format_duration(value)
-        case MeasureUnit.RATIO:
-            return f"{value:,.2f}"
-    return f"{value * 100:.1f}%"

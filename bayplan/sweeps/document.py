@@ -1,0 +1,314 @@
+"""Document: a file of kind Sweep: inputs, configurations and seeds; docs/sweeps.md describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..api.durations import EXPECTED, parse_duration
+from ..api.own_documents import API_VERSION
+from ..errors import InputError
+from ..sim.sources import open_source
+from ..sim.timeline import found
+from ..sim.yaml_tree import YamlError, iter_trees
+
+KIND = "Sweep"
+TRACES = ("openb", "csv")
+MAX_SEEDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SweepInput:
+    """What is simulated: manifests, or a trace."""
+
+    name: str
+    files: tuple[str, ...] = ()
+    """Files and folders with manifests."""
+    trace: str = ""
+    """`openb`, `csv`, or empty."""
+    nodes: str = ""
+    """The table of nodes of a trace."""
+    pods: str = ""
+    columns: tuple[str, ...] = ()
+    """Fields and their columns in tables of one's own."""
+    demands: tuple[float | None, ...] = (None,)
+    """Percentages of the GPUs that pods are sampled for; None: every pod once, at its own time."""
+    sampling_seed: int | None = None
+    """The seed of the sample; None: that of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepConfiguration:
+    """A scheduler, and what is varied of it."""
+
+    name: str
+    tree: Mapping[str, Any] | None = None
+    """The configuration as plain data; None: kube-scheduler's defaults."""
+    plugins: tuple[str, ...] = ()
+    """Python files."""
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """The values by path; each combination is a scheduler."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepDocument:
+    """A sweep as it is written."""
+
+    source: str
+    inputs: tuple[SweepInput, ...]
+    configurations: tuple[SweepConfiguration, ...]
+    seeds: tuple[int, ...] = (0,)
+    until_s: float | None = None
+    """When a run is stopped, on its own clock."""
+    measures: tuple[str, ...] = ()
+    """Those that a summary shows; empty: some of general interest."""
+
+
+def read_sweep(path: str | Path) -> SweepDocument:
+    """Read the one Sweep in a file; raises InputError with file and field. Paths in it are relative to its folder."""
+    source = open_source(str(path))
+    try:
+        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
+    except YamlError as error:
+        raise InputError(f"{source.name}: {error}") from None
+    if len(trees) != 1:
+        raise InputError(f"{source.name}: expected one document of kind {KIND}; got {len(trees)}")
+    return parse_sweep(trees[0], source.name, Path(path).parent)
+
+
+def parse_sweep(tree: Any, source: str, folder: Path) -> SweepDocument:
+    """The sweep in plain data; paths in it are relative to `folder`."""
+    try:
+        return _Reader(folder).sweep(tree, source)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
+class _Reader:
+    """Reads the parts of a document; errors begin with the path of the field."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def sweep(self, tree: Any, source: str) -> SweepDocument:
+        fields = _fields(
+            tree,
+            "",
+            *("apiVersion", "kind", "inputs", "configurations", "seeds", "until", "measures"),
+        )
+        for name, expected in (("kind", KIND), ("apiVersion", API_VERSION)):
+            if fields.get(name, expected) != expected:
+                raise InputError(f"{name}: expected {expected}; got {found(fields[name])}")
+        inputs = tuple(
+            self._input(entry, path) for path, entry in _listed(fields.get("inputs"), "inputs")
+        )
+        listed = fields.get("configurations", [{"name": "default"}])
+        configurations = tuple(
+            self._configuration(entry, path) for path, entry in _listed(listed, "configurations")
+        )
+        for name, parts in (("inputs", inputs), ("configurations", configurations)):
+            _refuse_second_names(name, [part.name for part in parts])
+        return SweepDocument(
+            source,
+            inputs,
+            configurations,
+            _seeds(fields.get("seeds", 1)),
+            _until(fields.get("until")),
+            tuple(_texts(fields.get("measures", []), "measures")),
+        )
+
+    def _input(self, entry: Any, path: str) -> SweepInput:
+        names = ("name", "files", "trace", "folder", "nodes", "pods", "columns")
+        fields = _fields(entry, path, *names, "demand", "samplingSeed")
+        files = tuple(self._paths(fields.get("files", []), f"{path}.files"))
+        trace = fields.get("trace", "")
+        if bool(files) == bool(trace):
+            raise InputError(
+                f"{path}: expected files or a trace; got {'both' if files else 'neither'}"
+            )
+        if trace and trace not in TRACES:
+            expected = " or ".join(TRACES)
+            raise InputError(f"{path}.trace: expected {expected}; got {found(trace)}")
+        of_trace = {"folder", "nodes", "pods", "columns", "demand", "samplingSeed"} & {*fields}
+        allowed = {"openb": of_trace - {"columns"}, "csv": of_trace & {"nodes", "pods", "columns"}}
+        for name in sorted(of_trace - allowed.get(trace, set())):
+            raise InputError(f"{path}.{name}: expected it only with {_where_allowed(name)}")
+        nodes, pods = self._tables(fields, path)
+        return SweepInput(
+            _text(fields.get("name", trace or Path(files[0]).stem), f"{path}.name"),
+            files,
+            trace,
+            nodes,
+            pods,
+            tuple(_texts(fields.get("columns", []), f"{path}.columns")),
+            _demands(fields.get("demand"), f"{path}.demand"),
+            _whole(fields.get("samplingSeed"), f"{path}.samplingSeed"),
+        )
+
+    def _tables(self, fields: Mapping[str, Any], path: str) -> tuple[str, str]:
+        """The tables of nodes and pods of a trace."""
+        found_tables = []
+        folder = fields.get("folder")
+        for name in ("nodes", "pods"):
+            given = fields.get(name)
+            if given is not None:
+                found_tables.append(self._path(given, f"{path}.{name}"))
+            elif fields.get("trace") == "openb":
+                if folder is None:
+                    raise InputError(f"{path}: expected a folder, or nodes and pods; got neither")
+                found_tables.append(_openb_table(self._path(folder, f"{path}.folder"), name))
+            else:
+                found_tables.append("")
+        if fields.get("trace") == "csv" and not any(found_tables):
+            raise InputError(f"{path}: expected nodes, pods or both; got neither")
+        return found_tables[0], found_tables[1]
+
+    def _configuration(self, entry: Any, path: str) -> SweepConfiguration:
+        fields = _fields(entry, path, "name", "file", "config", "plugins", "featureGates", "vary")
+        if "file" in fields and "config" in fields:
+            raise InputError(f"{path}: expected file or config; got both")
+        tree, name = fields.get("config"), "default"
+        if "file" in fields:
+            file = self._path(fields["file"], f"{path}.file")
+            tree, name = _configuration_in(file), Path(file).stem
+        if tree is not None and not isinstance(tree, Mapping):
+            raise InputError(f"{path}.config: expected a configuration; got {found(tree)}")
+        gates = _mapping(fields.get("featureGates"), f"{path}.featureGates")
+        for gate, value in gates.items():
+            if not isinstance(value, bool):
+                where = f"{path}.featureGates.{gate}"
+                raise InputError(f"{where}: expected true or false; got {found(value)}")
+        return SweepConfiguration(
+            _text(fields.get("name", name), f"{path}.name"),
+            tree,
+            tuple(self._paths(fields.get("plugins", []), f"{path}.plugins")),
+            gates,
+            {
+                key: tuple(value for _, value in _listed(values, f"{path}.vary.{key}"))
+                for key, values in _mapping(fields.get("vary"), f"{path}.vary").items()
+            },
+        )
+
+    def _paths(self, value: Any, path: str) -> Iterator[str]:
+        for i, text in enumerate(_texts(value, path)):
+            yield self._path(text, f"{path}[{i}]")
+
+    def _path(self, value: Any, path: str) -> str:
+        return str(self._folder / _text(value, path))
+
+
+def _configuration_in(file: str) -> Any:
+    """The one document in a file of configuration, as plain data."""
+    source = open_source(file)
+    try:
+        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
+    except YamlError as error:
+        raise InputError(f"{file}: {error}") from None
+    if len(trees) != 1 or not isinstance(trees[0], Mapping):
+        raise InputError(f"{file}: expected one KubeSchedulerConfiguration; got {len(trees)}")
+    return trees[0]
+
+
+def _openb_table(folder: str, name: str) -> str:
+    from ..sim.traces.openb import NODE_FILE, POD_FILE
+
+    return str(Path(folder) / (NODE_FILE if name == "nodes" else POD_FILE))
+
+
+def _where_allowed(name: str) -> str:
+    traces = {"columns": "trace: csv", "nodes": "a trace", "pods": "a trace"}
+    return traces.get(name, "trace: openb")
+
+
+def _fields(tree: Any, path: str, *names: str) -> Mapping[str, Any]:
+    """An object that has no other fields."""
+    if not isinstance(tree, Mapping):
+        where = f"{path}: " if path else ""
+        raise InputError(f"{where}expected an object with {', '.join(names)}; got {found(tree)}")
+    for name in tree:
+        if name not in names:
+            where = f"{path}.{name}" if path else str(name)
+            raise InputError(f"{where}: expected one of {', '.join(names)}")
+    return tree
+
+
+def _listed(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The entries of a list that is not empty, each with its path."""
+    if not isinstance(value, list | tuple) or not value:
+        shown = "an empty list" if value == [] else found(value)
+        raise InputError(f"{path}: expected a list with at least one entry; got {shown}")
+    for i, entry in enumerate(value):
+        yield f"{path}[{i}]", entry
+
+
+def _refuse_second_names(what: str, names: list[str]) -> None:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(f'{what}[{i}].name: expected a name of its own; got "{name}" again')
+
+
+def _mapping(value: Any, path: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{path}: expected an object; got {found(value)}")
+    return value
+
+
+def _text(value: Any, path: str) -> str:
+    if isinstance(value, Path):
+        value = str(value)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{path}: expected a text; got {found(value)}")
+    return value
+
+
+def _texts(value: Any, path: str) -> list[str]:
+    values = [value] if isinstance(value, str | Path) else value
+    if not isinstance(values, list | tuple):
+        raise InputError(f"{path}: expected a list of texts; got {found(value)}")
+    return [_text(each, f"{path}[{i}]") for i, each in enumerate(values)]
+
+
+def _whole(value: Any, path: str) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise InputError(f"{path}: expected a whole number; got {found(value)}")
+    return value
+
+
+def _seeds(value: Any) -> tuple[int, ...]:
+    """A number of seeds from 0 on, or a list of them."""
+    if isinstance(value, list | tuple):
+        seeds = tuple(_whole(seed, path) or 0 for path, seed in _listed(value, "seeds"))
+        _refuse_second_names("seeds", [str(seed) for seed in seeds])
+        return seeds
+    number = _whole(value, "seeds")
+    if number is None or not 0 < number <= MAX_SEEDS:
+        raise InputError(
+            f"seeds: expected a number of seeds of 1 or more, or a list; got {found(value)}"
+        )
+    return tuple(range(number))
+
+
+def _demands(value: Any, path: str) -> tuple[float | None, ...]:
+    """Percentages; one stands for a list of one."""
+    if value is None:
+        return (None,)
+    demands: list[float | None] = []
+    for each in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(each, bool) or not isinstance(each, int | float) or not 0 < each <= 10_000:
+            raise InputError(f"{path}: expected a percentage above 0; got {found(each)}")
+        demands.append(float(each))
+    return tuple(demands) or (None,)
+
+
+def _until(value: Any) -> float | None:
+    if value is None:
+        return None
+    seconds = None if isinstance(value, bool) else parse_duration(str(value))
+    if seconds is None:
+        raise InputError(f"until: {EXPECTED}; got {found(value)}")
+    return seconds

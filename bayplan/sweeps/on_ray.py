@@ -1,0 +1,113 @@
+"""On Ray: workers as actors on the machines of a Ray cluster, or on a Ray that is started here."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import InputError
+from .dispatch import WorkerReport
+from .run import SweepRun
+from .worker import Worker
+
+LOCAL = "local"
+CONNECT_S = 10.0
+STARTS = 3
+TOO_SLOW = "timed out during startup"
+"""What Ray says when its processes did not start in 30 s."""
+
+
+class RayCrew:
+    """Workers as actors. The files of the runs are put into Ray's object store, so machines need not share a disk."""
+
+    def __init__(self, address: str, runs: Iterable[SweepRun], jobs: int | None) -> None:
+        self._ray = _import_ray()
+        self._is_ours = not self._ray.is_initialized()
+        if self._is_ours:  # otherwise the caller's own connection is used
+            _connect(self._ray, address, jobs)
+        files = {path: Path(path).read_bytes() for run in runs for path in run.digests}
+        self._files = self._ray.put(files)
+        self._make = self._ray.remote(num_cpus=1, max_restarts=0)(Worker)
+        self._actors: dict[int, Any] = {}
+        self._pending: dict[Any, int] = {}
+        self._started = 0
+
+    @property
+    def cpus(self) -> int:
+        """The cores of the cluster."""
+        return max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
+
+    def start(self) -> int:
+        """Start an actor."""
+        number, self._started = self._started, self._started + 1
+        self._actors[number] = self._make.remote(self._files, __version__)
+        return number
+
+    def give(self, worker: int, run: SweepRun) -> None:
+        """Call the actor."""
+        self._pending[self._actors[worker].run.remote(run)] = worker
+
+    def next_report(self) -> WorkerReport:
+        """Wait for a call to end."""
+        done, _ = self._ray.wait(list(self._pending), num_returns=1)
+        worker = self._pending.pop(done[0])
+        try:
+            return WorkerReport(worker, self._ray.get(done[0]))
+        except self._ray.exceptions.RayError as error:
+            del self._actors[worker]
+            return WorkerReport(worker, None, f"on Ray: {type(error).__name__}")
+
+    def close(self) -> None:
+        """End the actors, and the connection if it was made here; with it ends a Ray that was started here."""
+        for actor in self._actors.values():
+            self._ray.kill(actor)
+        if self._is_ours:
+            self._ray.shutdown()
+
+
+def _connect(ray: Any, address: str, jobs: int | None) -> None:
+    """Connect to a cluster, or start one on this machine. A busy machine may need several attempts for that."""
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    if address == LOCAL:
+        options |= {"num_cpus": jobs, "include_dashboard": False}
+    else:
+        _check_reachable(address)
+        options["address"] = address
+    for attempt in range(1, STARTS + 1):
+        try:
+            ray.init(**options)
+            return
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            text = str(error).strip().partition("\n")[0]
+            raise InputError(f"--ray: {address}: expected a Ray cluster; got {text}") from None
+        except Exception as error:  # Ray has no type of its own for this
+            if TOO_SLOW not in str(error) or attempt == STARTS:
+                raise
+            ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raise InputError when nothing listens at the address; Ray would try for minutes."""
+    host, separator, port = address.rpartition("://")[2].rpartition(":")
+    if not separator:
+        return  # "auto", which Ray finds
+    try:
+        if not port.isdigit():
+            raise InputError(f"--ray: {address}: expected HOST:PORT, auto or local")
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except OSError as error:
+        text = error.strerror or str(error)
+        raise InputError(f"--ray: {address}: expected a Ray cluster; got {text}") from None
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise InputError(
+            "--ray: expected Ray to be installed (pip install 'bayplan[ray]'); got none"
+        ) from None
+    return ray

@@ -1,0 +1,107 @@
+"""Worker: does the runs of a sweep, one after the other; the same in a process and on Ray."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from .. import __version__
+from ..config import FeatureGates, parse_config
+from ..errors import BayplanError
+from ..sim.measures import measure_run
+from ..sim.settings import Settings, reading_for
+from .inputs import ReadInput, read_input
+from .run import SweepRun, digest_of
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a run."""
+
+    id: str
+    seconds: float = 0.0
+    """On the wall clock, reading included."""
+    error: str = ""
+    """Why it failed; empty when it did not."""
+    measures: dict[str, float] = {}
+
+    @property
+    def is_failed(self) -> bool:
+        return bool(self.error)
+
+
+class Worker:
+    """Does runs, and keeps the objects of the last input: runs with the same input read it once.
+
+    `files` are contents by path, for a machine that may not have them.
+    """
+
+    def __init__(
+        self, files: Mapping[str, bytes] | None = None, version: str = __version__
+    ) -> None:
+        self._paths = _write_down(files) if files else {}
+        self._version = version
+        self._input_key = ""
+        self._read: dict[str, ReadInput] = {}
+
+    def run(self, run: SweepRun) -> RunResult:
+        """Simulate; a failure is a result, so that other runs go on."""
+        started = time.monotonic()
+        measures: dict[str, float] = {}
+        error = ""
+        try:
+            measures = self._measure(run)
+        except BayplanError as failure:
+            error = str(failure)
+        except Exception as failure:  # a fault in one run must not end the sweep: it is in its row
+            error = f"{type(failure).__name__}: {failure}"
+        seconds = time.monotonic() - started
+        return RunResult(id=run.id, seconds=seconds, error=error, measures=measures)
+
+    def _measure(self, run: SweepRun) -> dict[str, float]:
+        if self._version != __version__:
+            raise BayplanError(
+                f"expected Bayplan {self._version} on the worker, as where the sweep began; got {__version__}"
+            )
+        gates = FeatureGates.of(run.feature_gates)
+        config = None if run.config is None else parse_config(run.config, run.configuration, gates)
+        self._check_unchanged(run, run.plugins)
+        plugins = tuple(self._paths.get(path, path) for path in run.plugins)
+        settings = Settings(config, gates, plugins, run.seed)
+        given = self._input(run, settings)
+        simulation = settings.simulation(given.objects, given.place_of)
+        return measure_run(simulation.run(until_s=run.until_s))
+
+    def _input(self, run: SweepRun, settings: Settings) -> ReadInput:
+        """The objects of a run, decoded with what its plugins need."""
+        if run.input_key != self._input_key:
+            self._input_key, self._read = run.input_key, {}
+        needs = repr(settings.needs)
+        if needs not in self._read:
+            self._check_unchanged(run, run.what.paths)
+            with reading_for(settings):
+                self._read[needs] = read_input(run.what, self._paths)
+        return self._read[needs]
+
+    def _check_unchanged(self, run: SweepRun, paths: Iterable[str]) -> None:
+        """Raise BayplanError when a file is not what the hash of the run was made of."""
+        for path in paths:
+            if digest_of(self._paths.get(path, path)) != run.digests[path]:
+                raise BayplanError(
+                    f"{path}: expected it as when the sweep began; got other content"
+                )
+
+
+def _write_down(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Write contents to a folder of their own; returns the new place of each path."""
+    folder = Path(tempfile.mkdtemp(prefix="bayplan-sweep-"))
+    places = {}
+    for i, (path, content) in enumerate(files.items()):
+        place = folder / str(i) / Path(path).name
+        place.parent.mkdir()
+        place.write_bytes(content)
+        places[path] = str(place)
+    return places
