@@ -256,7 +256,7 @@ def _settings_table(configuration: dict[str, Any]) -> Listing:
 def _plugins_table(plugins: dict[str, Any]) -> Listing:
     from .render.listing import Listing
 
-    table = Listing(("POINT", "PLUGIN", "WEIGHT"), right=("WEIGHT",))
+    table = Listing(("POINT", "PLUGIN", "WEIGHT"))
     for point, refs in plugins.items():
         for i, ref in enumerate(refs):
             table.add(point if i == 0 else "", ref["name"], str(ref.get("weight", "")))

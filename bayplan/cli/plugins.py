@@ -115,7 +115,6 @@ def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> Non
     more = ("JUDGED", "WOULD BE FASTER", "ARGS") if wide else ()
     table = Listing(
         ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM", *more),
-        right=("WEIGHT",),
         text=("EXTENSION POINTS", *more),
         spare=("FROM",),
     )

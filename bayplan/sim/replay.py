@@ -28,6 +28,7 @@ from ..scheduler import PluginSource
 from .recording import ADDED, DELETED, RecordedEvent, Recording
 from .simulation import OnProgress, Simulation
 from .timeline import TimelineEvent, TimelineTarget
+from .totals import TotalsChange
 from .use_over_time import UseSeries
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -99,6 +100,8 @@ class ReplayReport(msgspec.Struct):
     """Duration of the replay on the wall clock."""
     use: list[UseSeries] = msgspec.field(default_factory=list)
     """Use of each resource and number of pending pods over the time of the replay."""
+    totals: TotalsChange = msgspec.field(default_factory=TotalsChange)
+    """The resources of all nodes, before and after."""
 
     @property
     def differing(self) -> list[ReplayedPod]:
@@ -158,6 +161,7 @@ class Replay:
             report.time_s,
             report.seconds,
             report.use_over_time(),
+            report.totals,
         )
 
     def _happening(self, event: RecordedEvent) -> Callable[[], None]:

@@ -56,8 +56,8 @@ class ClusterTotals(msgspec.Struct):
 class TotalsChange(msgspec.Struct, frozen=True):
     """The totals before and after."""
 
-    before: ClusterTotals
-    after: ClusterTotals
+    before: ClusterTotals = msgspec.field(default_factory=ClusterTotals)
+    after: ClusterTotals = msgspec.field(default_factory=ClusterTotals)
 
     @property
     def resources(self) -> list[str]:

@@ -50,12 +50,14 @@ def test_the_plan_as_a_table(file: str) -> None:
         ["1", "default/p", "a", "b", "25.00%", "0.00%"],
     ]
     assert out.endswith("1 move: distance from even use 25.00% → 0.00%\n")
+    totals = next(line for line in out.splitlines() if line.startswith("cpu"))
+    assert totals.split()[2:] == ["25%", "6", "8"], "moves change no total"
 
 
 def test_nothing_to_do(file: str) -> None:
     out, _ = rebalance("-f", file, "--objective", "constraints")
 
-    assert out == "no move helps: misplaced pods 0, 2 pods could be moved\n"
+    assert out.endswith("\nno move helps: misplaced pods 0, 2 pods could be moved\n")
 
 
 def test_the_document_for_machines(file: str) -> None:
@@ -63,6 +65,7 @@ def test_the_document_for_machines(file: str) -> None:
 
     document = json.loads(out)
     assert (document["kind"], document["objective"]) == ("RebalancePlan", "spread")
+    assert [each["resource"] for each in document["totals"]] == ["cpu", "memory", "pods"]
     assert document["moves"] == [
         {
             "pod": "default/p",

@@ -97,6 +97,8 @@ def test_record_and_replay(recording: Path, tmp_path: Path) -> None:
     first = runner.invoke(app, ["replay", str(recording), "-o", "json"])
     again = runner.invoke(app, ["replay", str(recording), "-o", "json"])
     table = runner.invoke(app, ["replay", str(recording), "--all"])
+    assert any(line.startswith("RESOURCE") for line in table.stdout.splitlines())
+    assert json.loads(first.stdout)["totals"][0]["resource"] == "cpu"
 
     summary = json.loads(first.stdout)["summary"]
     assert (summary["pods"], summary["same"], summary["pending"]) == (9, 8, 1), first.stdout

@@ -10,6 +10,7 @@ from msgspec import to_builtins
 
 from ...sim.frames import make_frame
 from ...sim.showing import ShownAnswer
+from ...sim.totals import TotalsChange
 from ..budgets import BudgetUse
 from ..settlement import NONE_WAITED, Settlement
 
@@ -72,6 +73,8 @@ class RebalancePlan(ShownAnswer):
     budgets: list[BudgetUse] = field(default_factory=list)
     settled: Settlement = NONE_WAITED
     """What became of the waiting pods before the question."""
+    totals: TotalsChange = field(default_factory=TotalsChange)
+    """The resources of all nodes, before and after the moves."""
 
     @property
     def after(self) -> float:
@@ -101,4 +104,5 @@ class RebalancePlan(ShownAnswer):
             "movable": self.movable,
             "moves": [move.to_dict() for move in self.moves],
             "budgets": [use.to_dict() for use in self.budgets],
+            "totals": self.totals.to_list(),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ...sim.totals import TotalsChange
 from ...sim.world import InputObject
 from ..stage import PlaceOf, Stage
 from .emptying import cost_of, emptying_moves, one_each, total_price
@@ -41,11 +42,13 @@ def plan_rebalance(
     mover = Mover(stage, by_eviction)
     plan = RebalancePlan(objective, _value(mover, objective), movable=len(mover.movable_pods()))
     plan.settled = stage.settlement
+    totals_before = stage.totals()
     for move in _moves(mover, objective, max_moves):
         plan.moves.append(move)
         if on_progress is not None:
             on_progress(len(plan.moves), max_moves)
     plan.budgets = mover.budgets.touched()
+    plan.totals = TotalsChange(totals_before, stage.totals())
     return plan
 
 

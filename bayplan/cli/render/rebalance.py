@@ -11,6 +11,7 @@ from ...answers.rebalance import Move, Objective, RebalancePlan
 from .listing import Listing
 from .node_names import NodeNames
 from .tables import count, hint, section
+from .totals import render_totals
 
 MAX_MOVES = 40
 TITLES = {
@@ -27,6 +28,7 @@ def render_plan(console: Console, plan: RebalancePlan, everything: bool = False)
     if shown:
         section(console, _move_table(console, plan, shown))
         hint(console, len(plan.moves) - len(shown), "move")
+    render_totals(console, plan.totals)
     console.print(summary(plan))
 
 

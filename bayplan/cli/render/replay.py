@@ -12,7 +12,7 @@ from ...sim.replay import PodPlacement, ReplayedPod, ReplayReport, ReplayVerdict
 from .listing import Listing
 from .node_names import NodeNames
 from .tables import count, hint, section
-from .totals import render_use
+from .totals import render_totals, render_use
 
 MAX_PODS = 40
 STYLES = {
@@ -41,6 +41,7 @@ def to_document(report: ReplayReport) -> dict[str, Any]:
             "time": round(report.time_s, 6),
         },
         "pods": [_pod(one) for one in report.pods],
+        "totals": report.totals.to_list(),
         "useOverTime": [series.to_dict() for series in report.use],
         "preempted": [
             {"pod": victim.key, "node": victim.node_name, "for": preemptor.key}
@@ -74,6 +75,7 @@ def render_replay(console: Console, report: ReplayReport, everything: bool) -> N
     if shown:
         section(console, _table(console, shown))
         hint(console, len(pods) - len(shown), "pod")
+    render_totals(console, report.totals)
     render_use(console, report.use, report.time_s)
     console.print(summary(report))
 
