@@ -39,6 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "cache": {"api", "framework", "table"},
     "cluster": {"api", "framework"},
     "plugins": {"api", "table", "framework", "config", "amounts"},
+    "policies": {"api", "table", "framework", "config", "amounts"},
     "runtime": {"api", "table", "framework", "config", "amounts"},
     "engine": {"api", "table", "framework", "amounts", "runtime"},
     "scheduler": BELOW_SCHEDULER,
@@ -116,6 +117,7 @@ IO_MODULES = {
 FORBIDDEN_OUTSIDE: dict[str, set[str]] = {
     "api": IO_MODULES | {"numpy", "time", "yaml"},
     "plugins": IO_MODULES | {"time"},
+    "policies": IO_MODULES | {"time"},
     "scheduler": IO_MODULES,
 }
 # What each part of cluster/ may import of the others. The embedded API server shares the rules of the
@@ -334,6 +336,8 @@ def test_every_folder_says_what_lives_there() -> None:
         pytest.param("plugins/node_name.py", "import time", id="plugin reads the wall clock"),
         pytest.param("plugins/node_name.py", "import threading", id="plugin starts threads"),
         pytest.param("plugins/node_name.py", "from ..engine import Engine", id="plugin, engine"),
+        pytest.param("policies/fgd.py", "from ..plugins import NodeName", id="policy to plugin"),
+        pytest.param("scheduler/build.py", "from ..policies import FGD", id="scheduler, policy"),
         pytest.param("runtime/scoring.py", "from ..engine import Engine", id="runtime, engine"),
         pytest.param("engine/engine.py", "from ..plugins import IN_TREE", id="engine, plugins"),
         pytest.param("amounts/rules.py", "from ..framework import Status", id="amounts, framework"),

@@ -91,6 +91,7 @@ class TaskMix:
         rows = (len(self._models) + 1) * (len(self._cpus) + 1)
         used = np.zeros((rows, WHOLE + 1), dtype=np.int64)
         self._spared = np.zeros((rows, most + 1), dtype=np.int64)
+        self._has_several = most > 1
         for task in tasks:
             keys = self._keys_of(task)
             if gpu_count(task.gpu_milli) > 1:
@@ -107,6 +108,11 @@ class TaskMix:
         keys: Ints = (starts[:, None] + above).ravel()
         return keys
 
+    @property
+    def names_models(self) -> bool:
+        """Whether some task is for certain models only."""
+        return bool(self._models)
+
     def model_number(self, model: str | None) -> int:
         """The number of a model for `keys`; 0 for all that no task names."""
         return self._models.get(model or "", 0)
@@ -122,27 +128,34 @@ class TaskMix:
         `free` has a row per node and a column per GPU, with what is free of it (0 to 1,000); 0 for GPUs that
         the node does not have.
         """
+        return self.unusable_with_whole(keys, free, 0)
+
+    def unusable_with_whole(self, keys: Ints, free: Ints, count: int) -> Ints:
+        """int64 per node: the same once `count` of the GPUs that are free as a whole are given away.
+
+        `keys` are those after it. Meaningless where fewer are free.
+        """
         unused: Ints = self._unused[keys[:, None], free].sum(axis=1)
-        return unused - self._spare(keys, (free == WHOLE).sum(axis=1))
+        if count:
+            unused -= count * self._unused[keys, WHOLE]
+        if self._has_several:
+            full = (free == WHOLE).sum(axis=1)
+            unused -= self._spare(keys, np.maximum(full - count, 0))
+        return unused
 
     def unusable_with_share(self, keys: Ints, free: Ints, milli: int) -> Ints:
         """int64 per node and GPU: the same once `milli` of that GPU is given away.
 
         `keys` are those after it. Meaningless where less than `milli` is free.
         """
-        by_key, whole = keys[:, None], free == WHOLE
+        by_key = keys[:, None]
         unused = self._unused[by_key, free]
         then: Ints = self._unused[by_key, np.maximum(free - milli, 0)]
-        full: Ints = whole.sum(axis=1)[:, None] - whole
-        others: Ints = unused.sum(axis=1)[:, None] - unused
-        return others + then - self._spare(by_key, full)
-
-    def unusable_with_whole(self, keys: Ints, free: Ints, count: int) -> Ints:
-        """int64 per node: the same once `count` of the GPUs that are free as a whole are given away; 0 gives none."""
-        full = (free == WHOLE).sum(axis=1)
-        unused: Ints = self._unused[keys[:, None], free].sum(axis=1)
-        unused -= count * self._unused[keys, WHOLE]
-        return unused - self._spare(keys, np.maximum(full - count, 0))
+        then += unused.sum(axis=1)[:, None] - unused
+        if self._has_several:
+            whole = free == WHOLE
+            then -= self._spare(by_key, whole.sum(axis=1)[:, None] - whole)
+        return then
 
     def _spare(self, keys: Ints, full: Ints) -> Ints:
         """What tasks for several GPUs can use of `full` GPUs that are free as a whole, times their weight."""

@@ -47,7 +47,7 @@ PluginFilesOption = Annotated[
     typer.Option(
         "--plugins",
         metavar="FILE",
-        help="Python file with plugins of your own. May be given several times.",
+        help="Python file, or module, with plugins of your own. May be given several times.",
         show_default=False,
     ),
 ]

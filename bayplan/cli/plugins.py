@@ -46,7 +46,7 @@ def plugins(
         typer.Option(
             "--plugins",
             metavar="FILE",
-            help="Python file with plugins of your own. May be given several times.",
+            help="Python file, or module, with plugins of your own. May be given several times.",
             show_default=False,
         ),
     ] = None,

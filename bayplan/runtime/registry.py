@@ -5,6 +5,7 @@ Mirrors pkg/scheduler/framework/runtime/registry.go.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
@@ -64,9 +65,9 @@ class Registry:
         return base is not None and name in self._classes and issubclass(self.get(name), base)
 
     def register(self, plugin: type[Plugin], source: str = "code") -> None:
-        """Add a plugin class; raises PluginError when it cannot work."""
+        """Add a plugin class; raises PluginError when it cannot work. A class may be given again, as by its package."""
         check_plugin(plugin)
-        if plugin.name in self._classes:
+        if self._classes.get(plugin.name, plugin) is not plugin:
             raise PluginError(f"a plugin named {plugin.name} already exists")
         self._classes[plugin.name] = plugin
         self._sources[plugin.name] = source
@@ -87,8 +88,8 @@ class Registry:
             self.register(plugin, source)
 
     def load_file(self, path: str) -> list[str]:
-        """Add the plugins defined in a Python file; returns their names."""
-        module = _import_file(Path(path))
+        """Add the plugins defined in a Python file or an installed module (`package.module`); returns their names."""
+        module = _import_module(path) if _names_module(path) else _import_file(Path(path))
         found = [
             value
             for value in vars(module).values()
@@ -155,6 +156,20 @@ def _check_custom_resources(plugin: type[Plugin]) -> None:
             raise PluginError(f"{where}: expected a CustomResource; got {resource!r}")
         if problem := resource.problem():
             raise PluginError(f"{where}: {problem}")
+
+
+def _names_module(path: str) -> bool:
+    """Whether it is the name of a module in a package rather than of a file."""
+    parts = path.split(".")
+    is_dotted = len(parts) > 1 and all(part.isidentifier() for part in parts)
+    return is_dotted and parts[-1] != "py" and not Path(path).exists()
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{name}: cannot be imported: {_import_reason(error)}") from error
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -102,7 +102,11 @@ def input_needs(
     used = [plugin for plugin in IN_TREE if plugin.name in named]
     if files or len(used) < len(named):
         registry = make_registry(files)
-        used = [registry.get(name) for name in registry if _is_used(name, registry, named)]
+        used = [
+            registry.get(name)
+            for name in registry
+            if name in named or registry.source(name) in files
+        ]
     used += given
     return InputNeeds(
         bool(config.extenders) or any(plugin.reads_whole_objects for plugin in used),
@@ -116,11 +120,6 @@ def used_plugins(
     """The plugins that some profile runs."""
     names = {ref.name for points in expanded for refs in points.values() for ref in refs}
     return tuple(registry.get(name) for name in registry if name in names)
-
-
-def _is_used(name: str, registry: Registry, named: Iterable[str]) -> bool:
-    """Whether a configuration names the plugin, or it is in a given file."""
-    return name in named or registry.source(name).endswith(".py")
 
 
 def plugin_faults(

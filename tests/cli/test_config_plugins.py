@@ -10,6 +10,17 @@ from typer.testing import CliRunner
 from bayplan.cli.main import app
 from bayplan.plugins.registry import IN_TREE
 
+POLICIES = [
+    "FGD",
+    "GpuBestFit",
+    "GpuClustering",
+    "GpuDotProduct",
+    "GpuPacking",
+    "GpuRandom",
+    "GpuShare",
+]
+"""Entry points of the package itself."""
+
 MINE = '''
 from bayplan.framework import FilterPlugin, SUCCESS
 
@@ -33,7 +44,7 @@ def run(*args: str, code: int = 0) -> str:
 def test_the_table_has_a_line_for_each_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = run().splitlines()
 
-    assert len(lines) == len(IN_TREE) + 1
+    assert len(lines) == len(IN_TREE) + len(POLICIES) + 1
     taints = next(line.split() for line in lines if line.startswith("TaintToleration "))
     assert taints == ["TaintToleration", "yes", "3", "filter", "preScore", "score", "in-tree"]
     limits = next(line.split() for line in lines if line.startswith("EBSLimits "))
@@ -66,7 +77,7 @@ def test_a_document(form: str) -> None:
 
 
 def test_names() -> None:
-    assert run("-o", "name").split() == [plugin.name for plugin in IN_TREE]
+    assert run("-o", "name").split() == [*(plugin.name for plugin in IN_TREE), *POLICIES]
 
 
 def test_plugins_of_a_file_are_listed(tmp_path: Path) -> None:

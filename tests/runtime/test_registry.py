@@ -208,6 +208,37 @@ def test_load_file_that_is_not_there(tmp_path: Path) -> None:
         Registry().load_file(str(tmp_path))
 
 
+def test_installed_module_is_named_with_dots() -> None:
+    known = Registry()
+
+    assert known.load_file("bayplan.policies.fgd") == ["FGD"]
+    assert known.source("FGD") == "bayplan.policies.fgd"
+    assert known.load_file("bayplan.policies.fgd") == ["FGD"]  # the same class again
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param(
+            "bayplan.policies.nothing",
+            "bayplan.policies.nothing: cannot be imported: ModuleNotFoundError",
+            id="a module that is not there",
+        ),
+        pytest.param(
+            "bayplan.policies",
+            "bayplan.policies: expected at least one Plugin class with a name; got none",
+            id="a package that only imports plugins",
+        ),
+        pytest.param("nothing", "nothing: expected a Python file; got none", id="without a dot"),
+    ],
+)
+def test_module_that_has_no_plugins(name: str, text: str) -> None:
+    with pytest.raises(PluginError) as refusal:
+        Registry().load_file(name)
+
+    assert str(refusal.value).startswith(text)
+
+
 class Entry:
     """An entry point of an installed package."""
 
@@ -249,7 +280,7 @@ def test_entry_points_of_the_group_are_taken(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(
             ImportError("no module named gpu"),
             "a-package: plugin mine (package.module:Class) cannot be loaded: "
-            "tests/runtime/test_registry.py:221: ImportError: no module named gpu",
+            "tests/runtime/test_registry.py:252: ImportError: no module named gpu",
             id="it cannot be imported",
         ),
         pytest.param(

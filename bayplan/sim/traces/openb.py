@@ -2,7 +2,7 @@
 
 A GPU is 1,000 of the resource `bayplan.dev/gpu-milli`. Below 1,000 a pod requests a share of one
 GPU, otherwise whole ones. The scheduler alone only sums that up; placing a share on a single GPU is
-the task of a plugin (examples/gpu-share).
+the task of a plugin (docs/policies.md).
 """
 
 from __future__ import annotations

@@ -1,0 +1,145 @@
+"""FGD: the node and the GPU on which the pod adds least fragmentation.
+
+"Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC'23).
+Fragmentation is the part of the free GPUs that the tasks of the workload are expected not to be able to use
+(`amounts/fragmentation.py`). The points are 100 / (1 + exp(-d)), rounded down, where d is by how many GPUs the
+fragmentation of the node falls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from ..amounts.fragmentation import POPULARITY, Task, TaskMix, typical_tasks
+from ..api.gpus import GPU_MILLI, GPU_MODEL, WHOLE, is_valid
+from ..api.pod import Pod
+from ..api.resources import CPU
+from ..errors import InputError
+from ..framework import MAX_SCORE, Handle, typed_args
+from ..table import Ints, NodeTable, Rows
+from .gpu_share import GpuNodes, GpuPolicy
+
+STEPS = np.array([math.log(p / (MAX_SCORE - p)) for p in range(1, MAX_SCORE)])
+"""Where the next point begins: 100 / (1 + exp(-d)) is p at the p-th of them."""
+
+
+class TaskArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """One of the typical tasks, as in a configuration."""
+
+    milli_cpu: int = 0
+    gpu_milli: int = 0
+    models: tuple[str, ...] = ()
+    weight: int = 1
+
+
+class FgdArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """The arguments of FGD: the typical tasks, or which part of the pods on nodes they are to make up."""
+
+    tasks: tuple[TaskArgs, ...] = ()
+    popularity: float = POPULARITY
+
+    def __post_init__(self) -> None:
+        if not 0 < self.popularity <= 1:
+            got = f"got {self.popularity}"
+            raise InputError(f"args: popularity: expected a number above 0, at most 1; {got}")
+        for i, task in enumerate(self.tasks):
+            if min(task.milli_cpu, task.gpu_milli, task.weight - 1) < 0:
+                raise InputError(
+                    f"args: tasks[{i}]: expected amounts from 0, a weight from 1; got {task}"
+                )
+            if not is_valid(task.gpu_milli):
+                raise InputError(
+                    f"args: tasks[{i}].gpuMilli: expected at most 1000, or a multiple of it; got {task.gpu_milli}"
+                )
+
+
+class FGD(GpuPolicy):
+    """Scores by how much the fragmentation of each node would fall.
+
+    Without `tasks` in its arguments, the typical tasks are those of the pods on nodes, taken again whenever there are
+    twice or half as many.
+    """
+
+    name = "FGD"
+
+    def __init__(self, args: FgdArgs | None = None) -> None:
+        self._args = args or FgdArgs()
+        self._mix = TaskMix(
+            Task(task.milli_cpu, task.gpu_milli, frozenset(task.models), task.weight)
+            for task in self._args.tasks
+        )
+        self._pods = 0
+        """How many pods were on nodes when the tasks were taken."""
+        self._version = 0
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(typed_args(FgdArgs, args))
+        plugin.handle = handle
+        return plugin
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        self._take_tasks()
+        return self._version
+
+    def _take_tasks(self) -> None:
+        """Take the typical tasks from the pods on nodes, if there are twice or half as many as last time."""
+        if self._args.tasks:
+            return
+        table = self.handle.table
+        count = int(table.pod_count.sum())
+        if (count and count >= 2 * self._pods) or 2 * count < self._pods:
+            pods = [pod for on_node in table.pods for pod in on_node.values()]
+            self._mix = TaskMix(typical_tasks(pods, self._args.popularity))
+            self._pods = count
+            self._version += 1
+
+    def points(self, nodes: GpuNodes) -> Ints:
+        self._take_tasks()
+        models = self._models(nodes.table, nodes.rows)
+        fallen = self._fallen(nodes.free, nodes.free_cpu, models, nodes.milli, nodes.milli_cpu)
+        if nodes.milli and nodes.milli < WHOLE:
+            worst = np.iinfo(np.int64).min
+            fallen = np.where(nodes.has_room, fallen, worst).max(axis=1, initial=worst)
+        return self._in_points(fallen)
+
+    def choose(self, free: Sequence[int], pod: Pod, row: int) -> tuple[int, ...]:
+        milli = pod.requests[GPU_MILLI]
+        if milli >= WHOLE or not any(left >= milli for left in free):
+            return super().choose(free, pod, row)
+        table, wanted = self.handle.table, pod.requests.get(CPU, 0)
+        rows = np.array([row])
+        cpu = table.allocatable[CPU][rows] - table.requested[CPU][rows] + wanted
+        left = np.array([free], dtype=np.int64)
+        fallen = self._fallen(left, cpu, self._models(table, rows), milli, wanted)
+        points = np.where(left[0] >= milli, self._in_points(fallen[0]), -1)
+        return (int(points.argmax()),)
+
+    def _models(self, table: NodeTable, rows: Rows) -> Ints | int:
+        """The number of the model of each node, for `TaskMix.keys`; 0 for all when no task names a model."""
+        if not self._mix.names_models:
+            return 0
+        column = table.labels.column(GPU_MODEL)
+        numbers = [self._mix.model_number(model) for model in column.values]
+        return np.array([*numbers, 0], dtype=np.int64)[column.codes[rows]]
+
+    def _fallen(
+        self, free: Ints, free_cpu: Ints, models: Ints | int, milli: int, milli_cpu: int
+    ) -> Ints:
+        """By how much the fragmentation of each node falls, times the weight; of a share, for each GPU."""
+        mix = self._mix
+        before = mix.unusable(mix.keys(free_cpu, models), free)
+        keys = mix.keys(free_cpu - milli_cpu, models)
+        if milli and milli < WHOLE:
+            return before[:, None] - mix.unusable_with_share(keys, free, milli)
+        return before - mix.unusable_with_whole(keys, free, milli // WHOLE)
+
+    def _in_points(self, fallen: Ints) -> Ints:
+        gpus = fallen / (max(self._mix.weight, 1) * WHOLE)
+        points: Ints = np.searchsorted(STEPS, gpus, side="right")
+        return points
