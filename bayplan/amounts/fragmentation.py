@@ -71,7 +71,7 @@ def _size(task: Task) -> tuple[int, int, list[str]]:
     return task.milli_cpu, task.gpu_milli, sorted(task.models)
 
 
-class TaskMix:
+class GpuTaskMix:
     """The tasks of a workload, as tables from which the unusable part of many nodes is read.
 
     Two facts make tables possible. What a GPU contributes depends on the free part of that GPU alone, as long as

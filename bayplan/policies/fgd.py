@@ -15,7 +15,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from ..amounts.fragmentation import POPULARITY, Task, TaskMix, typical_tasks
+from ..amounts.fragmentation import POPULARITY, GpuTaskMix, Task, typical_tasks
 from ..api.gpus import GPU_MILLI, GPU_MODEL, WHOLE, is_valid
 from ..api.pod import Pod
 from ..api.resources import CPU
@@ -69,7 +69,7 @@ class FGD(GpuPolicy):
 
     def __init__(self, args: FgdArgs | None = None) -> None:
         self._args = args or FgdArgs()
-        self._mix = TaskMix(
+        self._mix = GpuTaskMix(
             Task(task.milli_cpu, task.gpu_milli, frozenset(task.models), task.weight)
             for task in self._args.tasks
         )
@@ -95,7 +95,7 @@ class FGD(GpuPolicy):
         count = int(table.pod_count.sum())
         if (count and count >= 2 * self._pods) or 2 * count < self._pods:
             pods = [pod for on_node in table.pods for pod in on_node.values()]
-            self._mix = TaskMix(typical_tasks(pods, self._args.popularity))
+            self._mix = GpuTaskMix(typical_tasks(pods, self._args.popularity))
             self._pods = count
             self._version += 1
 
@@ -121,7 +121,7 @@ class FGD(GpuPolicy):
         return (int(points.argmax()),)
 
     def _models(self, table: NodeTable, rows: Rows) -> Ints | int:
-        """The number of the model of each node, for `TaskMix.keys`; 0 for all when no task names a model."""
+        """The number of the model of each node, for `GpuTaskMix.keys`; 0 for all when no task names a model."""
         if not self._mix.names_models:
             return 0
         column = table.labels.column(GPU_MODEL)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.amounts.fragmentation import Task, TaskMix, task_of, typical_tasks
+from bayplan.amounts.fragmentation import GpuTaskMix, Task, task_of, typical_tasks
 from bayplan.api.gpus import GPU_MILLI, GPU_MODEL, is_valid, models_of
 from bayplan.testing.builders import make_pod
 
@@ -29,7 +29,7 @@ def unusable(tasks: list[Task], milli_cpu: int, free: list[int], model: str = ""
 
 
 def by_tables(tasks: list[Task], milli_cpu: int, free: list[int], model: str = "") -> int:
-    mix = TaskMix(tasks)
+    mix = GpuTaskMix(tasks)
     keys = mix.keys(np.array([milli_cpu]), mix.model_number(model))
     return int(mix.unusable(keys, np.array([free]))[0])
 
@@ -80,7 +80,7 @@ def test_tables_follow_the_definition(
 def test_what_a_share_changes(
     tasks: list[Task], milli_cpu: int, free: list[int], milli: int
 ) -> None:
-    mix = TaskMix(tasks)
+    mix = GpuTaskMix(tasks)
     keys = mix.keys(np.array([milli_cpu]))
 
     found = mix.unusable_with_share(keys, np.array([free]), milli)[0].tolist()
@@ -99,7 +99,7 @@ def test_what_whole_gpus_change(
     whole = [gpu for gpu, left in enumerate(free) if left == WHOLE]
     if len(whole) < count:
         return
-    mix = TaskMix(tasks)
+    mix = GpuTaskMix(tasks)
     keys = mix.keys(np.array([milli_cpu]))
 
     found = int(mix.unusable_with_whole(keys, np.array([free]), count)[0])
@@ -110,7 +110,7 @@ def test_what_whole_gpus_change(
 
 def test_nodes_are_judged_each_by_itself() -> None:
     tasks = [Task(1000, 500, frozenset({"T4"})), Task(2000, 2000), Task(500, 0)]
-    mix = TaskMix(tasks)
+    mix = GpuTaskMix(tasks)
     cases = [(0, [600, 0], "T4"), (3000, [1000, 1000], ""), (1500, [400, 700], "T4")]
     milli_cpus = np.array([milli_cpu for milli_cpu, _, _ in cases])
     models = np.array([mix.model_number(model) for _, _, model in cases])
