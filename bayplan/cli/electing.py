@@ -9,9 +9,11 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..clock import Clock
+    from ..cluster.kube.candidate import LeaseCandidate
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import ElectionTimes, LeaderElector
     from ..config import LeaderElection, SchedulerConfiguration
+    from ..config.gates import FeatureGates
 
 
 def with_election(
@@ -53,9 +55,9 @@ def _times(election: LeaderElection) -> ElectionTimes:
 
 
 def make_elector(
-    connection: Connection, config: SchedulerConfiguration, clock: Clock
-) -> LeaderElector:
-    """The elector for the lease that the configuration names."""
+    connection: Connection, config: SchedulerConfiguration, gates: FeatureGates, clock: Clock
+) -> tuple[LeaderElector, LeaseCandidate | None]:
+    """The elector for the lease that the configuration names, and a candidate if the API server chooses the holder."""
     from ..cluster.kube.leader import LeaderElector, LeaseLock, make_identity
 
     election = config.leader_election
@@ -64,4 +66,18 @@ def make_elector(
     lock = LeaseLock(
         connection, election.resource_namespace, election.resource_name, clock, component
     )
-    return LeaderElector(lock, make_identity(), clock, times)
+    identity = make_identity()
+    if not gates.enabled("CoordinatedLeaderElection"):
+        return LeaderElector(lock, identity, clock, times), None
+    from ..cluster.kube.candidate import CandidateSpec, CoordinatedElector, LeaseCandidate
+    from ..config.gates import CURRENT_VERSION
+
+    spec = CandidateSpec(
+        election.resource_namespace,
+        election.resource_name,
+        identity,
+        binary_version=f"{CURRENT_VERSION}.0",
+        emulation_version=f"{gates.version}.0",
+    )
+    elector = CoordinatedElector(lock, identity, clock, times)
+    return elector, LeaseCandidate(connection, spec, clock)

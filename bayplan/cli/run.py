@@ -158,10 +158,12 @@ async def serve(settings: RunSettings) -> int:
     connection = await connect(settings)
     config = await with_policy(settings, connection)
     options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
-    elector = None
+    elector, standing = None, None
     if config.leader_election.leader_elect:
-        elector = make_elector(connection, config, options.clock)
+        elector, candidate = make_elector(connection, config, settings.gates, options.clock)
         options.is_leading = lambda: elector.is_leading
+        if candidate is not None:
+            standing = asyncio.ensure_future(candidate.run())
     driver = KubeDriver(connection, config, options)
     driver.metrics.hide(settings.disabled_metrics)
     loop.add_signal_handler(signal.SIGUSR2, lambda: loop.create_task(show_state(driver)))
@@ -182,6 +184,8 @@ async def serve(settings: RunSettings) -> int:
         return 0
     finally:
         await driver.stop()
+        if standing is not None:
+            standing.cancel()
         if elector is not None:
             await elector.release()
         await serving.stop()

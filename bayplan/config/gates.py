@@ -49,6 +49,7 @@ def parse_feature_gates(
 
 
 __all__ = [
+    "CURRENT_VERSION",
     "DEFAULT_POD_TOPOLOGY_SPREAD",
     "DYNAMIC_RESOURCE_ALLOCATION",
     "GANG_SCHEDULING",

@@ -26,9 +26,8 @@ EFFECTS: dict[str, Effect] = {
     "ComponentFlagz": Effect("`run` serves /flagz", "there is no /flagz"),
     "ComponentStatusz": Effect("`run` serves /statusz", "there is no /statusz"),
     "CoordinatedLeaderElection": Effect(
-        "replicas take part in leader election by Lease alone, not by LeaseCandidate",
+        "replicas of `run` announce themselves with LeaseCandidates, and the API server gives one of them the Lease",
         "replicas compete for one Lease",
-        missing=True,
     ),
     "DRAAdminAccess": Effect(
         "a request with adminAccess is given devices that are in use",

@@ -53,6 +53,11 @@ SELDOM = {
     # Read with the feature gate DRADeviceTaintRules, which is off by default.
     AuditedRequest("list", "resource.k8s.io", "devicetaintrules"),
     AuditedRequest("watch", "resource.k8s.io", "devicetaintrules"),
+    # The same with the feature gate CoordinatedLeaderElection.
+    *(
+        AuditedRequest(verb, "coordination.k8s.io", "leasecandidates")
+        for verb in ("create", "get", "update", "watch")
+    ),
 }
 """Granted and needed, but not exercised here."""
 WAITING = ("one", "other", "third")

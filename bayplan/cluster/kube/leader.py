@@ -150,6 +150,10 @@ class LeaderElector:
         # In parallel with the renewals, which do not wait for it.
         self._recording = asyncio.ensure_future(self._record("became leader"))
 
+    def end_term(self) -> None:
+        """Write nothing any more: another holds the lease."""
+        self._good_until = NEVER
+
     async def hold(self) -> None:
         """Renew the lease until that fails for too long, or another has it; then we no longer lead."""
         while await self._renew():
@@ -222,7 +226,7 @@ class LeaderElector:
             self._see(lease, spec)
         self._lease = lease
         if self.leader != self.identity:
-            self._good_until = NEVER
+            self.end_term()
             if self.leader and self._is_valid():
                 return False
         return await self._update(lease, spec)
@@ -235,6 +239,8 @@ class LeaderElector:
         if seen.get("holderIdentity") != self.identity:
             transitions, acquired = transitions + 1, now
         spec = _spec(self.identity, self._duration, acquired, now, transitions)
+        if seen.get("strategy"):
+            spec["strategy"] = seen["strategy"]
         sent_at = self._clock.monotonic()
         try:
             written = await self._within(self._lock.update({**lease, "spec": spec}))

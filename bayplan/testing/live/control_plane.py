@@ -36,6 +36,7 @@ POD_GROUP_GATES = (
 DEVICE_GATES = ("DRADeviceTaintRules", "DRANodeAllocatableResources")
 """Gates of device allocation that are off by default."""
 ALPHA_VERSIONS = {
+    "CoordinatedLeaderElection": "coordination.k8s.io/v1beta1",
     "DRADeviceTaintRules": "resource.k8s.io/v1beta2",
     "GenericWorkload": "scheduling.k8s.io/v1alpha2",
 }

@@ -14,6 +14,7 @@ KINDS = {
     "DeviceTaintRule": ("resource.k8s.io/v1beta2", "devicetaintrules", False),
     "Job": ("batch/v1", "jobs", True),
     "Lease": ("coordination.k8s.io/v1", "leases", True),
+    "LeaseCandidate": ("coordination.k8s.io/v1beta1", "leasecandidates", True),
     "LimitRange": ("v1", "limitranges", True),
     "Namespace": ("v1", "namespaces", False),
     "Node": ("v1", "nodes", False),
