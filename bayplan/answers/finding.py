@@ -10,6 +10,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
 from ..errors import InputError
 from .cluster_view import ClusterView
+from .references import custom_kind
 
 POD_WORDS = frozenset({"pod", "pods", "po"})
 GROUP_WORDS = frozenset({"podgroup", "podgroups"})
@@ -46,13 +47,13 @@ def find_pods(view: ClusterView, target: str, namespace: str | None = None) -> l
     """
     parts = target.split("/")
     word = parts[0].lower()
-    is_kind = len(parts) > 1 and (word in POD_WORDS or word in WORKLOAD_WORDS)
-    if len(parts) == 2 and is_kind and word not in POD_WORDS:
-        return _of_workload(view, WORKLOAD_WORDS[word], parts[1], namespace)
-    if is_kind:
+    kind = (WORKLOAD_WORDS.get(word) or custom_kind(view.cluster, word)) if len(parts) > 1 else None
+    if kind is not None and len(parts) == 2:
+        return _of_workload(view, kind, parts[1], namespace)
+    if kind is not None:
+        return _of_workload(view, kind, parts[-1], parts[1])
+    if len(parts) > 1 and word in POD_WORDS:
         parts = parts[1:]
-        if word not in POD_WORDS:
-            return _of_workload(view, WORKLOAD_WORDS[word], parts[-1], parts[0])
     if len(parts) not in (1, 2) or not all(parts):
         raise InputError(f'{target or "pod"}: {EXPECTED}; got "{target}"')
     if len(parts) == 2:

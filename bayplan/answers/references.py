@@ -8,11 +8,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..api.custom import CustomObject
-from ..api.kinds import KINDS
+from ..api.kinds import KINDS, group_of
 from ..api.label_query import parse_label_query
+from ..api.meta import controller_of
 from ..api.node import Node
 from ..api.selectors import Requirement
+from ..api.workloads import ReplicaSet
 from ..cluster.memory import MemoryCluster
+from ..cluster.objects import ObjectIndex
 from ..errors import InputError
 from ..sim.timeline import KIND as TIMELINE
 from ..sim.timeline import TimelineTarget
@@ -140,8 +143,10 @@ def find_ref(cluster: MemoryCluster, text: Any) -> TimelineTarget:
     with similar names, when it is missing or ambiguous.
     """
     parts = text.split("/") if isinstance(text, str) else []
-    kind = _kind_of(cluster, text, parts)
+    kind = "ReplicaSet" if is_custom_workload(cluster, parts) else _kind_of(cluster, text, parts)
     found = [obj for obj in cluster.list(kind) if obj.name == parts[-1]]
+    if kind == "ReplicaSet" and find_kind(parts[0]) is None:
+        found = _sets_of(cluster, parts)
     if len(parts) == 3:
         found = [obj for obj in found if obj.namespace == parts[1]]
     elif len(found) > 1:
@@ -154,6 +159,37 @@ def find_ref(cluster: MemoryCluster, text: Any) -> TimelineTarget:
     known = [f"{parts[0]}/{obj.key}" for obj in cluster.list(kind)]
     wanted = "/".join(parts)
     raise InputError(f"expected an object of the cluster; got {wanted}{near(wanted, known)}")
+
+
+def is_custom_workload(cluster: ObjectIndex, parts: Sequence[str]) -> bool:
+    """Whether the parts of `kind/name` name a custom workload, such as a Rollout, that replica sets stand for."""
+    is_unknown = len(parts) in (2, 3) and find_kind(parts[0]) is None
+    return is_unknown and bool(_sets_of(cluster, parts))
+
+
+def custom_kind(cluster: ObjectIndex, word: str) -> str | None:
+    """The kind of a custom workload that owns a replica set, for a word such as `rollout` or `rollouts`."""
+    for each in cluster.list("ReplicaSet"):
+        owner = controller_of(each.owner_references)
+        if owner is not None and find_kind(owner.kind) is None:
+            known = owner.kind.lower()
+            if word.lower() in (known, f"{known}s", f"{known}.{group_of(owner.api_version)}"):
+                return owner.kind
+    return None
+
+
+def _sets_of(cluster: ObjectIndex, parts: Sequence[str]) -> list[ReplicaSet]:
+    """The replica sets of a custom workload; of several in a namespace, the largest."""
+    kind = custom_kind(cluster, parts[0])
+    largest: dict[str, ReplicaSet] = {}
+    for each in cluster.list("ReplicaSet"):
+        owner = controller_of(each.owner_references)
+        if owner is None or (owner.kind, owner.name) != (kind, parts[-1]):
+            continue
+        known = largest.get(each.namespace)
+        if known is None or (each.spec.replicas or 0) > (known.spec.replicas or 0):
+            largest[each.namespace] = each
+    return list(largest.values())
 
 
 def _kind_of(cluster: MemoryCluster, text: Any, parts: Sequence[str]) -> str:

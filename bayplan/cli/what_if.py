@@ -308,4 +308,9 @@ def apply(
 
 def _found(question: Question, namespace: str | None, target: str) -> str:
     """The target, in the namespace that was given for it."""
+    from ..answers.references import find_kind
+
+    kind, *rest = target.split("/")
+    if namespace and len(rest) == 1 and find_kind(kind) is None:
+        return f"{kind}/{namespace}/{rest[0]}"  # of a custom workload, such as a Rollout
     return with_namespace(target, namespace or question.namespace)

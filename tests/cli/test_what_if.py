@@ -282,3 +282,59 @@ def test_pods_that_a_quota_refuses_are_named(tmp_path: Path) -> None:
     line = out.splitlines()[-1]
     assert line.startswith("refused: 4 pods of deployment shop/web: pods ")
     assert line.endswith("limited: count/pods=5")
+
+
+ROLLOUT = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Rollout",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {
+        "replicas": 3,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}]},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(["rollout/web"], id="kind and name"),
+        pytest.param(["rollouts/shop/web"], id="plural and namespace"),
+        pytest.param(["rollout/web", "-n", "shop"], id="the namespace as an option"),
+    ],
+)
+def test_a_custom_workload_that_is_simulated_can_be_scaled(
+    tmp_path: Path, target: list[str]
+) -> None:
+    owner = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Rollout",
+        "name": "web",
+        "uid": "u",
+        "controller": True,
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web-here", "namespace": "shop", "ownerReferences": [owner]},
+        "spec": {"nodeName": "a", "containers": [{"name": "c"}]},
+    }
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "a"},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"}},
+    }
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all([node, ROLLOUT, pod]))
+
+    name, *options = target
+    out, _ = what_if("scale", name, "5", *options, "-f", str(file), "-o", "json")
+
+    document = json.loads(out)
+    assert document["summary"]["placed"] == 2, "of five pods one was there, and two were made"
+    assert {change["why"] for change in document["pods"]} == {"new"}

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...api.kinds import FieldError
-from ...api.meta import KubeObject
+from ...api.meta import KubeObject, controller_of
 from ...api.node import Node
 from ...api.pod import Pod
 from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ...sim.timeline import ObjectPatch, TimelineTarget, added_objects, read_change
-from ..owners import is_bare, is_daemon, is_static
-from ..references import find_node, find_ref, find_refs, near, parse_selector
+from ..owners import is_bare, is_daemon, is_static, is_there
+from ..references import find_kind, find_node, find_ref, find_refs, near, parse_selector
 from ..stage import Stage
 from .change import ClusterChange, check_field, names_of
 
@@ -43,7 +43,21 @@ class Scale(ClusterChange):
         if ref.kind not in SCALABLE:
             kinds = ", ".join(SCALABLE)
             raise InputError(f"expected a workload that can be scaled ({kinds}); got {ref.kind}")
-        stage.patch(ref, {"spec": {"replicas": self.replicas}})
+        beside = _pods_beside(stage, ref) if find_kind(self.workload.split("/")[0]) is None else 0
+        stage.patch(ref, {"spec": {"replicas": max(self.replicas - beside, 0)}})
+
+
+def _pods_beside(stage: Stage, ref: TimelineTarget) -> int:
+    """The pods of a custom workload, such as a Rollout, that are not of the replica set `ref`."""
+    stored = stage.cluster.get(ref.kind, ref.namespace, ref.name)
+    above = controller_of(stored.owner_references) if stored is not None else None
+    if above is None:
+        return 0
+    sets = [each for each in stage.cluster.list(ref.kind, ref.namespace) if each.name != ref.name]
+    owners = {(ref.kind, s.name) for s in sets if controller_of(s.owner_references) == above}
+    owners.add((above.kind, above.name))
+    pods = [pod for pod in stage.cluster.list("Pod", ref.namespace) if is_there(pod)]
+    return sum((o.kind, o.name) in owners for pod in pods if (o := pod.controller) is not None)
 
 
 @dataclass(frozen=True, slots=True)
