@@ -7,6 +7,7 @@ expand too much, and too deep nesting are rejected. PyYAML is imported with the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -169,7 +170,11 @@ def resolve_plain(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         number = _parse_integer(text.replace("_", ""))
         return text if number is None or number not in _INT64 else number
-    return float(text) if _FLOAT.fullmatch(text) else text
+    if not _FLOAT.fullmatch(text):
+        return text
+    number = float(text)
+    # As a float, a number that is too large would be infinite, which JSON writes as null: no value at all.
+    return text if math.isinf(number) else number
 
 
 def _parse_integer(text: str) -> int | None:

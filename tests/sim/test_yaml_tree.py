@@ -25,6 +25,9 @@ def read(text: str | bytes) -> Any:
         pytest.param("1_000", 1000, id="underscores"),
         pytest.param("1.5", 1.5, id="a number with a point"),
         pytest.param("1e3", 1000.0, id="an exponent without a point"),
+        pytest.param(
+            "1e400", "1e400", id="a number that is too large stays a text, for an error about it"
+        ),
         pytest.param("12345678901234567890", "12345678901234567890", id="too large: text"),
         pytest.param("500m", "500m", id="a quantity"),
         pytest.param("1Gi", "1Gi", id="a binary quantity"),
