@@ -227,6 +227,6 @@ def print_report(
             everything = details or not console.is_terminal
             with written_to_stdout(console):
                 if options.explain:
-                    render_explanations(console, report, everything)
+                    render_explanations(console, report, details)
                 render_report(console, report, wide=wide, everything=everything, details=details)
                 print_notices(console, report.notices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -96,15 +97,17 @@ def render_account(
 
 def render_numbers(console: Console, accounts: Sequence[PodExplanation]) -> None:
     """Say how many of several pods have a node."""
-    sizes = [1 + len(account.alike) for account in accounts]
-    if sum(sizes) < 2:
-        return
-    placed = sum(
-        size
-        for account, size in zip(accounts, sizes, strict=True)
-        if account.verdict in (PodVerdict.PLACED, PodVerdict.FITS)
-    )
-    console.print(Text(f"{sum(sizes)} pods: {placed} with a node, {sum(sizes) - placed} without"))
+    numbers = Counter[str]()
+    for account in accounts:
+        is_asked = account.verdict is PodVerdict.FITS and account.settled.as_is
+        has_node = account.verdict in (PodVerdict.PLACED, PodVerdict.FITS)
+        fate = "with a node" if has_node else "without"
+        numbers["that would get a node, each by itself" if is_asked else fate] += 1 + len(
+            account.alike
+        )
+    if numbers.total() > 1:
+        told = ", ".join(f"{number} {fate}" for fate, number in numbers.items())
+        console.print(Text(f"{numbers.total()} pods: {told}"))
 
 
 def _render_alike(
@@ -255,16 +258,16 @@ def remedy_rows(found: Sequence[Counterfactual]) -> list[tuple[list[str], list[L
         way = list(shared) if len(by_node) > 1 else next(iter(by_node.values()))
         row = rows.setdefault(tuple(by_node), [])
         row += [(f"{OR}{text}", "dim") for text, _ in way] if row else way
-    return [*((list(nodes), lines) for nodes, lines in rows.items()), *_step_rows(steps)]
+    told = {text.removeprefix(OR): nodes[0] for nodes, lines in rows.items() for text, _ in lines}
+    return [*((list(nodes), lines) for nodes, lines in rows.items()), *_step_rows(steps, told)]
 
 
 def _step_rows(
-    steps: dict[tuple[Line, ...], dict[str, list[Line]]],
+    steps: dict[tuple[Line, ...], dict[str, list[Line]]], told: dict[str, str]
 ) -> Iterator[tuple[list[str], list[Line]]]:
-    """A row for each set of nodes that need the same steps."""
+    """A row for each set of nodes that need the same steps; `told` are texts that were shown, with a node."""
     rows: dict[tuple[str, ...], list[Line]] = {}
     named: set[str] = set()
-    told: dict[str, str] = {}
     for shared, by_node in sorted(steps.items(), key=lambda step: -len(step[1])):
         part = list(shared) if len(by_node) > 1 else next(iter(by_node.values()))
         row = rows.setdefault(tuple(by_node), [])
