@@ -55,7 +55,7 @@ def compare(
         typer.Option(
             metavar="NUMBER",
             min=1,
-            help="Run each configuration with this number of seeds, and show mean and deviation.",
+            help="Run each configuration with this number of seeds, and show means with confidence intervals.",
         ),
     ] = 1,
     output: AnswerOption = AnswerForm.TABLE,

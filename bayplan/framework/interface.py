@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from enum import Enum
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
@@ -119,6 +119,14 @@ class Plugin:
         change only with the row.
         """
         return None
+
+    def free_parts(self, table: NodeTable) -> Mapping[str, Ints]:
+        """For the measures of a simulation: what is free of the parts of nodes, such as each GPU, by resource.
+
+        int64 per row of the table and part, 0 for parts that a node does not have. Without it the free amount of a node
+        is one pool. Called once, at the end of a run.
+        """
+        return {}
 
     def settled(self, spec: PodSpec) -> Settled:
         """What the spec alone says about PreFilter, PreScore, and Reserve, Permit and PreBind of the plugin.

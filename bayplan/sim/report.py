@@ -15,8 +15,10 @@ from .documents import node_entry, pod_entry, time_entry
 from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
 from .measures.arrivals import arrival_rows
+from .measures.devices import DeviceUse
 from .measures.fragmentation import RequestMix
 from .measures.over_time import RunMoves, series_of
+from .measures.parts import FreeParts
 from .measures.run import measure_rows, measure_run
 from .outcomes import NodeUse, PodResult
 from .pending import PendingGroup, WorkloadKey, group_pending
@@ -48,6 +50,10 @@ class SimulationReport(ShownAnswer):
     """Number of pods of each workload at the end; empty when no pod is pending."""
     history: UseHistory = field(default_factory=UseHistory)
     """What came to nodes and left them."""
+    parts: FreeParts = field(default_factory=dict)
+    """What is free of the parts of the nodes that are left, by resource, where a plugin says so (`free_parts`)."""
+    devices: Mapping[str, DeviceUse] = field(default_factory=dict)
+    """The devices by driver."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0

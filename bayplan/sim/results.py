@@ -12,6 +12,8 @@ from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler
 from .group_outcomes import GroupOutcome, group_outcomes
+from .measures.devices import DeviceUse, count_devices
+from .measures.parts import FreeParts, free_parts
 from .outcomes import NodeUse, PodResult
 from .pending import WorkloadKey, workload_key
 from .report import SimulationReport
@@ -110,6 +112,8 @@ class Results:
             groups=self.groups(scheduler),
             sizes=Counter(self._workloads()) if self._has_pending() else {},
             history=self._history,
+            parts=self._parts(scheduler),
+            devices=self._devices(),
             time_s=self._clock.monotonic(),
             seconds=seconds,
         )
@@ -127,6 +131,17 @@ class Results:
             return []
         nodes = {name: use.node for name, use in self._nodes.items()}
         return group_outcomes(self._pods.values(), self._cluster, nodes)
+
+    def _parts(self, scheduler: Scheduler) -> FreeParts:
+        """What plugins say about the parts of the nodes that are left."""
+        profiles = scheduler.profiles.values()
+        plugins = [plugin for profile in profiles for plugin in profile.plugins.values()]
+        left = [name for name, use in self._nodes.items() if use.removed_s is None]
+        return free_parts(plugins, scheduler.cache.table, left)
+
+    def _devices(self) -> dict[str, DeviceUse]:
+        slices, claims = (self._cluster.list(kind) for kind in ("ResourceSlice", "ResourceClaim"))
+        return count_devices(slices, claims)
 
     def _has_pending(self) -> bool:
         return not all(result.is_placed for result in self._pods.values())

@@ -297,3 +297,33 @@ def test_a_ray_that_is_not_there_is_an_input_error(
 
     with pytest.raises(InputError, match=r"--ray: 127.0.0.1:1: expected a Ray cluster; got"):
         make(folder, sweep_tree).run(ray="127.0.0.1:1")
+
+
+def test_traces_are_inputs(folder: Path) -> None:
+    (folder / "nodes.csv").write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,G2\nn1,64000,262144,2,T4\n"
+    )
+    (folder / "pods.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time\n"
+        "p0,4000,1024,1,1000,,LS,0,100,0\np1,4000,1024,1,500,,LS,10,100,10\n"
+    )
+    (folder / "jobs.csv").write_text("name,cpu\na,1\nb,2\n")
+    (folder / "machines.csv").write_text("name,cpu,memory\nm,4,8Gi\n")
+    openb = {"trace": "openb", "nodes": "nodes.csv", "pods": "pods.csv"}
+    tree = {
+        "inputs": [
+            {**openb, "name": "times"},
+            {**openb, "name": "filled", "demand": [50, 100]},
+            {"trace": "csv", "nodes": "machines.csv", "pods": "jobs.csv"},
+        ],
+        "seeds": 2,
+    }
+
+    results = make(folder, tree).run(jobs=1)
+
+    assert results.failed == []
+    rows = {(row["input"], row["demand"], row["seed"]): row for row in results.rows()}
+    assert rows["times", None, 0]["maxLatency"] == 0
+    assert rows["filled", 50.0, 1]["bayplan.dev/gpu-milliRequested"] == 0.5
+    assert rows["filled", 100.0, 0]["bayplan.dev/gpu-milliUtilisation"] == 1
+    assert rows["csv", None, 1]["cpuAllocated"] == 3000

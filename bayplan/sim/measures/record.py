@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..group_outcomes import GroupOutcome
 from ..outcomes import NodeUse, PodResult
 from ..use_over_time import UseHistory
+from .devices import DeviceUse
+from .parts import FreeParts
 
 
 class RunRecord(Protocol):
@@ -32,6 +34,14 @@ class RunRecord(Protocol):
     @property
     def history(self) -> UseHistory:
         """What came to nodes and left them."""
+
+    @property
+    def parts(self) -> FreeParts:
+        """What is free of the parts of the nodes that are left (nodes x parts), by resource, where a plugin says so."""
+
+    @property
+    def devices(self) -> Mapping[str, DeviceUse]:
+        """The devices by driver."""
 
     @property
     def time_s(self) -> float:

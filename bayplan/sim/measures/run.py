@@ -10,6 +10,7 @@ import numpy as np
 from ...table import Ints
 from .amounts import NodeAmounts
 from .description import measure_of
+from .devices import measure_devices
 from .fragmentation import RequestMix, free_and_lost, stranded_share, typical_request
 from .groups import measure_groups
 from .over_time import RunMoves
@@ -21,13 +22,10 @@ def measure_run(
     report: RunRecord,
     mix: RequestMix | None = None,
     typical: Mapping[str, int] | None = None,
-    parts: Mapping[str, Ints] | None = None,
 ) -> dict[str, float]:
     """The measures of a finished run by name; `measure_of` describes each.
 
-    `mix` and `typical` say by which tasks fragmentation is measured; without them by the pods of the run. `parts`
-    has the free amounts of the parts of nodes, such as GPUs, by resource (see `unusable`), for the nodes that are
-    left at the end.
+    `mix` and `typical` say by which tasks fragmentation is measured; without them by the pods of the run.
     """
     pods = report.pods
     mix = RequestMix.of(each.pod for each in pods) if mix is None else mix
@@ -49,7 +47,8 @@ def measure_run(
     }
     for name in moves.resources[:-1]:
         found |= _measure_resource(name, moves, amounts, report.time_s)
-        found |= _measure_fragments(name, amounts, mix, (parts or {}).get(name))
+        found |= _measure_fragments(name, amounts, mix, report.parts.get(name))
+    found |= measure_devices(report.devices)
     found["fragmentation"] = stranded_share(amounts, typical)
     if report.groups:
         found |= measure_groups(report)

@@ -3,15 +3,20 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from bayplan.errors import InputError
+from bayplan.errors import InputError, PluginError
+from bayplan.framework import ScorePlugin
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.sim.measures import MeasureUnit, NodeAmounts, RequestMix, fragmentation, measure_of
 from bayplan.sim.measures.description import MEASURES, RESOURCE_MEASURES
+from bayplan.table import NodeTable
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.devices import DRIVER, claiming, make_class, make_slice, make_template
 
 GPU = "nvidia.com/gpu"
+SHARES = "bayplan.dev/gpu-milli"
 DOCS = Path(__file__).parents[3] / "docs" / "measures.md"
 
 
@@ -43,6 +48,60 @@ def test_every_resource_is_measured() -> None:
     assert found[f"{GPU}Usable"] == 0
     assert found["cpuFragmentation"] == 1, "no task fits, for want of GPUs"
     assert found["emptyNodes"] == 0
+
+
+class Halves(ScorePlugin):
+    """Says that the two GPUs of each node are both half free."""
+
+    name = "Halves"
+
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+        return 0
+
+    def free_parts(self, table: NodeTable) -> dict[str, Any]:
+        return {SHARES: np.full((len(table.live), 2), 500) * (table.live > 0)[:, None]}
+
+
+class TooFew(Halves):
+    """Leaves out rows."""
+
+    def free_parts(self, table: NodeTable) -> dict[str, Any]:
+        return {SHARES: np.zeros((1, 2))}
+
+
+def test_plugins_say_what_is_free_of_each_gpu() -> None:
+    nodes = [make_node(name, extended={SHARES: 2000}) for name in "abc"]
+    pods = [make_pod("whole", requests={SHARES: 1000})]
+
+    without = Simulation([*nodes, *pods]).run().measures()
+    found = Simulation([*nodes, *pods], plugins=[Halves]).run().measures()
+
+    assert without[f"{SHARES}Fragmentation"] == 0
+    assert found[f"{SHARES}Fragmentation"] == 1, "a whole GPU is wanted, and all are half free"
+
+
+def test_an_account_without_all_rows_is_an_error() -> None:
+    with pytest.raises(
+        PluginError, match=r"Halves: free_parts: bayplan.dev/gpu-milli: expected an"
+    ):
+        Simulation([make_node("a"), make_node("b")], plugins=[TooFew]).run()
+
+
+def test_devices_are_counted_by_driver() -> None:
+    objects = [
+        make_node("n"),
+        make_class("gpu"),
+        make_slice("old", "x0", node="n", generation=0),
+        make_slice("s", "d0", "d1", "d2", "d3", node="n"),
+        make_template("one"),
+        *(claiming(template="one", name=f"p{i}") for i in range(3)),
+    ]
+
+    found = run(*objects).measures()
+
+    assert found[f"{DRIVER}/devicesAllocated"] == 3
+    assert found[f"{DRIVER}/devicesUtilisation"] == 0.75
+    assert measure_of(f"{DRIVER}/devicesUtilisation").title == f"{DRIVER}/devices in use"
 
 
 def test_waiting_and_slowdown_are_distributions() -> None:
