@@ -15,7 +15,7 @@ from .documents import node_entry, pod_entry, time_entry
 from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
 from .measures.arrivals import arrival_rows
-from .measures.devices import DeviceUse
+from .measures.devices import DriverDevices
 from .measures.fragmentation import RequestMix
 from .measures.over_time import RunMoves, series_of
 from .measures.parts import FreeParts
@@ -52,7 +52,7 @@ class SimulationReport(ShownAnswer):
     """What came to nodes and left them."""
     parts: FreeParts = field(default_factory=dict)
     """What is free of the parts of the nodes that are left, by resource, where a plugin says so (`free_parts`)."""
-    devices: Mapping[str, DeviceUse] = field(default_factory=dict)
+    devices: Mapping[str, DriverDevices] = field(default_factory=dict)
     """The devices by driver."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""

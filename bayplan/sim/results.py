@@ -12,7 +12,7 @@ from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler
 from .group_outcomes import GroupOutcome, group_outcomes
-from .measures.devices import DeviceUse, count_devices
+from .measures.devices import DriverDevices, count_devices
 from .measures.parts import FreeParts, free_parts
 from .outcomes import NodeUse, PodResult
 from .pending import WorkloadKey, workload_key
@@ -139,7 +139,7 @@ class Results:
         left = [name for name, use in self._nodes.items() if use.removed_s is None]
         return free_parts(plugins, scheduler.cache.table, left)
 
-    def _devices(self) -> dict[str, DeviceUse]:
+    def _devices(self) -> dict[str, DriverDevices]:
         slices, claims = (self._cluster.list(kind) for kind in ("ResourceSlice", "ResourceClaim"))
         return count_devices(slices, claims)
 

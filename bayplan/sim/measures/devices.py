@@ -10,7 +10,7 @@ from ...api.devices import ResourceSlice
 from ...api.dra import ResourceClaim
 
 
-class DeviceUse(NamedTuple):
+class DriverDevices(NamedTuple):
     """The devices of a driver."""
 
     offered: int
@@ -19,7 +19,7 @@ class DeviceUse(NamedTuple):
 
 def count_devices(
     slices: Iterable[ResourceSlice], claims: Iterable[ResourceClaim]
-) -> dict[str, DeviceUse]:
+) -> dict[str, DriverDevices]:
     """The devices by driver. The newest generation of a pool counts; devices for admin access are not in use."""
     newest: dict[tuple[str, str], int] = {}
     offered: Counter[tuple[str, str, int]] = Counter()
@@ -39,10 +39,10 @@ def count_devices(
     for (driver, name), generation in newest.items():
         total[driver] += offered[(driver, name, generation)]
     taken = Counter(driver for driver, _, _ in used)
-    return {driver: DeviceUse(count, taken[driver]) for driver, count in total.items()}
+    return {driver: DriverDevices(count, taken[driver]) for driver, count in total.items()}
 
 
-def measure_devices(devices: Mapping[str, DeviceUse]) -> dict[str, float]:
+def measure_devices(devices: Mapping[str, DriverDevices]) -> dict[str, float]:
     """The measures of each driver's devices, which are named like a resource: `gpu.example.com/devicesUtilisation`."""
     found: dict[str, float] = {}
     for driver, use in devices.items():

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ..group_outcomes import GroupOutcome
 from ..outcomes import NodeUse, PodResult
 from ..use_over_time import UseHistory
-from .devices import DeviceUse
+from .devices import DriverDevices
 from .parts import FreeParts
 
 
@@ -40,7 +40,7 @@ class RunRecord(Protocol):
         """What is free of the parts of the nodes that are left (nodes x parts), by resource, where a plugin says so."""
 
     @property
-    def devices(self) -> Mapping[str, DeviceUse]:
+    def devices(self) -> Mapping[str, DriverDevices]:
         """The devices by driver."""
 
     @property
