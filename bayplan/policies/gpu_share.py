@@ -31,7 +31,7 @@ from ..framework import (
     unschedulable,
 )
 from ..framework.events import NODE, POD, ActionType, wait_for
-from ..table import Bools, Ints, NodeTable, Rows
+from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .ledger import GpuLedger, fullest
 
 NO_ROOM = "too few GPUs have enough left"
@@ -85,6 +85,9 @@ class GpuSharing(FilterPlugin, ReservePlugin):
     def ledger(self) -> GpuLedger:
         """Which pod has which GPUs."""
         return GpuLedger.of(self.handle)
+
+    def free_parts(self, table: NodeTable) -> dict[str, Ints]:
+        return {GPU_MILLI: self.ledger.free(table, ALL)}
 
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.requests.get(GPU_MILLI, 0), spec.requests.get(CPU, 0)

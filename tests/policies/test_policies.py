@@ -376,3 +376,14 @@ def test_engine_and_reference_place_alike(
         found.append({r.pod.name: r.attempt.node_name for r in report.placed})
 
     assert found[0] == found[1]
+
+
+def test_measures_of_a_run_know_what_is_free_of_each_gpu() -> None:
+    nodes = [make_node("a", extended={GPU_MILLI: 2000}), make_node("b")]
+    pods = [make_pod(f"p{i}", requests={GPU_MILLI: 600}) for i in range(2)]
+    name = f"{GPU_MILLI}Fragmentation"
+
+    assert Simulation([*nodes, *pods]).run().measures()[name] == 0, "800 of one node are free"
+    found = Simulation([*nodes, *pods], plugins=[GpuShare]).run()
+    assert found.measures()[name] == 1, "400 of each GPU are"
+    assert found.parts[GPU_MILLI].tolist() == [[400, 400], [0, 0]]
