@@ -138,6 +138,12 @@ class Timers:
         heapq.heappush(self._heap, (when, next(self._numbers), timer))
         return timer
 
+    def first_at(self, when: float, action: Action) -> Timer:
+        """Run `action` at `when`, before all other timers of that time; only one such timer may be set."""
+        timer = Timer(whole_micros(when), action)
+        heapq.heappush(self._heap, (timer.when, -1, timer))
+        return timer
+
     def after(self, seconds: float, action: Action) -> Timer:
         """Run `action` in `seconds`."""
         return self.at(self._clock.monotonic() + seconds, action)

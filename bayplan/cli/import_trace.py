@@ -17,6 +17,7 @@ from .failures import reports_failures
 from .import_published import PUBLISHED
 from .targets import STDOUT
 from .trace_objects import ToOption, print_trace_notes, write_objects
+from .trace_simulate import simulate_trace
 
 app = CommandApp(
     name="trace",
@@ -188,5 +189,6 @@ def import_csv(
         print_trace_notes([f"columns that are no field were left out: {names}"])
 
 
+app.command("simulate", short_help="Simulate a trace of any length.")(simulate_trace)
 for _name, _help, _command in PUBLISHED:
     import_app.command(_name, short_help=_help)(_command)

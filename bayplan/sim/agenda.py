@@ -16,6 +16,16 @@ class Agenda:
         self.pending = 0
         """Number of pending actions."""
 
+    def first_at(self, at_s: float, action: Callable[[], None]) -> None:
+        """Run `action` at `at_s`, before everything else at that time; only one such action may be pending."""
+        self.pending += 1
+
+        def happen() -> None:
+            self.pending -= 1
+            action()
+
+        self._timers.first_at(at_s, happen)
+
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Run `action` in `seconds`."""
         self.pending += 1

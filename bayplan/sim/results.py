@@ -102,8 +102,8 @@ class Results:
         """The results after the end of the simulation."""
         pods = self.pods(scheduler)
         nodes_before, pods_before = self._before
-        _add_up(nodes_before, pods_before, after=False)
-        _add_up(self._nodes, self._cluster.list("Pod"), after=True)
+        add_up(nodes_before, pods_before, after=False)
+        add_up(self._nodes, self._cluster.list("Pod"), after=True)
         return SimulationReport(
             pods=pods,
             nodes=list(self._nodes.values()),
@@ -171,7 +171,7 @@ class Results:
                 self.note(Attempt(pod, Outcome.GATED, message=message, number=0))
 
 
-def _add_up(uses: Mapping[str, NodeUse], pods: Iterable[Pod], after: bool) -> None:
+def add_up(uses: Mapping[str, NodeUse], pods: Iterable[Pod], after: bool) -> None:
     """Sum up the usage of each node."""
     for each in uses.values():
         if after:

@@ -82,7 +82,7 @@ class Simulation:
         self._world = World(objects, place_of or (lambda obj: ""), provisioning, is_recorded, gates)
         self.clock, self.cluster = self._world.clock, self._world.cluster
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
-        self._results = Results(self.clock, self.cluster)
+        self._results = self._make_results()
         self._progress = Progress(self.clock, self._world.agenda, config.pod_max_backoff_s)
         self.scheduler = build_scheduler(
             config,
@@ -102,6 +102,9 @@ class Simulation:
             ),
         )
         self._watcher: RunWatcher | None = None
+
+    def _make_results(self) -> Results:
+        return Results(self.clock, self.cluster)
 
     def watch(self, watcher: RunWatcher) -> None:
         """Let `watcher` follow the run, which has not started."""

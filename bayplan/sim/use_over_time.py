@@ -87,12 +87,12 @@ class UseHistory(msgspec.Struct):
     def moves(self) -> Iterator[UseMove]:
         """What comes to nodes and leaves them, in order."""
         for obj in self.first:
-            if _counts(obj):
+            if is_counted(obj):
                 yield 0.0, obj, 1
         for at_s, old, new in self.changes:
-            if old is not None and _counts(old):
+            if old is not None and is_counted(old):
                 yield at_s, old, -1
-            if new is not None and _counts(new):
+            if new is not None and is_counted(new):
                 yield at_s, new, 1
 
 
@@ -105,7 +105,7 @@ def is_change_of_use(old: Pod, new: Pod) -> bool:
     )
 
 
-def _counts(obj: Pod | Node) -> bool:
+def is_counted(obj: Pod | Node) -> bool:
     """Whether the object is a node, or a pod that runs or waits for a node."""
     if isinstance(obj, Node):
         return True

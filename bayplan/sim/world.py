@@ -111,6 +111,8 @@ class World:
         self.budgets = DisruptionController(self.cluster, self.clock)
         self._groups: Protection | None = None
         """Deletes groups when they have no members; None until one is deleted."""
+        self.after_settling: Callable[[], None] | None = None
+        """Called after the controllers' work."""
         self._namespaces: set[str] = set()
         self._daemons: deque[Pod] = deque()
         if not is_recorded:
@@ -166,6 +168,8 @@ class World:
         self._claims.run()
         if self._groups is not None and self._groups.is_due:
             self._groups.run()
+        if self.after_settling is not None:
+            self.after_settling()
 
     def refusals(self) -> list[AdmissionRefusal]:
         """What limit ranges and quotas refuse: pods and claims by themselves, then pods of workloads."""
@@ -311,6 +315,11 @@ class World:
 
         leaves = _moment(pod.deletion_timestamp) or self.clock.now()
         self.agenda.after(max((leaves - self.clock.now()).total_seconds(), 0), leave)
+
+    def arrive(self, obj: ClusterObject) -> None:
+        """Add an object of a stream, whose time has come; raises InputError when it is invalid."""
+        self._check(obj, obj, "")
+        self.happen(TimelineEvent(created_at(obj), add=(obj,)), obj)
 
     def _expect(self, event: TimelineEvent, source: InputObject, path: str) -> None:
         self.agenda.after(event.at_s, lambda: self.happen(event, source, path))

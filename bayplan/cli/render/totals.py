@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ...api.durations import format_duration
+from ...sim.streaming.running_use import SampledSeries
 from ...sim.totals import ClusterTotals, ResourceTotal, TotalsChange
 from ...sim.use_over_time import PENDING, UseSeries
 from .listing import Listing
@@ -54,7 +55,9 @@ def _apart(before: ClusterTotals, after: ClusterTotals) -> dict[str, str]:
     return found
 
 
-def render_use(console: Console, series: Sequence[UseSeries], time_s: float) -> None:
+def render_use(
+    console: Console, series: Sequence[UseSeries | SampledSeries], time_s: float
+) -> None:
     """Print peak, mean and a picture of what changed over time; nothing when nothing did."""
     if all(each.is_flat for each in series):
         return

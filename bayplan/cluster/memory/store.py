@@ -109,6 +109,10 @@ class MemoryCluster(ObjectIndex):
                 return
         self.take_out(old)
 
+    def forget(self, obj: ClusterObject) -> None:
+        """Keep no record of a deleted object: `was_deleted` says no of it."""
+        self._deaths.pop((obj.kind, obj.namespace, obj.name), None)
+
     def bind(self, pod: Pod, node_name: str) -> None:
         """Bind the pod to a node.
 

@@ -17,6 +17,8 @@ from ...errors import InputError
 from ..timeline import CREATED_AT
 from .making import Manifest, make_node
 
+HEADROOM = 1.2
+"""Nodes per node that the peak of the requests would fill."""
 EXPECTED = (
     "expected RESOURCE=AMOUNT, label:KEY=VALUE and count=NUMBER, separated by commas, such as "
     "count=20,cpu=64,memory=256Gi"
@@ -65,8 +67,8 @@ def parse_shape(text: str, option: str = "--node") -> NodeShape:
 def shaped_nodes(shapes: Iterable[NodeShape], pods: Iterator[Manifest]) -> Iterator[Manifest]:
     """Yield the nodes of the shapes.
 
-    Of a shape without a number there are as many as the pods that it takes request at once, at their peak: the fewest
-    nodes that could have room for them. A pod counts for the first shape that takes it.
+    Of a shape without a number there are as many as the pods that it takes request at once, at their peak, and a fifth
+    more, for pods do not fill nodes without gaps. A pod counts for the first shape that takes it.
     """
     shapes = list(shapes)
     found = [shape.count for shape in shapes]
@@ -116,7 +118,8 @@ def _peak(shape: NodeShape, arrivals: list[tuple[float, float, dict[str, float]]
             used[name] += amount  # type: ignore[assignment]
             peak[name] = max(peak[name], used[name])
     offered = {name: float(parse_quantity(text)) for name, text in shape.resources.items()}
-    return max([1, *(ceil(peak[name] / offered[name]) for name in peak if offered.get(name))])
+    shares = (peak[name] / offered[name] for name in peak if offered.get(name))
+    return max(1, ceil(max(shares, default=0.0) * HEADROOM))
 
 
 def _is_label(key: str, value: str) -> bool:
