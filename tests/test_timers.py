@@ -131,3 +131,17 @@ def test_jumping_to_the_next_timer_reaches_it(seconds: float) -> None:
     bell.advance(max(due - bell.clock.monotonic(), 0))
 
     assert len(bell.rung) == 1
+
+
+def test_the_first_timer_of_a_time_fires_before_those_that_were_set_earlier() -> None:
+    clock = ManualClock()
+    timers = Timers(clock)
+    fired: list[str] = []
+    timers.at(5.0, lambda: fired.append("a"))
+    timers.first_at(5.0, lambda: fired.append("first"))
+    timers.at(4.0, lambda: fired.append("earlier"))
+
+    clock.advance(5)
+    timers.fire_due()
+
+    assert fired == ["earlier", "first", "a"]
