@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from ...api.durations import format_duration
-from ...sim.streaming.running_use import SampledSeries
 from ...sim.totals import ClusterTotals, ResourceTotal, TotalsChange
 from ...sim.use_over_time import PENDING, UseSeries
 from .listing import Listing
 from .tables import BAR_WIDTH, amount, make_bar, section, share_change, value_change
+
+if TYPE_CHECKING:
+    from ...sim.streaming.running_use import SampledSeries
 
 ALWAYS = ("cpu", "memory")
 LEVELS = "▁▂▃▄▅▆▇█"
