@@ -6,7 +6,6 @@ places on the way decides where equal ones end. The sizes, limits and the genera
 implementation; tests/api/go_sort_cases.txt has results of it.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -27,14 +26,6 @@ def ranks(keys: Sequence[Any]) -> list[int]:
     """Equal numbers for equal keys, in the order of the keys."""
     ordered = {key: number for number, key in enumerate(sorted(set(keys)))}
     return [ordered[key] for key in keys]
-
-
-def sorted_by(values: Sequence[T], key: Callable[[T], Any]) -> list[T]:
-    """The `values` as sort.Slice leaves them when it compares them by `key`."""
-    keys = [key(value) for value in values]
-    if len(keys) <= BY_INSERTION or len(set(keys)) == len(keys):
-        return sorted(values, key=key)
-    return go_sorted(values, ranks(keys), operator.lt)
 
 
 def go_sorted(values: Sequence[T], keys: Sequence[int], less: Less) -> list[T]:

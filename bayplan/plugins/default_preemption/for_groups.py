@@ -11,7 +11,6 @@ from typing import Protocol
 import msgspec
 
 from ...amounts import POD_COUNT, free_amounts
-from ...api.go_sort import sorted_by
 from ...api.pod import Pod
 from ...api.workloads import PodGroup
 from ...framework import (
@@ -49,7 +48,8 @@ class VictimUnit(msgspec.Struct):
     def importance(self) -> tuple[int, bool, int, int, int]:
         """The most important unit comes first: priority, members of groups, the larger group, the earlier start.
 
-        One that has not started counts as starting when kube-scheduler gets to it.
+        One that has not started counts as starting when kube-scheduler gets to it. The order of others that are equal
+        is random there.
         """
         is_group = self.pods[0].spec.scheduling_group is not None
         number = self.number if self.start == NOT_STARTED else 0
@@ -75,7 +75,7 @@ def preempt_for_group(
     lower = [unit for unit in units if unit.priority < (group.spec.priority or 0)]
     if not lower:
         return [], unresolvable(NO_VICTIMS)
-    lower = sorted_by(lower, lambda unit: unit.importance)
+    lower.sort(key=lambda unit: unit.importance)
     room = try_group.room()
     trying: Reprieve
     if room is not None:
@@ -88,7 +88,7 @@ def preempt_for_group(
             return [], trying.status
     violating, harmless = split_by_budgets(lower, budgets)
     left = [unit for unit in (*violating, *harmless) if not trying.spares(unit)]
-    left = sorted_by(left, lambda unit: unit.importance)
+    left.sort(key=lambda unit: unit.importance)
     return [pod for unit in left for pod in unit.pods], SUCCESS
 
 
