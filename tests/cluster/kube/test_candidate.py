@@ -81,7 +81,8 @@ def test_a_candidate_leads_when_it_is_given_the_lease_and_until_its_term_ends() 
         assert (lock.spec["leaseTransitions"], lock.spec["acquireTime"]) == (3, NOW)
         assert lock.spec["strategy"] == "OldestEmulationVersion"
         lock.spec["preferredHolder"] = "other"
-        await holding
+        async with asyncio.timeout(60):
+            await holding
         assert not elector.is_leading
 
     run_virtual(clock, work())
@@ -100,7 +101,8 @@ def test_a_lease_that_passed_to_another_ends_the_leadership_at_once() -> None:
         holding = asyncio.ensure_future(elector.hold())
         await asyncio.sleep(0)
         assert not elector.is_leading
-        await holding
+        async with asyncio.timeout(60):
+            await holding
 
     run_virtual(clock, work())
 
