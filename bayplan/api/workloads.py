@@ -136,6 +136,7 @@ class StatefulSetSpec(Wire, frozen=True):
     pod_management_policy: str = ""
     update_strategy: UpdateStrategy | None = None
     ordinals: StatefulSetOrdinals | None = None
+    min_ready_seconds: int = 0
 
 
 class StatefulSet(KubeObject, frozen=True):
@@ -174,6 +175,7 @@ class DeploymentSpec(Wire, frozen=True):
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     strategy: UpdateStrategy | None = None
+    min_ready_seconds: int = 0
     paused: bool = False
 
 
@@ -191,11 +193,12 @@ class Deployment(KubeObject, frozen=True):
 
 
 class DaemonSetSpec(Wire, frozen=True):
-    """Selector and template."""
+    """Selector, template and update strategy."""
 
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     update_strategy: UpdateStrategy | None = None
+    min_ready_seconds: int = 0
 
 
 class DaemonSet(KubeObject, frozen=True):

@@ -264,7 +264,10 @@ class World:
             if pod.node_name or pod.is_finished:
                 self.cluster.add(pod)
         present = (pod for pod in admitted.values() if pod.name)
-        self._controllers = Controllers(self.cluster, self._admission, present, gates=self._gates)
+        time = self.clock, self.agenda
+        self._controllers = Controllers(
+            self.cluster, self._admission, present, gates=self._gates, time=time
+        )
         for obj in objects:
             if isinstance(obj, Pod):
                 if is_waiting(obj) and self._is_allowed(admitted[id(obj)]):

@@ -172,9 +172,9 @@ def resolve_plain(text: str) -> Any:
         return text if number is None or number not in _INT64 else number
     if not _FLOAT.fullmatch(text):
         return text
-    number = float(text)
+    value = float(text)
     # As a float, a number that is too large would be infinite, which JSON writes as null: no value at all.
-    return text if math.isinf(number) else number
+    return text if math.isinf(value) else value
 
 
 def _parse_integer(text: str) -> int | None:

@@ -18,7 +18,7 @@ from .admission import (
 from .admission_dra import admit_devices
 from .admission_groups import admit_groups
 from .budget_controller import DisruptionController
-from .controllers import WORKLOAD_KINDS, Controllers
+from .controllers import Controllers
 from .cron_jobs import CronJobController
 from .kubelets import DURATION, Kubelets, duration_problem
 from .protection import Protection
@@ -27,6 +27,7 @@ from .quotas import QuotaLedger
 from .refusals import AdmissionRefusal
 from .resource_claims import ClaimController
 from .store import MemoryCluster
+from .template_pods import WORKLOAD_KINDS
 from .volumes import VolumeController
 
 __all__ = [

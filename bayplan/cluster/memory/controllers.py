@@ -28,10 +28,12 @@ from ...api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from ...clock import Clock
 from ...errors import BayplanError
-from ..objects import ControllerCluster
+from ..objects import ControllerCluster, Later
 from . import daemons, deployments, job_groups, jobs, rollouts, stateful_sets
 from .admission import Admission, AdmissionError, AdmissionRefusedError
+from .availability import Availability
 from .names import make_hash
 from .pod_index import (
     COMPLETION_INDEX,
@@ -59,7 +61,8 @@ class Controllers:
     `run` does the resulting work.
 
     In a `live` cluster every change of a template is rolled out, templates are compared as `live`
-    reads them, the cluster admits pods itself, others collect garbage. A feature gate not in `gates` is off.
+    reads them, the cluster admits pods itself, others collect garbage. A feature gate not in `gates` is off. Without a
+    clock and timers (`time`) `minReadySeconds` is ignored.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Controllers:
         pods: Iterable[Pod],
         live: ReadTemplate | None = None,
         gates: Mapping[str, bool] | None = None,
+        time: tuple[Clock, Later] | None = None,
     ) -> None:
         self._cluster = cluster
         self._admission = admission
@@ -85,6 +89,7 @@ class Controllers:
         self._abandoned: list[OwnerKey] = []
         self._changes = rollouts.WorkloadChanges(takes_all=self._is_live)
         self._is_ready = is_ready if live else is_healthy
+        self._available = Availability(self._is_ready, self._note_available, time)
         self._changed_nodes: set[str] = set()
         self._new_nodes = set[str]() if live else {node.name for node in cluster.list("Node")}
         self._first_daemons: list[Pod] = []
@@ -229,6 +234,9 @@ class Controllers:
         if key is not None:
             self._noted[key] = has_changed or self._noted.get(key, False)
 
+    def _note_available(self, key: OwnerKey) -> None:
+        self._note(key, key in self._changes)
+
     def _note_refused(self, namespace: str) -> None:
         """Try refused pods again: there may be room in a quota."""
         for key in self.refused.within(namespace):
@@ -303,10 +311,11 @@ class Controllers:
     def _roll_out(
         self, deployment: Deployment, replica_sets: list[ReplicaSet], newest: str
     ) -> list[Pod]:
-        """Make the next step of a rollout; what follows is done when pods are ready or gone."""
+        """Make the next step of a rollout; what follows is done when pods are available or gone."""
+        is_available = self._available.of(deployment)
         counts = {
             found.name: rollouts.ReplicaCount.of(
-                found.replicas, self._pods.owned_by(found, found.spec.selector), self._is_ready
+                found.replicas, self._pods.owned_by(found, found.spec.selector), is_available
             )
             for found in sorted(replica_sets, key=deployments.revision_of)
         }
@@ -355,7 +364,7 @@ class Controllers:
         plan = stateful_sets.plan_stateful_set(
             stateful_set,
             self._pods.owned_by(stateful_set),
-            self._is_ready,
+            self._available.of(stateful_set),
             may_delete=may_delete or key in self._changes,
             revision=revision if rolls else None,
         )
@@ -407,16 +416,17 @@ class Controllers:
         owned = self._pods.owned_by(daemon_set, selector)
         if may_delete:
             self._delete_misplaced(daemon_set)
-            self._delete_outdated(daemon_set, labels[REVISION_HASH])
         taken = {daemons.target_node(pod) for pod in owned}
+        free = (node for node in self._cluster.list("Node") if node.name not in taken)
+        names = [n.name for n in free if daemons.is_eligible(n, base, template.node_name)]
+        if may_delete:
+            names += self._delete_outdated(daemon_set, labels[REVISION_HASH], len(names))
         made = []
-        for node in self._cluster.list("Node"):
-            if node.name in taken or not daemons.is_eligible(node, base, template.node_name):
-                continue
+        for node_name in names:
             name = next(self._pods.free_names(daemon_set, f"{daemon_set.name}-"))
-            spec = daemons.tie_to_node(base, node.name)
+            spec = daemons.tie_to_node(base, node_name)
             made.append(self._add(make_pod(daemon_set, template, name, labels=labels, spec=spec)))
-            if node.name in self._new_nodes:
+            if node_name in self._new_nodes:
                 self._first_daemons.append(made[-1])
         return made
 
@@ -431,17 +441,18 @@ class Controllers:
         hashed = make_hash(self._read_template(workload))
         return f"{workload.name}-{hashed}" if isinstance(workload, StatefulSet) else hashed
 
-    def _delete_outdated(self, daemon_set: DaemonSet, revision: str) -> None:
-        """Delete pods of an earlier template, as many as may be unavailable, so that they are replaced."""
+    def _delete_outdated(self, daemon_set: DaemonSet, revision: str, missing: int) -> list[str]:
+        """Delete pods of an earlier template, as many as may be unavailable; returns nodes for a new pod beside."""
         key = _key(daemon_set)
         if not self._is_live and key not in self._changes:
-            return
-        pods = self._pods.owned_by(daemon_set)
-        outdated = daemons.outdated(daemon_set, pods, revision, self._is_ready)
+            return []
+        pods, is_available = self._pods.owned_by(daemon_set), self._available.of(daemon_set)
+        outdated = daemons.outdated(daemon_set, pods, missing, revision, is_available)
         for pod in outdated.now:
             self._delete(pod)
         if not outdated.now and not outdated.later:
             self._changes.complete(key)
+        return outdated.surge
 
     def _fill_up(
         self,
@@ -483,16 +494,6 @@ class Controllers:
         self._cluster.delete(present)
         self._pods.remove(present)
         return True
-
-
-WORKLOAD_KINDS = (
-    "Deployment",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-)
 
 
 def _key(workload: KubeObject) -> OwnerKey:

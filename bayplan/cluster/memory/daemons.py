@@ -115,30 +115,68 @@ def target_node(pod: Pod) -> str:
 
 
 class OutdatedDaemons(NamedTuple):
-    """Pods of an earlier template: those to delete now, and the others."""
+    """Pods of an earlier template: those to delete now, the others, and nodes that get a new pod beside an old one."""
 
     now: list[Pod]
     later: list[Pod]
+    surge: list[str]
 
 
 def outdated(
-    daemon_set: DaemonSet, pods: OwnedPods, revision: str, is_ready: Callable[[Pod], bool]
+    daemon_set: DaemonSet,
+    pods: OwnedPods,
+    missing: int,
+    revision: str,
+    is_available: Callable[[Pod], bool],
 ) -> OutdatedDaemons:
-    """The pods that are not of `revision`; as many go now as may be unavailable, those that are not ready first.
+    """The pods that are not of `revision`; as many go now as may be unavailable, those that are not available first.
 
-    `maxSurge` is not supported: then one pod at a time is replaced.
+    So many nodes are `missing` a pod, which counts as unavailable.
+
+    With `maxSurge`, a pod goes when a new one is available on its node; so many nodes have both at a time.
     """
     strategy = daemon_set.spec.update_strategy
     if strategy is not None and strategy.type == ON_DELETE:
-        return OutdatedDaemons([], [])
+        return OutdatedDaemons([], [], [])
     active = list(pods.active.values())
     old = [pod for pod in active if pod.labels.get(REVISION_HASH, revision) != revision]
     limits = strategy.rolling_update if strategy is not None else None
-    given = limits.max_unavailable if limits is not None else None
-    most = given if isinstance(given, int) else 1
+    surge = _number(limits.max_surge if limits is not None else None, len(active)) or 0
+    if surge > 0:
+        return _surging(active, old, surge, is_available)
+    most = _number(limits.max_unavailable if limits is not None else None, len(active))
+    unavailable = sum(not is_available(pod) for pod in active) + len(pods.leaving) + missing
+    idle, running = ([pod for pod in old if is_available(pod) is so] for so in (False, True))
+    number = max(max(1 if most is None else most, 1) - unavailable, 0)
+    return OutdatedDaemons([*idle, *running[:number]], running[number:], [])
+
+
+def _surging(
+    active: Iterable[Pod], old: list[Pod], most: int, is_available: Callable[[Pod], bool]
+) -> OutdatedDaemons:
+    """Old pods go when the new pod of their node is available; at most so many nodes get a new one before that."""
+    gone = {id(pod) for pod in old}
+    new = {target_node(pod): pod for pod in active if id(pod) not in gone}
+    now, later = list[Pod](), list[Pod]()
+    idle, running = list[str](), list[str]()
+    surging = 0
+    for pod in old:
+        name = target_node(pod)
+        successor = new.get(name)
+        if successor is not None and is_available(successor):
+            now.append(pod)
+            continue
+        later.append(pod)
+        if successor is not None:
+            surging += 1
+        else:
+            (running if is_available(pod) else idle).append(name)
+    room = max(most - surging - len(idle), 0)
+    return OutdatedDaemons(now, later, [*idle, *running[:room]])
+
+
+def _number(given: int | str | None, pods: int) -> int | None:
+    """A number, or a percentage of the pods, rounded up; None when it is not given."""
     if isinstance(given, str) and given.removesuffix("%").isdecimal():
-        most = math.ceil(int(given.removesuffix("%")) * len(active) / 100)
-    unavailable = sum(not is_ready(pod) for pod in active) + len(pods.leaving)
-    idle, running = ([pod for pod in old if is_ready(pod) is ready] for ready in (False, True))
-    number = max(max(most, 1) - unavailable, 0)
-    return OutdatedDaemons([*idle, *running[:number]], running[number:])
+        return math.ceil(int(given.removesuffix("%")) * pods / 100)
+    return given if isinstance(given, int) else None

@@ -1,7 +1,6 @@
 """Rollouts: how the pods of an earlier template are replaced, step by step.
 
-Mirrors pkg/controller/deployment/{rolling,recreate}.go. A ready pod is available at once:
-`minReadySeconds` is ignored.
+Mirrors pkg/controller/deployment/{rolling,recreate}.go.
 """
 
 from __future__ import annotations
@@ -30,9 +29,11 @@ class ReplicaCount(msgspec.Struct):
     present: int = 0
 
     @classmethod
-    def of(cls, replicas: int, pods: OwnedPods, is_ready: Callable[[Pod], bool]) -> ReplicaCount:
+    def of(
+        cls, replicas: int, pods: OwnedPods, is_available: Callable[[Pod], bool]
+    ) -> ReplicaCount:
         """Of a replica set with these pods."""
-        available = sum(map(is_ready, pods.active.values()))
+        available = sum(map(is_available, pods.active.values()))
         return cls(replicas, min(available, replicas), len(pods.active) + len(pods.leaving))
 
     def shrink(self, number: int) -> None:

@@ -18,6 +18,16 @@ from .stateful_sets import REVISION_HASH, identity_labels, make_spec
 MAX_PODS_PER_WORKLOAD = 1_000_000
 
 
+WORKLOAD_KINDS = (
+    "Deployment",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+)
+
+
 def make_pod(
     owner: KubeObject,
     template: PodTemplateSpec,

@@ -11,7 +11,7 @@ from bayplan.cluster.memory import Admission, Controllers, MemoryCluster
 from bayplan.cluster.memory.daemons import target_node
 from bayplan.cluster.memory.rollouts import rollout_limits
 from bayplan.sim import Simulation
-from bayplan.sim.timeline import ObjectPatch, TimelineTarget
+from bayplan.sim.timeline import ObjectPatch, Timeline, TimelineEvent, TimelineTarget
 from bayplan.testing.builders import make_node, make_object, make_pod
 
 LABELS = {"app": "web"}
@@ -214,6 +214,63 @@ def test_daemons_are_replaced_as_many_at_a_time_as_may_be_unavailable() -> None:
 
     assert after_one == [1, 1, 2, 2]
     assert sorted(rig.cpus().values()) == [2, 2, 2, 2]
+
+
+def test_with_a_surge_daemons_go_when_the_new_one_of_their_node_runs() -> None:
+    nodes = [make_node(f"n{i}") for i in range(4)]
+    rolling = {"updateStrategy": {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}}
+    rig = RolloutRig(*nodes, make_workload("DaemonSet", **rolling))
+
+    rig.change(kind="DaemonSet", cpu="2", **rolling)
+    before = sorted(rig.cpus().values())
+    rig.place(most=1)
+    after_one = sorted(rig.cpus().values())
+    rig.place()
+
+    assert before == [1, 1, 1, 1, 2, 2], "two nodes have both, and none is without"
+    assert after_one == [1, 1, 1, 2, 2, 2], "an old one has gone, and the next node has both"
+    assert sorted(rig.cpus().values()) == [2, 2, 2, 2]
+    assert sorted(pod.node_name for pod in rig.cluster.list("Pod")) == ["n0", "n1", "n2", "n3"]
+
+
+def patched(kind: str) -> Timeline:
+    """A new template after ten minutes."""
+    patch = {"spec": {"template": {"metadata": {"labels": {**LABELS, "v": "2"}}}}}
+    target = TimelineTarget(kind, "default", "web")
+    return Timeline((TimelineEvent(600, change=(ObjectPatch(target, patch),)),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        pytest.param(
+            "Deployment",
+            {"replicas": 3, "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}},
+            id="a deployment goes on when the new pod was ready for 30 s; the last may be younger",
+        ),
+        pytest.param(
+            "StatefulSet",
+            {"replicas": 3},
+            id="a stateful set makes the next pod when the one before was ready for 30 s",
+        ),
+        pytest.param(
+            "DaemonSet",
+            {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 1}}},
+            id="a daemon set replaces the next pod when the one before was ready for 30 s",
+        ),
+    ],
+)
+def test_a_rollout_waits_for_min_ready_seconds(kind: str, spec: Any) -> None:
+    nodes = [make_node(f"n{i}", cpu="4") for i in range(3)]
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+    ends_at_once = {"containers": containers, "terminationGracePeriodSeconds": 0}
+    template = {"metadata": {"labels": LABELS}, "spec": ends_at_once}
+    workload = make_workload(kind, minReadySeconds=30, template=template, **spec)
+
+    report = Simulation([*nodes, workload, patched(kind)]).run()
+
+    made = sorted(r.created_s for r in report.pods if r.pod.labels.get("v") == "2")
+    assert made == [600, 630, 660]
 
 
 def test_a_rollout_without_room_stops_and_keeps_the_old_pods() -> None:

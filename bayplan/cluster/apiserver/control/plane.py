@@ -75,10 +75,12 @@ class _Workloads(Controllers):
         self,
         cluster: LiveCluster,
         pods: list[Pod],
+        clock: Clock,
         timers: Timers,
         gates: Mapping[str, bool] | None = None,
     ) -> None:
-        super().__init__(cluster, None, pods, live=cluster.making.read_template, gates=gates)
+        making, time = cluster.making, (clock, timers)
+        super().__init__(cluster, None, pods, live=making.read_template, gates=gates, time=time)
         self._live_cluster = cluster
         self._timers = timers
 
@@ -108,7 +110,7 @@ class ControlPlane:
         self.timers = Timers(clock)
         self.cluster = LiveCluster(mirror, registry)
         pods = list(mirror.list("Pod"))
-        self.workloads = _Workloads(self.cluster, pods, self.timers, gates)
+        self.workloads = _Workloads(self.cluster, pods, clock, self.timers, gates)
         volumes = _Volumes(self.cluster, timers=self.timers)
         claims = _Claims(self.cluster)
         agents = NodeAgents(self.cluster, registry, clock, self.timers)

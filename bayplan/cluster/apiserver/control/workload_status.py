@@ -1,7 +1,7 @@
 """Workload status: compute the status of a workload from its pods.
 
-Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}. A ready
-pod is available at once: `minReadySeconds` is ignored.
+Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}. Here a ready
+pod is available at once; rollouts wait for `minReadySeconds`.
 """
 
 from __future__ import annotations

@@ -175,6 +175,24 @@ def test_a_new_template_replaces_the_pods_of_a_stateful_set(world: ServerInThrea
     assert world.get(f"{path}/web").tree["status"]["updatedReplicas"] == 1
 
 
+def test_the_next_pod_of_a_stateful_set_comes_when_the_one_before_was_ready_long_enough(
+    world: ServerInThread,
+) -> None:
+    tree = workload_tree("StatefulSet", "web", 2, template=template())
+    tree["spec"]["minReadySeconds"] = 30
+    world.make(f"{APPS}/statefulsets", tree)
+    world.settle()
+    bind_all(world)
+
+    numbers = []
+    for seconds in (29, 1):
+        world.advance(seconds)
+        world.settle()
+        numbers.append(len(world.get(PODS).tree["items"]))
+
+    assert numbers == [1, 2]
+
+
 def test_a_daemon_set_is_on_every_node(world: ServerInThread) -> None:
     path = f"{APPS}/daemonsets"
     world.make(path, workload_tree("DaemonSet", "web"))
