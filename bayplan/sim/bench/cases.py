@@ -18,7 +18,7 @@ from ..traces.rows import Row, read_rows
 from .expressions import Env
 from .ops import (
     OPS,
-    Ask,
+    AskQuestion,
     CaseFile,
     Churn,
     CreateAny,
@@ -290,7 +290,7 @@ class _Reader:
                 self._problems.add(child(place, "number"), "1 or more", op.number)
         elif isinstance(op, CreateAny | UpdateAny):
             self._need("template" in templates, child(place, "template"), "a template")
-        elif isinstance(op, Ask):
+        elif isinstance(op, AskQuestion):
             self._need(op.question, child(place, "question"), "a command, such as [explain, web-7]")
 
     def _need(self, value: object, place: str, expected: str) -> None:
@@ -307,7 +307,7 @@ class _Reader:
 def _is_measured(op: Op) -> bool:
     if isinstance(op, CreatePodSets):
         return bool(op.create_pods_op.get("collectMetrics"))
-    measuring = StopCollectingMetrics | Simulate | Ask
+    measuring = StopCollectingMetrics | Simulate | AskQuestion
     return getattr(op, "collect_metrics", False) or isinstance(op, measuring)
 
 

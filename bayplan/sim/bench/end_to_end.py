@@ -26,7 +26,7 @@ from .making import (
     pod_templates,
 )
 from .memory import children_cpu_s, children_peak_mib
-from .ops import Ask, CreateAny, CreateNamespaces, CreateNodes, CreatePods, Simulate
+from .ops import AskQuestion, CreateAny, CreateNamespaces, CreateNodes, CreatePods, Simulate
 from .results import CommandRun, QuestionRun
 from .workload import BenchWorkload
 
@@ -53,7 +53,7 @@ def run_end_to_end(workload: BenchWorkload) -> Iterator[CommandRun | QuestionRun
         steps = [step.op for step in workload.case.steps]
         if any(isinstance(op, Simulate) for op in steps):
             yield _simulate(workload, manifests, nodes)
-        questions = [op.question for op in steps if isinstance(op, Ask)]
+        questions = [op.question for op in steps if isinstance(op, AskQuestion)]
         reading_s = _run("-c", _READING, str(manifests)).cpu_s if questions else 0.0
         for question in questions:
             yield _ask(workload, question, manifests, (nodes, pods), reading_s)
@@ -130,7 +130,7 @@ def write_manifests(workload: BenchWorkload, path: Path) -> tuple[int, int]:
     items: list[bytes] = []
     nodes = pods = 0
     for number, step in enumerate(workload.case.steps):
-        if isinstance(step.op, Simulate | Ask):
+        if isinstance(step.op, Simulate | AskQuestion):
             break
         made = list(_maker(workload, step, number))
         nodes += len(made) if isinstance(step.op, CreateNodes) else 0

@@ -23,7 +23,7 @@ from .end_to_end import run_end_to_end
 from .making import Maker, any_templates, namespace_templates, node_templates, pod_templates
 from .measuring import Measurement, measure_events
 from .ops import (
-    Ask,
+    AskQuestion,
     Barrier,
     Churn,
     CreateAny,
@@ -52,7 +52,7 @@ def execute(workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> list[Run]:
 
     One that ends with `simulate` or `ask` runs the commands in processes of their own.
     """
-    if any(isinstance(step.op, Simulate | Ask) for step in workload.case.steps):
+    if any(isinstance(step.op, Simulate | AskQuestion) for step in workload.case.steps):
         return list(run_end_to_end(workload))
     return WorkloadExecutor(workload, now).run()
 

@@ -230,7 +230,7 @@ class Simulate(Op, frozen=True):
     opcode = "simulate"
 
 
-class Ask(Op, frozen=True):
+class AskQuestion(Op, frozen=True):
     """Run a question, such as `bayplan explain`, on what the ops before it create, and measure its process (ours)."""
 
     opcode = "ask"
@@ -254,7 +254,7 @@ OPS: dict[str, type[Op]] = {
         StartCollectingMetrics,
         StopCollectingMetrics,
         Simulate,
-        Ask,
+        AskQuestion,
     )
 }
 
