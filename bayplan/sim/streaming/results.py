@@ -21,7 +21,7 @@ from .report import StreamReport
 from .running_use import RunningUse
 from .sketch import QuantileSketch
 
-PREEMPTED = "Preempted"
+PREEMPTED = "preempted"
 
 
 class PodRow(NamedTuple):
@@ -30,7 +30,7 @@ class PodRow(NamedTuple):
     namespace: str
     name: str
     outcome: str
-    """That of the last attempt, as in `bayplan simulate -o json`; `Preempted` for one that was."""
+    """That of the last attempt, as in `bayplan simulate -o json`; `preempted` for one that was."""
     node: str | None
     created: float
     time: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil, log
+from math import ceil, inf, log
 
 ACCURACY = 0.01
 """A quantile differs from the exact one by at most this share of it."""
@@ -25,10 +25,12 @@ class QuantileSketch:
         self._sum = 0.0
         self.count = 0
         self.maximum = 0.0
+        self._minimum = inf
 
     def add(self, value: float) -> None:
         """Count a number."""
         self.count += 1
+        self._minimum = min(self._minimum, value)
         if value < SMALLEST:
             self._zeros += 1
             return
@@ -50,7 +52,7 @@ class QuantileSketch:
             rank -= self._buckets[bucket]
             if rank <= 0:
                 middle: float = 2 * self._ratio**bucket / (self._ratio + 1)
-                return min(middle, self.maximum)
+                return min(max(middle, self._minimum), self.maximum)
         return self.maximum
 
     def to_dict(self) -> dict[str, float]:

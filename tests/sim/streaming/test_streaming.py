@@ -73,8 +73,8 @@ def test_rows_are_the_results_of_an_ordinary_simulation_pod_by_pod() -> None:
     victims = sorted((victim.name, victim.node_name) for victim, _ in ordinary.preempted)
     assert len(victims) > 10
     assert len(ordinary.pending) > 1
-    assert sorted(row for row in rows if row.outcome != "Preempted") == expected
-    assert sorted((row.name, row.node) for row in rows if row.outcome == "Preempted") == victims
+    assert sorted(row for row in rows if row.outcome != "preempted") == expected
+    assert sorted((row.name, row.node) for row in rows if row.outcome == "preempted") == victims
     summary = ordinary.to_dict()["summary"]
     assert report.to_dict()["summary"] == {
         name: value for name, value in summary.items() if not name.startswith("podGroups")
