@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -17,6 +17,8 @@ from .amounts import Floats, NodeAmounts
 from .fragmentation import RequestMix, unusable
 
 NO_NODE = -1
+NODE, ON_NODE, WAITING = range(3)
+"""What a move is about: a node, a pod on a node, a pod without one."""
 
 
 class RunMoves(msgspec.Struct, frozen=True):
@@ -48,38 +50,35 @@ class RunMoves(msgspec.Struct, frozen=True):
         moves = list(moves)
         resources = known_resources(obj for _, obj, _ in moves)
         numbers: dict[str, int] = {}
-        rows: list[tuple[int, ...]] = []
-        zeros = (0,) * len(resources)
-        offered, used, waiting = [], [], []
+        kinds = _Kinds(resources[:-1])
+        rows: list[tuple[int, int, int, int, int, int]] = []
         for _, obj, sign in moves:
             if isinstance(obj, Node):
+                kind = kinds.number(obj.allocatable, obj.allocatable.get(PODS, 0))
                 node = numbers.setdefault(obj.name, len(numbers))
-                rows.append((node, sign, sign * obj.unschedulable, 0, 0))
-                offered.append(tuple(sign * obj.allocatable.get(name, 0) for name in resources))
-                used.append(zeros)
-                waiting.append(zeros)
+                rows.append((NODE, node, kind, sign, obj.unschedulable, 0))
                 continue
-            amounts = tuple(sign * obj.usage.get(name, 0) for name in resources[:-1])
-            here, there = (used, waiting) if obj.node_name else (waiting, used)
-            offered.append(zeros)
-            here.append((*amounts, sign))
-            there.append(zeros)
+            kind = kinds.number(obj.usage, 1)
             if obj.node_name:
                 node = numbers.setdefault(obj.node_name, len(numbers))
-                work = 0 if is_daemon(obj) or is_static(obj) else sign
-                rows.append((node, 0, 0, work, 0))
+                work = not (is_daemon(obj) or is_static(obj))
+                rows.append((ON_NODE, node, kind, sign, 0, work))
             else:
-                rows.append((NO_NODE, 0, 0, 0, sign))
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-        shape = (-1, len(resources))
+                rows.append((WAITING, NO_NODE, kind, sign, 0, 0))
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+        what, node_of, kind_of, signs, is_cordoned, is_work = columns
+        signed = kinds.amounts()[kind_of] * signs[:, None]
         return RunMoves(
             resources,
-            np.array([at_s for at_s, _, _ in moves]),
-            columns[0],
-            np.array(offered, dtype=np.int64).reshape(shape),
-            np.array(used, dtype=np.int64).reshape(shape),
-            np.array(waiting, dtype=np.int64).reshape(shape),
-            *columns[1:],
+            times_s=np.array([at_s for at_s, _, _ in moves]),
+            node=node_of,
+            offered=np.where((what == NODE)[:, None], signed, 0),
+            used=np.where((what == ON_NODE)[:, None], signed, 0),
+            waiting=np.where((what == WAITING)[:, None], signed, 0),
+            nodes=np.where(what == NODE, signs, 0),
+            cordons=signs * is_cordoned,
+            workload=signs * is_work,
+            pending=np.where(what == WAITING, signs, 0),
         )
 
     def ends_moment(self) -> Bools:
@@ -121,6 +120,29 @@ class RunMoves(msgspec.Struct, frozen=True):
         np.divide(lost, free, out=shares[0], where=free > 0)
         np.divide(free - lost, offered, out=shares[1], where=offered > 0)
         return shares[0], shares[1]
+
+
+class _Kinds:
+    """The distinct amounts of pods and nodes: equal pods share one mapping, so these are few."""
+
+    def __init__(self, resources: Sequence[str]) -> None:
+        self._resources = resources
+        self._numbers: dict[int, int] = {}
+        self._held: list[Mapping[str, int]] = []  # keeps the ids of mappings valid
+        self._amounts: list[tuple[int, ...]] = []
+
+    def number(self, given: Mapping[str, int], pods: int) -> int:
+        """The number of these amounts; `pods` is that of pods."""
+        number = self._numbers.get(id(given))
+        if number is None:
+            number = self._numbers[id(given)] = len(self._amounts)
+            self._held.append(given)
+            self._amounts.append((*(given.get(name, 0) for name in self._resources), pods))
+        return number
+
+    def amounts(self) -> Ints:
+        """int64 per number and resource, with pods at the end."""
+        return np.array(self._amounts, dtype=np.int64).reshape(-1, len(self._resources) + 1)
 
 
 class _ByNode(msgspec.Struct, frozen=True):
