@@ -66,8 +66,10 @@ class RowJudge(Protocol):
     def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
         """Add the points in `included` of the group of a row from now on; `groups` is int64 per row, None: nothing."""
 
-    def judge(self, values: Ints, base: Ints, rows: Ints | None) -> None:
-        """Write to `values`, at `rows` or everywhere, the result of the rules on `base`.
+    def judge(
+        self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
+    ) -> None:
+        """Write to `values`, at `rows` or everywhere, the result of the rules on `base`; update `peaks`.
 
         A refusal in `base` stays unless the fit rule's plugin comes before it and refuses, too.
         """
@@ -161,10 +163,14 @@ class NumPyJudge:
     def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
         self._groups, self._included = groups, included
 
-    def judge(self, values: Ints, base: Ints, rows: Ints | None) -> None:
-        if rows is not None and len(rows) <= FEW and self.judge_few(values, base, rows.tolist()):
-            return
-        self.judge_many(values, base, rows)
+    def judge(
+        self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
+    ) -> None:
+        is_few = rows is not None and len(rows) <= FEW
+        if not (is_few and self.judge_few(values, base, rows.tolist())):
+            self.judge_many(values, base, rows)
+        if peaks is not None:
+            peaks.update(values, rows)
 
     def judge_few(self, values: Ints, base: Ints, rows: Sequence[int]) -> bool:
         """Judge rows one by one; False: some amounts are too large for that, and `values` are unchanged."""

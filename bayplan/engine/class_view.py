@@ -133,6 +133,9 @@ class ClassView:
         if len(self.values) != size or self._epoch != part.epoch:
             self._start_anew(table)
             changed = None
+            if self.includes_raws:
+                # All groups, until the amounts leave none of a group feasible.
+                self._include(state, pod, table, (1 << len(part.raw_samples)) - 1)
         elif changed is not None and 2 * len(changed) > size:
             changed = None
         self._judge_rows(state, pod, table, changed, reserved)
@@ -239,6 +242,9 @@ class ClassView:
     ) -> None:
         plan = self.plan
         assert self._judge is not None, "made with the first rows"
+        if not plan.has_row_plugins and not reserved:
+            self._judge.judge(self.values, self.part.base, changed, self._peaks)
+            return
         self._judge.judge(self.values, self.part.base, changed)
         if plan.has_row_plugins:
             self._ask_row_plugins(state, pod, table, changed)

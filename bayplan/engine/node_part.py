@@ -19,8 +19,8 @@ from .status_codes import StatusCodes
 class NodePart:
     """`base`, int64 per row: a refusal, or the weighted sum of final scores; DEAD on rows without a node.
 
-    `raws` has the raw scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row, where rows of
-    equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores are 0.
+    `raws` has the raw scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row that is not refused,
+    where rows of equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores are 0.
     """
 
     __slots__ = ("_nodes", "_plan", "base", "codes", "epoch", "raw_ids", "raw_samples", "raws")
@@ -82,9 +82,9 @@ class NodePart:
         varied = [raw for raw in self.raws if raw.any()]
         self.raw_ids = None
         if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):
-            everywhere = np.zeros(len(self.base), dtype=np.int64)
-            groups = group_rows(everywhere, varied)
-            self.raw_ids, self.raw_samples = groups.ids, groups.samples
+            groups = group_rows(self.base, varied)
+            if len(groups.samples):  # else all rows are refused
+                self.raw_ids, self.raw_samples = groups.ids, groups.samples
 
 
 def _grown(values: Ints, size: int) -> Ints:

@@ -346,6 +346,38 @@ def test_both_forms_keep_the_same_peaks(
 
 @needs_compiled
 @settings(max_examples=100, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 99), size=st.sampled_from([5, 70, 200]))
+def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> None:
+    """Rows change in any way, few and many of them, some several times: what is known of blocks is that of all values."""
+    draw = np.random.default_rng(seed)
+    table = make_table(*[make_node(f"n{i}", cpu="1", memory="1Ki") for i in range(size)])
+    table.allocatable.column("pods").data[:size] = 9
+    groups, included = draw.integers(0, 3, size), np.array([0, 1, 300], np.int64)
+    parts = (("cpu", 10, 1), ("memory", 10, 1))
+    scores = [Weighted(ShareRule(ShareKind.LEAST, parts), 1)]
+    judge = make_judge(table, FitRule({"cpu": 10}, {"cpu": "cpu"}, frozenset()), PLACE, scores)
+    judge.add_group_points(groups, included)
+    base = draw.choice([0, 0, 0, 7, DEAD, refusal(2, 0)], size)
+    values, peaks = np.empty(size, np.int64), kernel.make_peaks(size, groups)
+    rows = None
+
+    for number in data.draw(st.lists(st.sampled_from([1, 3, 30, 100]), max_size=5)):
+        judge.judge(values, base, rows, peaks)
+        rows = draw.integers(0, size, number)
+        for resource in RESOURCES[:2]:
+            used = draw.integers(0, data.draw(st.sampled_from([300, 1100])), number)
+            for columns in (table.requested, table.scoring_usage):
+                columns.column(resource).data[rows] = used
+    judge.judge(values, base, rows, peaks)
+
+    expected = NumPyPeaks(groups)
+    expected.update(values, None)
+    assert peaks.best(values) == expected.best(values)
+    assert peaks.present() == expected.present()
+
+
+@needs_compiled
+@settings(max_examples=100, deadline=None)
 @given(listed=VALUES, data=st.data())
 def test_tracked_groups_have_the_best_row_after_each_change(
     listed: list[int], data: st.DataObject

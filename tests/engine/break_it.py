@@ -367,7 +367,7 @@ MUTANTS = [
         "present groups are ignored",
         VIEW,
         "if present != self._present:",
-        "if self._present == -1:",
+        "if False:",
     ),
     Mutant(
         "what was included stays",
@@ -377,6 +377,12 @@ MUTANTS = [
     ),
     Mutant(
         "peaks are not updated",
+        VIEW,
+        "self.part.base, changed, self._peaks)",
+        "self.part.base, changed, self._peaks if changed is None else None)",
+    ),
+    Mutant(
+        "peaks are not updated after plugins",
         VIEW,
         "        self._peaks.update(self.values, changed)",
         "        if changed is None:\n            self._peaks.update(self.values, changed)",

@@ -1,0 +1,110 @@
+"""The highest value of a view: `kernel.Peaks`."""
+
+@cython.final
+cdef class Peaks:
+    """The highest value of an array, kept by blocks: after a change only the changed blocks are looked at.
+
+    With `groups`, numbers below 63 per row, also which groups have a row that is not refused.
+    """
+
+    cdef Py_ssize_t size, blocks
+    cdef int64_t[::1] best_of
+    cdef int64_t[::1] ties_of
+    cdef int64_t[::1] feasible_of
+    cdef int64_t[::1] groups_of
+    cdef const int64_t[::1] groups
+    cdef bint is_grouped
+
+    def __init__(self, Py_ssize_t size, groups=None):
+        self.size = size
+        self.blocks = (size + BLOCK - 1) // BLOCK
+        cdef int64_t[:, ::1] cells = np.zeros((4, self.blocks), dtype=np.int64)
+        self.best_of, self.ties_of, self.feasible_of, self.groups_of = cells[0], cells[1], cells[2], cells[3]
+        self.is_grouped = groups is not None
+        if self.is_grouped:
+            self.groups = groups
+
+    def update(self, const int64_t[::1] values, rows):
+        """Take over `values` at `rows`, or everywhere."""
+        cdef Py_ssize_t i, block
+        cdef const int64_t[::1] chosen
+        if rows is None:
+            for block in range(self.blocks):
+                self.scan(values, block)
+            return
+        chosen = rows
+        for i in range(chosen.shape[0]):
+            self.ties_of[chosen[i] // BLOCK] = STALE
+        self.settle(values)
+
+    cdef inline void note(self, Py_ssize_t row, int64_t old, int64_t new) noexcept:
+        """The value of a row changed; `settle` has to follow. A block is read again only if its best row is lost."""
+        cdef Py_ssize_t block = row // BLOCK
+        if self.ties_of[block] == STALE:
+            return
+        if (old ^ new) < 0:
+            self.ties_of[block] = STALE  # one of both is a refusal
+        elif new > self.best_of[block]:
+            self.best_of[block] = new
+            self.ties_of[block] = 1
+        elif new == self.best_of[block]:
+            self.ties_of[block] += 1
+        elif old == self.best_of[block]:
+            self.ties_of[block] -= 1
+            if self.ties_of[block] == 0:
+                self.ties_of[block] = STALE
+
+    cdef void settle(self, const int64_t[::1] values) noexcept:
+        """Read the blocks again whose best value is unknown."""
+        cdef Py_ssize_t block
+        for block in range(self.blocks):
+            if self.ties_of[block] == STALE:
+                self.scan(values, block)
+
+    cdef inline void scan(self, const int64_t[::1] values, Py_ssize_t block) noexcept:
+        cdef Py_ssize_t row, start = block * BLOCK, end = start + BLOCK
+        cdef int64_t best = -1, value, ties = 0, feasible = 0, groups = 0
+        if end > self.size:
+            end = self.size
+        for row in range(start, end):
+            value = values[row]
+            feasible += value >= 0
+            best = value if value > best else best
+        if best >= 0:
+            for row in range(start, end):
+                ties += values[row] == best
+            if self.is_grouped:
+                for row in range(start, end):
+                    if values[row] >= 0:
+                        groups |= (<int64_t>1) << self.groups[row]
+        self.best_of[block] = best
+        self.ties_of[block] = ties
+        self.feasible_of[block] = feasible
+        self.groups_of[block] = groups
+
+    def present(self):
+        """The groups that have a row which is not refused, as bits."""
+        cdef int64_t groups = 0
+        cdef Py_ssize_t block
+        for block in range(self.blocks):
+            groups |= self.groups_of[block]
+        return groups
+
+    def best(self, const int64_t[::1] values):
+        """The highest value (-1: none), how many rows have it, how many are not negative, the first row that has it."""
+        cdef Py_ssize_t block, row, first = -1
+        cdef int64_t best = -1, ties = 0, feasible = 0
+        for block in range(self.blocks):
+            feasible += self.feasible_of[block]
+            if self.best_of[block] > best:
+                best = self.best_of[block]
+                ties = self.ties_of[block]
+                first = block
+            elif self.best_of[block] == best:
+                ties += self.ties_of[block]
+        if best < 0:
+            return -1, 0, 0, -1
+        row = first * BLOCK
+        while values[row] != best:
+            row += 1
+        return best, ties, feasible, row
