@@ -98,39 +98,58 @@ cdef class CompiledJudge:
     cdef object extra
     cdef int64_t loaded
 
-    def __init__(self, int64_t place, demands, share, balance):
-        """`demands` has (capacity, used, wanted, left to devices, is count), where columns are `Column.cells`.
-
-        `share` is (kind, weight, heights, parts of (capacity, used, amount, weight)) or None, `balance` likewise
-        (weight, parts of (capacity, used, amount)).
+    def __init__(self, int64_t place, columns, fit, share, balance):
+        """`columns` has `ResourceColumns` of what is offered, requested, and used for scoring, and the cells with the
+        number of pods. `fit` is (amounts, resources that may be left to devices, the one that is the number of pods) or
+        None, `share` (kind, weight, heights, parts of (resource, amount, weight)) or None, `balance` (weight, parts of
+        (resource, amount)) or None.
         """
         cdef int i
         self.place = place
         self.arrays = []
         self.groups = NULL
-        for capacity, used, wanted, left_to_devices, is_count in demands:
-            self.demands[self.demand_count] = Demand(
-                self.column(capacity), self.column(used), wanted, left_to_devices, is_count
-            )
-            self.demand_count += 1
+        offered, requested, usage, pod_count = columns
+        capacities = offered.cells_by_name()
+        uses = requested.cells_by_name()
+        if fit is not None:
+            amounts, left_to_devices, count = fit
+            for name, wanted in amounts.items():
+                self.demands[self.demand_count] = Demand(
+                    self.column(capacities, offered, name),
+                    self.number(pod_count) if name == count else self.column(uses, requested, name),
+                    wanted,
+                    name in left_to_devices,
+                    name == count,
+                )
+                self.demand_count += 1
         if share is not None:
             self.kind, self.share_weight, heights, parts = share
             if heights is not None:
                 for i in range(101):
                     self.heights[i] = heights[i]
-            for capacity, used, amount, weight in parts:
-                self.shares[self.share_count] = Part(self.column(capacity), self.column(used), amount, weight)
+            scored = usage.cells_by_name()
+            for name, amount, weight in parts:
+                self.shares[self.share_count] = Part(
+                    self.column(capacities, offered, name), self.column(scored, usage, name), amount, weight
+                )
                 self.share_count += 1
                 self.weight_sum += weight
         if balance is not None:
             self.balance_weight, parts = balance
-            for capacity, used, amount in parts:
-                self.balances[self.balance_count] = Part(self.column(capacity), self.column(used), amount, 0)
+            for name, amount in parts:
+                self.balances[self.balance_count] = Part(
+                    self.column(capacities, offered, name), self.column(uses, requested, name), amount, 0
+                )
                 self.balance_count += 1
         self.has_share, self.has_balance = share is not None, balance is not None
         self.is_in_vectors = self.prepare_vectors()
 
-    cdef int column(self, cells):
+    cdef int column(self, dict known, columns, name):
+        """The number of the column of a resource, of which `known` has the cells."""
+        cells = known.get(name)
+        return self.number(columns.cells_of(name) if cells is None else cells)
+
+    cdef int number(self, cells):
         """The number of a column; the cells are kept alive."""
         cdef int i
         for i in range(self.column_count):

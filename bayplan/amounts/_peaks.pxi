@@ -8,18 +8,23 @@ cdef class Peaks:
     """
 
     cdef Py_ssize_t size, blocks
-    cdef int64_t[::1] best_of
-    cdef int64_t[::1] ties_of
-    cdef int64_t[::1] feasible_of
-    cdef int64_t[::1] groups_of
+    cdef object cells
+    cdef int64_t* best_of
+    cdef int64_t* ties_of
+    cdef int64_t* feasible_of
+    cdef int64_t* groups_of
     cdef const int64_t[::1] groups
     cdef bint is_grouped
 
     def __init__(self, Py_ssize_t size, groups=None):
         self.size = size
         self.blocks = (size + BLOCK - 1) // BLOCK
-        cdef int64_t[:, ::1] cells = np.zeros((4, self.blocks), dtype=np.int64)
-        self.best_of, self.ties_of, self.feasible_of, self.groups_of = cells[0], cells[1], cells[2], cells[3]
+        self.cells = np.zeros(4 * self.blocks + 1, dtype=np.int64)
+        cdef int64_t[::1] cells = self.cells
+        self.best_of = &cells[0]
+        self.ties_of = self.best_of + self.blocks
+        self.feasible_of = self.ties_of + self.blocks
+        self.groups_of = self.feasible_of + self.blocks
         self.is_grouped = groups is not None
         if self.is_grouped:
             self.groups = groups

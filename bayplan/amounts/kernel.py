@@ -166,8 +166,8 @@ class NumPyJudge:
     def judge(
         self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
     ) -> None:
-        is_few = rows is not None and len(rows) <= FEW
-        if not (is_few and self.judge_few(values, base, rows.tolist())):
+        few = rows.tolist() if rows is not None and len(rows) <= FEW else None
+        if few is None or not self.judge_few(values, base, few):
             self.judge_many(values, base, rows)
         if peaks is not None:
             peaks.update(values, rows)
@@ -234,45 +234,30 @@ def make_judge(
     table: NodeTable, fit: FitRule | None, place: int, scores: Sequence[Weighted]
 ) -> RowJudge:
     """The judge for rules; `place` is that of the fit rule's plugin. It holds as long as `table.size.capacity`."""
-    shares = [(rule, weight) for rule, weight in scores if isinstance(rule, ShareRule)]
-    balances = [(rule, weight) for rule, weight in scores if isinstance(rule, BalanceRule)]
+    shares = [each for each in scores if isinstance(each.rule, ShareRule)]
+    balances = [each for each in scores if isinstance(each.rule, BalanceRule)]
+    most = 0 if compiled is None else compiled.MOST_PARTS
     if (
         compiled is None
         or len(shares) > 1
         or len(balances) > 1
-        or any(len(rule.parts) > compiled.MOST_PARTS for rule, _ in scores)
-        or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS)
+        or any(len(rule.parts) > most for rule, _ in scores)
+        or (fit is not None and len(fit.amounts) > most)
     ):
         return NumPyJudge(table, fit, place, scores)
     judge: RowJudge = compiled.CompiledJudge(
         place << PLACE_SHIFT,
-        _demands(table, fit) if fit is not None else (),
-        _share(table, *shares[0]) if shares else None,
-        _balance(table, *balances[0]) if balances else None,
+        (table.allocatable, table.requested, table.scoring_usage, table.pod_count_column.cells),
+        None if fit is None else (fit.amounts, fit.left_to_devices, POD_COUNT),
+        _share(*shares[0]) if shares else None,
+        (balances[0].weight, balances[0].rule.parts) if balances else None,
     )
     return judge
 
 
-def _demands(table: NodeTable, fit: FitRule) -> list[tuple[Any, ...]]:
-    """The demands of a rule for the compiled judge, with the columns they read."""
-    offered, requested = table.allocatable.cells_of, table.requested.cells_of
-    demands = []
-    for resource, wanted in fit.amounts.items():
-        is_count = resource == POD_COUNT
-        used = table.pod_count_column.cells if is_count else requested(resource)
-        demands.append((offered(resource), used, wanted, resource in fit.left_to_devices, is_count))
-    return demands
-
-
-def _share(table: NodeTable, rule: ShareRule, weight: int) -> tuple[Any, ...]:
-    offered, usage = table.allocatable.cells_of, table.scoring_usage.cells_of
-    parts = [(offered(name), usage(name), amount, part) for name, amount, part in rule.parts]
-    return int(rule.kind), weight, rule.heights, parts
-
-
-def _balance(table: NodeTable, rule: BalanceRule, weight: int) -> tuple[Any, ...]:
-    offered, requested = table.allocatable.cells_of, table.requested.cells_of
-    return weight, [(offered(name), requested(name), amount) for name, amount in rule.parts]
+def _share(rule: Any, weight: int) -> tuple[Any, ...]:
+    """A rule for the compiled judge."""
+    return int(rule.kind), weight, rule.heights, rule.parts
 
 
 class Filling(NamedTuple):

@@ -28,7 +28,7 @@ from ..framework import (
     PreScorePlugin,
     ScorePlugin,
 )
-from ..runtime.asking import ask_hook, ask_hooks, has_own, is_normalized
+from ..runtime.asking import ask_hook, ask_hooks, check_keys, has_own, is_normalized
 
 SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]
 Scorer = tuple[ScorePlugin, int]
@@ -81,6 +81,8 @@ class ClassPlan(msgspec.Struct, eq=False):
     live_scores: list[Scorer] = msgspec.field(default_factory=list)
     grouped: tuple[Plugin, ...] = ()
     """The live plugins with scope GROUPS."""
+    group_hooks: list[SpecHook] = msgspec.field(default_factory=list)
+    """`spec_key` of these."""
     is_plain: bool = True
     """Whether those are all live plugins, and no score on rows is normalised."""
     has_row_plugins: bool = False
@@ -131,7 +133,12 @@ class Planner:
         )
         object_key = (settled, self._keys(self._object_hooks, pod))
         key = (object_key, self._keys(self._row_hooks, pod))
-        plan = self._plans.get(key)
+        try:
+            plan = self._plans.get(key)
+        except TypeError:
+            check_keys(self._object_hooks, object_key[1])
+            check_keys(self._row_hooks, key[1])
+            raise
         if plan is not None:
             return plan
         if settled not in self._shapes:
@@ -149,7 +156,7 @@ class Planner:
         plan.object_key = object_key
         return plan
 
-    def _keys(self, hooks: Sequence[SpecHook], pod: Pod) -> Hashable:
+    def _keys(self, hooks: Sequence[SpecHook], pod: Pod) -> tuple[Hashable, ...]:
         """The parts of a pod that the answers of plugins depend on."""
         keys = ask_hooks(hooks, pod.pod_class.spec)
         if None in keys:
@@ -183,6 +190,7 @@ def _shape(
     live += [plugin for plugin, _ in plan.live_scores]
     distinct: dict[Plugin, None] = dict.fromkeys(live)
     plan.grouped = tuple(plugin for plugin in distinct if plugin.scope is GROUPS)
+    plan.group_hooks = [(plugin, plugin.spec_key) for plugin in plan.grouped]
     plan.is_plain = len(plan.grouped) == len(distinct) and not plan.row_raws
     nothing = np.zeros(1, dtype=np.int64)
     plan.constant = sum(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules
 from ..api.pod import Pod, PodClass
 from ..framework import Plugin
-from ..runtime.asking import ask_hook
+from ..runtime.asking import ask_hook, ask_hooks, check_keys
 from ..table import NodeTable, RowValues
 from .class_plan import ClassPlan
 
@@ -69,7 +69,11 @@ class MarksOfClasses:
             if len(self._known) >= MOST_CLASSES:
                 self.clear()
             key = _reduced(plan, pod)
-            known = self._by_key.get(key)
+            try:
+                known = self._by_key.get(key)
+            except TypeError:
+                check_keys(plan.group_hooks, ask_hooks(plan.group_hooks, pod.pod_class.spec))
+                raise
             if known is None:
                 known = self._by_key[key] = self._ask(plan, pod)
             if not isinstance(key, _WholePod):
@@ -139,8 +143,8 @@ class _WholePod(NamedTuple):
 def _reduced(plan: ClassPlan, pod: Pod) -> Hashable:
     """What of a pod the plugins of the plan read."""
     spec = pod.pod_class.spec
-    keys = [ask_hook(plugin, plugin.spec_key, spec) for plugin in plan.grouped]
-    if any(key is None for key in keys):
+    keys = ask_hooks(plan.group_hooks, spec)
+    if None in keys:
         claims = pod.spec.claims
         return _WholePod(pod.pod_class, claims) if claims else pod.pod_class
     labels = tuple(pod.labels.items())

@@ -19,8 +19,9 @@ from .status_codes import StatusCodes
 class NodePart:
     """`base`, int64 per row: a refusal, or the weighted sum of final scores; DEAD on rows without a node.
 
-    `raws` has the raw scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row that is not refused,
-    where rows of equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores are 0.
+    `raws` has the raw scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row that is not
+    refused, where rows of equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores
+    are 0.
     """
 
     __slots__ = ("_nodes", "_plan", "base", "codes", "epoch", "raw_ids", "raw_samples", "raws")

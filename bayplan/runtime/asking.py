@@ -69,15 +69,28 @@ def ask_hook(plugin: Plugin, hook: Callable[..., T], *args: Any) -> T:
         raise _hook_failed(plugin, hook, error) from error
 
 
-def ask_hooks(hooks: Iterable[tuple[Plugin, Callable[..., T]]], *args: Any) -> list[T]:
-    """Call the same method of several plugins, given as bound methods."""
+def ask_hooks(hooks: Sequence[tuple[Plugin, Callable[..., T]]], *args: Any) -> list[T]:
+    """Call the same method of several plugins, given as bound methods. Keys are not checked: see `check_keys`."""
     said: list[T] = []
+    kind = HOOK_TYPES.get(hooks[0][1].__name__, object) if hooks else object
     for plugin, hook in hooks:
         try:
-            said.append(_checked_hook(hook, hook(*args)))
+            answer = hook(*args)
+            said.append(answer if isinstance(answer, kind) else _checked_hook(hook, answer))
         except Exception as error:
             raise _hook_failed(plugin, hook, error) from error
     return said
+
+
+def check_keys(
+    hooks: Iterable[tuple[Plugin, Callable[..., Hashable]]], keys: Iterable[Hashable]
+) -> None:
+    """Raise for the first of some plugins whose key is not hashable."""
+    for (plugin, hook), key in zip(hooks, keys, strict=False):
+        try:
+            _checked_hook(hook, key)
+        except WrongAnswerError as error:
+            raise _hook_failed(plugin, hook, error) from error
 
 
 def ask_keys(hooks: Iterable[tuple[Plugin, Callable[..., Hashable]]], table: NodeTable) -> Hashable:

@@ -37,7 +37,7 @@ from ..framework.cancellation import CANCELLED, Cancellation, cancelled_error
 from ..framework.handle import run_here
 from ..observe import Tally
 from ..table import NodeTable
-from .asking import ask_hook, ask_keys, has_own
+from .asking import ask_hooks, ask_keys, has_own
 from .failing import PluginRunError, failed
 from .timing import timed
 
@@ -54,7 +54,7 @@ Answer = Status | Awaitable[Status]
 
 
 class CommitPlan:
-    """Who has something to do for pods of one spec once their node is chosen."""
+    """Who has something to do for some pods once their node is chosen: the plugins in `commits`."""
 
     __slots__ = ("groups", "idle_points", "is_idle", "permits", "pre_binds", "reserves")
 
@@ -63,10 +63,8 @@ class CommitPlan:
         reserves: Sequence[ReservePlugin],
         permits: Sequence[PermitPlugin],
         pre_binds: Sequence[PreBindPlugin],
-        spec: PodSpec,
+        commits: Collection[Plugin],
     ) -> None:
-        every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
-        commits = {p for p in every if ask_hook(p, p.settled, spec).commits}
         self.reserves = [plugin for plugin in reserves if plugin in commits]
         self.permits = [plugin for plugin in permits if plugin in commits]
         self.pre_binds = [plugin for plugin in pre_binds if plugin in commits]
@@ -110,11 +108,12 @@ class Committing:
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
         self._plans: dict[PodSpec, CommitPlan] = {}
+        self._plans_of: dict[tuple[bool, ...], CommitPlan] = {}
+        """The same by which of `_settling` have work: most specs share one."""
         self._handle = handle or Handle(NodeTable())
         self._metrics = self._handle.metrics.profile(self._handle.profile_name)
-        self._idle: CommitPlan | None = None
-        self._tallies: dict[tuple[str, ...], Tally] = {}
         every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
+        self._settling = [(plugin, plugin.settled) for plugin in every]
         self._clustered = [(p, p.cluster_key) for p in every if has_own(p, Plugin, "cluster_key")]
         self._version = -1
         self._stamp: Hashable = None
@@ -133,13 +132,17 @@ class Committing:
         if plan is None:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
-            plan = CommitPlan(self.reserves, self.permits, self.pre_binds, spec)
-            if plan.is_idle and self._idle is not None:
-                plan = self._idle  # one for most specs
-            else:
-                plan.idle_points = self._tally_of(self._idle_points(plan))
-                self._idle = plan if plan.is_idle else self._idle
-            self._plans[spec] = plan
+            plan = self._plans[spec] = self._plan_for(spec)
+        return plan
+
+    def _plan_for(self, spec: PodSpec) -> CommitPlan:
+        commits = tuple([said.commits for said in ask_hooks(self._settling, spec)])
+        plan = self._plans_of.get(commits)
+        if plan is None:
+            busy = {p for (p, _), has_work in zip(self._settling, commits, strict=True) if has_work}
+            plan = CommitPlan(self.reserves, self.permits, self.pre_binds, busy)
+            plan.idle_points = self._metrics.idle(self._idle_points(plan))
+            self._plans_of[commits] = plan
         return plan
 
     def _follow_cluster(self) -> None:
@@ -150,12 +153,6 @@ class Committing:
             self._stamp = stamp
             self._plans.clear()
         self._version = version
-
-    def _tally_of(self, points: tuple[str, ...]) -> Tally:
-        """One counter for extension points without work; there are few combinations."""
-        if points not in self._tallies:
-            self._tallies[points] = self._metrics.idle(points)
-        return self._tallies[points]
 
     def _idle_points(self, plan: CommitPlan) -> tuple[str, ...]:
         busy = {

@@ -121,13 +121,14 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def cells_of(self, resource: str) -> memoryview:
         """The cells of a column, which is made when it is first asked for; valid while `size.capacity` stays."""
-        known = self._current_cells()
+        known = self.cells_by_name()
         cells = known.get(resource)
         if cells is None:
             cells = known[resource] = self.column(resource).cells
         return cells
 
-    def _current_cells(self) -> dict[str, memoryview]:
+    def cells_by_name(self) -> dict[str, memoryview]:
+        """The cells of the columns that there are; not to be changed."""
         if self._capacity != self._size.capacity:
             self._capacity = self._size.capacity
             self._cells = {name: column.cells for name, column in self._columns.items()}
@@ -146,7 +147,7 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
-        known = self._cells if self._capacity == self._size.capacity else self._current_cells()
+        known = self._cells if self._capacity == self._size.capacity else self.cells_by_name()
         for resource, amount in amounts.items():
             try:
                 known[resource][row] += sign * amount

@@ -348,7 +348,7 @@ def test_both_forms_keep_the_same_peaks(
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 99), size=st.sampled_from([5, 70, 200]))
 def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> None:
-    """Rows change in any way, few and many of them, some several times: what is known of blocks is that of all values."""
+    """Rows change in any way, few and many of them, some several times: the peaks are those of all values."""
     draw = np.random.default_rng(seed)
     table = make_table(*[make_node(f"n{i}", cpu="1", memory="1Ki") for i in range(size)])
     table.allocatable.column("pods").data[:size] = 9
