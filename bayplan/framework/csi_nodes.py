@@ -92,28 +92,31 @@ class CSINodes:
         """Take over what the CSINode of the row says now."""
         name = self._table.names[row]
         found = self._lister.get("CSINode", "", name) if name else None
-        if found is self._known.get(row):
+        known = self._known.get(row)
+        if found is known:
             return
-        self._clear(row)
+        if known is not None:
+            self._clear(row)
         if found is None:
             return
         self._known[row] = found
-        self._exists.data[row] = True
+        self._exists.cells[row] = True
         limits = found.limits
-        self._limited.data[row] = bool(limits)
+        self._limited.cells[row] = bool(limits)
         for driver, limit in limits.items():
-            self._column(self._limits, driver, np.int64, NO_LIMIT).data[row] = limit
+            self._column(self._limits, driver, np.int64, NO_LIMIT).cells[row] = limit
             self._lowest[driver] = min(limit, self.lowest_limit(driver))
         for installed in found.drivers:
-            self._column(self._installed, installed.name, np.bool_, False).data[row] = True
+            self._column(self._installed, installed.name, np.bool_, False).cells[row] = True
         for plugin in found.migrated_plugins:
-            self._column(self._migrated, plugin, np.bool_, False).data[row] = True
+            self._column(self._migrated, plugin, np.bool_, False).cells[row] = True
 
     def _clear(self, row: int) -> None:
-        self._known.pop(row, None)
-        self._exists.data[row] = self._limited.data[row] = False
+        """Forget the CSINode of the row; the columns of other rows without one are as they were made."""
+        del self._known[row]
+        self._exists.cells[row] = self._limited.cells[row] = False
         for column in self._limits.values():
-            column.data[row] = NO_LIMIT
+            column.cells[row] = NO_LIMIT
         for columns in (self._installed, self._migrated):
             for column in columns.values():
-                column.data[row] = False
+                column.cells[row] = False
