@@ -16,6 +16,8 @@ from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
 from bayplan.sim.streaming import PodRow, StreamedSimulation, StreamReport, read_lines, write_rows
+from bayplan.sim.streaming.running_use import BUCKETS, SampledSeries
+from bayplan.sim.streaming.sketch import QuantileSketch
 from bayplan.sim.traces import write_lines
 from bayplan.sim.traces.making import HOSTNAME, Manifest, at_most, make_node, make_pod, times
 
@@ -242,3 +244,31 @@ def test_rows_are_written_in_the_form_that_the_name_says(name: str, tmp_path: Pa
         assert json.loads(text) == row._asdict()
     else:
         assert text == f"{','.join(PodRow._fields)}\ndefault,p,Bound,n,1.0,2.5,3.0,,1,\n"
+
+
+def test_quantiles_of_equal_numbers_are_that_number() -> None:
+    sketch = QuantileSketch()
+    for _ in range(10):
+        sketch.add(1.0)
+
+    assert {sketch.quantile(share) for share in (0.01, 0.5, 1.0)} == {1.0}
+
+
+def test_quantiles_count_zeros() -> None:
+    sketch = QuantileSketch()
+    for value in (0.0, 0.0, 0.0, 5.0):
+        sketch.add(value)
+
+    assert (sketch.quantile(0.75), sketch.quantile(0.76)) == (0.0, 5.0)
+    assert sketch.to_dict() == {"mean": 1.25, "max": 5.0, "p50": 0.0, "p95": 5.0, "p99": 5.0}
+
+
+def test_a_series_that_outgrows_its_parts_keeps_mean_and_samples() -> None:
+    series = SampledSeries("cpu")
+    for second in range(5000):
+        series.add(float(second), second + 1.0, second / 5000)
+
+    assert len(series._sums) <= BUCKETS
+    assert series.mean == pytest.approx(0.4999)
+    assert (series.peak, series.peak_at_s) == (4999 / 5000, 4999.0)
+    assert series.samples(4) == pytest.approx([0.1249, 0.3749, 0.6249, 0.8749], abs=2e-3)
