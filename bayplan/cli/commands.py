@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "rebalance": CommandEntry(
         "rebalance", "rebalance", "Plan the moves of pods that improve a cluster most."
     ),
+    "plan": CommandEntry("plan", "plan", "Find the cheapest nodes that hold a workload."),
     "pools": CommandEntry("pools", "app", "Check node pools, and list their types and prices."),
     "example": CommandEntry("example", "example", "Write example files to try the commands with."),
     "snapshot": CommandEntry("snapshot", "snapshot", "Write a live cluster to a file."),

@@ -9,13 +9,14 @@ import typer
 
 from ..api.own_documents import API_VERSION
 from .commands import CommandApp
-from .consoles import stderr_console, stdout_console, written_to_stdout
+from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .failures import reports_failures
 from .options import AnswerForm, AnswerOption
+from .pool_options import InstanceTypesOption, note_pools, read_table
 
 if TYPE_CHECKING:
-    from ..planning import InstanceTable, PoolReading
+    from ..planning import PoolReading
 
 app = CommandApp(
     name="pools",
@@ -23,16 +24,6 @@ app = CommandApp(
     help="Check the files that describe node pools.",
     epilog="Example: bayplan pools check pools.yaml --instance-types types.csv",
 )
-
-InstanceTypesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--instance-types",
-        metavar="CSV",
-        help="Table of instance types: name, cpu, memory, gpu, price, zones; further columns are labels.",
-        show_default=False,
-    ),
-]
 
 
 @app.callback()
@@ -81,19 +72,6 @@ def check(
                 render_pools(console, reading)
     if output in (AnswerForm.TABLE, AnswerForm.NAME):
         note_pools(reading)
-
-
-def read_table(path: Path | None) -> InstanceTable:
-    """The table of instance types in a file; empty without one."""
-    from ..planning import InstanceTable, read_instance_table
-
-    return read_instance_table(path) if path is not None else InstanceTable()
-
-
-def note_pools(reading: PoolReading) -> None:
-    """Say on standard error what of the documents is not modelled."""
-    for note in reading.notes:
-        stderr_console().print(f"note: {note}", style="dim", markup=False, soft_wrap=True)
 
 
 def pools_document(reading: PoolReading) -> dict[str, Any]:

@@ -49,6 +49,12 @@ class ProgressBar:
         bar.start()
         return bar, task
 
+    def describe(self, label: str) -> None:
+        """Say something else beside the bar."""
+        self._label = label
+        if self._bar is not None:
+            self._bar.update(self._task, description=label)
+
     def close(self) -> None:
         """Take the bar off the screen."""
         if self._bar is not None:

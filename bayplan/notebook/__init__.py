@@ -22,6 +22,7 @@ from ..answers.what_if import (
 )
 from .cluster import Cluster
 from .pictures import plot
+from .planning import plan
 from .questions import capacity, compare, explain, rebalance, simulate, what_if
 from .sweeping import sweep
 
@@ -42,6 +43,7 @@ __all__ = [
     "capacity",
     "compare",
     "explain",
+    "plan",
     "plot",
     "rebalance",
     "simulate",

@@ -13,6 +13,8 @@ from bayplan.cli.main import app
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ["-f", "examples/cluster.yaml", "-f", "examples/workload.yaml"]
 EVERYWHERE = {"apiVersion", "kind"}
+PLAN = ["-f", "examples/plan/workload.yaml", "--pools", "examples/plan/pools.yaml"]
+TYPES = ["--instance-types", "examples/plan/instance-types.csv"]
 MAPS = {"waitsFor", "typicalPod"}
 """Fields whose keys are names of plugins or resources."""
 
@@ -45,6 +47,8 @@ def fields_of(document: dict[str, Any]) -> set[str]:
         ("Compare", ["compare", *MANIFESTS, "--config", "examples/compare/most-allocated.yaml"]),
         ("Sweep", ["sweep", "examples/sweep/sweep.yaml", "--to", "{folder}/x.csv"]),
         ("Rebalance", ["rebalance", *MANIFESTS, "--objective", "pack"]),
+        ("Plan", ["plan", *PLAN, *TYPES, "--time-limit", "1s"]),
+        ("Pools", ["pools", "check", PLAN[-1], *TYPES]),
         ("Replay", ["replay", "examples/recording/run.jsonl.gz"]),
     ],
 )

@@ -1,0 +1,169 @@
+"""Plan: `bayplan plan`, the cheapest nodes on which the scheduler places every pod."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InputError
+from .answering import print_answer
+from .options import PENDING, AnswerForm, AnswerOption, Question, takes_cluster
+from .pool_options import InstanceTypesOption, note_pools, read_table
+from .progress import progress_bar
+
+if TYPE_CHECKING:
+    from ..planning.node_plan import NodePlan
+    from ..planning.searching import SearchState
+    from ..planning.verifying import Demands
+
+EXISTING = "existing"
+SURVIVE = ("node", "zone")
+DEFAULT_TIME_LIMIT = "60s"
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+
+
+def complete_survive(incomplete: str) -> list[str]:
+    """What may be gone."""
+    return [name for name in SURVIVE if name.startswith(incomplete)]
+
+
+@takes_cluster
+def plan(
+    question: Question,
+    pools: Annotated[
+        list[Path],
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            help="The node pools: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the status of Cluster Autoscaler. "
+            "May be given several times.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ],
+    instance_types: InstanceTypesOption = None,
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="existing", help="Keep the nodes of the input, and plan further ones."
+        ),
+    ] = "",
+    existing: Annotated[
+        bool,
+        typer.Option(
+            "--existing", help="Say which nodes of the input to remove and which to add, in order."
+        ),
+    ] = False,
+    survive: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="What may be gone: node or zone; every pod must fit on the rest.",
+            autocompletion=complete_survive,
+        ),
+    ] = "",
+    survive_priority: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="With --survive, pods of a lower priority may wait.",
+            show_default=False,
+        ),
+    ] = None,
+    headroom: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="The share of every node that stays free, such as 20%."),
+    ] = "0%",
+    time_limit: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long to search.")
+    ] = DEFAULT_TIME_LIMIT,
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the nodes as manifests.", show_default=False),
+    ] = None,
+    output: AnswerOption = AnswerForm.TABLE,
+) -> None:
+    """Find the cheapest nodes from some pools on which the scheduler places every pod.
+
+    Every plan is verified by a simulation with all filters, daemons and plugins; the bound says what no plan can be
+    below. Ctrl-C ends the search with the best plan so far.
+
+    Exit status: 0, 1 when pods have no place in any pool, or 2 when the input is wrong.
+
+    Example: bayplan plan -f workload.yaml --pools pools.yaml --survive zone
+    """
+    from ..planning import read_pools
+    from ..planning.planner import PlanRequest, plan_nodes
+
+    if keep not in ("", EXISTING):
+        raise InputError(f'--keep: expected {EXISTING}; got "{keep}"')
+    if keep and existing:
+        raise InputError("expected --keep existing or --existing; got both")
+    limit_s = _duration(time_limit)
+    request = PlanRequest(_demands(survive, survive_priority, headroom), bool(keep), limit_s)
+    objects = question.manifests.objects
+    nodes = [obj for obj in objects if obj.kind == "Node"]
+    reading = read_pools(pools, read_table(instance_types), nodes)  # type: ignore[arg-type]
+    note_pools(reading)
+    with progress_bar("planning") as bar:
+
+        def tell(state: SearchState) -> None:
+            bar.describe(f"planning: {state.price:,.2f} per hour, bound {state.bound:,.2f}")
+            bar(min(int(state.elapsed_s * 10), int(limit_s * 10)), int(limit_s * 10))
+
+        if existing:
+            from ..planning.rightsizing import rightsize
+
+            found = rightsize(objects, reading.pools, question.settings, request, tell)
+        else:
+            found = plan_nodes(objects, reading.pools, question.settings, request, tell)
+    if to is not None:
+        _write(found, to)
+    from .render.plan import render_node_plan
+
+    print_answer(
+        found,
+        "NodePlan",
+        output,
+        lambda: [f"node/{name}" for name in found.node_names()],
+        lambda console: render_node_plan(console, found),
+        [*question.remarks, *reading.notes],
+    )
+    if not found.is_complete:
+        raise typer.Exit(PENDING)
+
+
+def _demands(survive: str, survive_priority: int | None, headroom: str) -> Demands:
+    from ..planning.verifying import Demands
+
+    if survive not in ("", *SURVIVE):
+        raise InputError(f'--survive: expected {" or ".join(SURVIVE)}; got "{survive}"')
+    if survive_priority is not None and not survive:
+        raise InputError("--survive-priority: expected --survive with it; got none")
+    match = _SHARE.fullmatch(headroom.strip())
+    if match is None or float(match[1]) >= 100:
+        raise InputError(f'--headroom: expected a share such as 20%; got "{headroom}"')
+    return Demands(survive, survive_priority, float(match[1]) / 100)
+
+
+def _duration(text: str) -> float:
+    from ..api.durations import EXPECTED, parse_duration
+
+    seconds = parse_duration(text)
+    if not seconds:
+        raise InputError(f'--time-limit: {EXPECTED}; got "{text}"')
+    return seconds
+
+
+def _write(found: NodePlan, path: Path) -> None:
+    from .documents import yaml_pieces
+
+    try:
+        path.write_text("".join(yaml_pieces(found.nodes())), encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path}: expected a file that can be written; got {error.strerror}"
+        ) from None

@@ -1,0 +1,89 @@
+"""Render plan: the nodes by pool, type and zone, and what they cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Console
+
+from ...planning.node_exchange import NodeExchange
+from ...planning.node_plan import NodePlan
+from .listing import Listing
+from .pools import price_text
+from .tables import count, percent, section
+
+
+def render_node_plan(console: Console, plan: NodePlan) -> None:
+    """Print the table of nodes, the pods that have no place, and the price."""
+    if plan.groups:
+        section(console, _table(plan))
+    for name, number in plan.pending.items():
+        message = plan.messages.get(name, "")
+        text = f"{name}: {count(number, 'pod')} pending"
+        _print(console, f"{text}: {message}" if message else text, "red")
+    for one in plan.unplaceable:
+        _print(console, f"{one.name}: {count(one.count, 'pod')} fit no pool:", "red")
+        for reason, types in one.reasons.items():
+            _print(console, f"  {reason} ({', '.join(types)})", "red")
+    _print(console, plan.headline(), "bold green" if plan.is_complete else "bold red")
+    if plan.exchange is not None and plan.is_complete:
+        _render_exchange(console, plan, plan.exchange)
+    elif plan.first_fit_price is not None and plan.first_fit_price > plan.price * 1.0005:
+        share = 1 - plan.price / plan.first_fit_price
+        _print(
+            console,
+            f"first fit decreasing comes to {plan.first_fit_price:,.2f}; this is {share * 100:.1f} % less",
+            "dim",
+        )
+    if plan.is_interrupted:
+        _print(console, "interrupted: this is the best plan so far", "yellow")
+    elif plan.is_out_of_time:
+        _print(console, "the time limit ended the search; --time-limit gives it more", "dim")
+
+
+def _render_exchange(console: Console, plan: NodePlan, exchange: NodeExchange) -> None:
+    """Print what the cluster costs now, and the steps to the plan."""
+    saved = exchange.price_before - plan.price
+    share = saved / exchange.price_before * 100 if exchange.price_before else 0.0
+    _print(
+        console,
+        f"now {exchange.price_before:,.2f} per hour: {saved:,.2f} ({share:.0f} %) can be saved",
+        "bold",
+    )
+    if exchange.unknown:
+        names = ", ".join(exchange.unknown)
+        _print(console, f"of no type of the pools, so they stay: {names}", "yellow")
+    if not exchange.added and not exchange.removed:
+        return
+    console.print()
+    table = Listing(("STEP", "WHAT", "NODE", "TYPE", "PODS LAND ON"), right=("STEP",))
+    steps = [("add", name) for name in exchange.added]
+    steps += [("drain and remove", name) for name in exchange.removed]
+    for number, (what, name) in enumerate(steps, 1):
+        landing = Counter(move.now.node or "-" for move in exchange.moves if move.was.node == name)
+        places = ", ".join(f"{node} ({n})" if n > 1 else node for node, n in landing.items())
+        table.add(str(number), what, name, exchange.types[name], places)
+    section(console, table)
+    for pod, message in exchange.pending.items():
+        _print(console, f"pod {pod} would wait after the last step: {message}", "red")
+
+
+def _table(plan: NodePlan) -> Listing:
+    resources = list(dict.fromkeys(name for group in plan.groups for name in group.use))
+    heads = [name.upper() for name in resources]
+    table = Listing(
+        ("POOL", "TYPE", "ZONE", "NODES", "PRICE", "TOTAL", *heads),
+        right=("NODES", "PRICE", "TOTAL", *heads),
+        spare=("PODS", "PRICE"),
+    )
+    for group in plan.groups:
+        name = f"{group.type} (spot)" if group.is_spot else group.type
+        shares = [f"{percent(group.use[r])}%" if r in group.use else "-" for r in resources]
+        total = price_text(group.price * group.count)
+        numbers = (str(group.count), price_text(group.price), total)
+        table.add(group.pool, name, group.zone or "-", *numbers, *shares)
+    return table
+
+
+def _print(console: Console, text: str, style: str) -> None:
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

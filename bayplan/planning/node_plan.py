@@ -1,0 +1,240 @@
+"""Node plan: the answer of the planner, as text, plain data and frames."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..api.encode import to_dict
+from ..api.pod import Pod
+from ..api.resources import PODS
+from ..sim.frames import make_frame
+from ..sim.pending import workload_of
+from ..sim.showing import ShownAnswer
+from .fleet import Fleet, NodeOption, fleet_objects, node_names
+from .node_exchange import NodeExchange
+from .node_types import NodeType
+from .probing import UnplaceableClass
+from .searching import SearchState
+
+
+@dataclass(slots=True)
+class PlannedNodes:
+    """Equal nodes of a plan."""
+
+    pool: str
+    type: str
+    zone: str
+    count: int
+    price: float
+    """Of one node, per hour."""
+    is_spot: bool
+    use: dict[str, float]
+    """The share in use of what the nodes have together, by resource."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "pool": self.pool,
+            "type": self.type,
+            "zone": self.zone or None,
+            "spot": self.is_spot,
+            "count": self.count,
+            "price": self.price,
+            "total": round(self.price * self.count, 6),
+            "use": {name: round(share, 4) for name, share in self.use.items()},
+        }
+
+
+@dataclass(slots=True, repr=False)
+class NodePlan(ShownAnswer):
+    """How many nodes of which type in which zone, what they cost, and what no plan can be below."""
+
+    groups: list[PlannedNodes]
+    price: float
+    bound: float
+    pod_count: int
+    placements: dict[str, str] = field(default_factory=dict)
+    """The node of each planned pod in the simulation that verified the plan."""
+    first_fit_price: float | None = None
+    """What first fit decreasing comes to on the same scheduler."""
+    pending: Counter[str] = field(default_factory=Counter)
+    """Pods by workload for which pools have no more nodes, with their messages."""
+    messages: dict[str, str] = field(default_factory=dict)
+    unplaceable: list[UnplaceableClass] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    demands: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    first_plan_s: float | None = None
+    simulations: int = 0
+    is_interrupted: bool = False
+    is_out_of_time: bool = False
+    fleet: Fleet = field(default_factory=Fleet)
+    options: Sequence[NodeOption] = ()
+    exchange: NodeExchange | None = None
+    """Only for a cluster whose nodes are planned again."""
+
+    @property
+    def node_count(self) -> int:
+        """The number of nodes."""
+        return sum(group.count for group in self.groups)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every pod has a node."""
+        return not self.pending and not self.unplaceable
+
+    @property
+    def gap(self) -> float:
+        """How far the price is above the bound, as a share of the bound."""
+        return (self.price - self.bound) / self.bound if self.bound > 0 else 0.0
+
+    def headline(self) -> str:
+        """`14 nodes, 3.61 per hour; no plan is below 3.48 (3.7 %)`."""
+        nodes = "1 node" if self.node_count == 1 else f"{self.node_count:,} nodes"
+        text = f"{nodes}, {self.price:,.2f} per hour"
+        if self.pending:
+            return f"no plan: {sum(self.pending.values()):,} pods stay pending with {text}"
+        if self.gap < 0.0005:
+            return f"{text}; no plan is cheaper"
+        return f"{text}; no plan is below {_down(self.bound)} ({self.gap * 100:.1f} %)"
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The nodes by pool, type and zone."""
+        return [
+            {
+                "pool": group.pool,
+                "type": group.type,
+                "zone": group.zone,
+                "count": group.count,
+                "price": group.price,
+                "total": group.price * group.count,
+                **{name: group.use[name] for name in group.use},
+            }
+            for group in self.groups
+        ]
+
+    def to_frame(self) -> Any:
+        """The nodes by pool, type and zone, as a pandas DataFrame."""
+        return make_frame(self.shown_rows())
+
+    def node_names(self) -> list[str]:
+        """The names of the nodes."""
+        return [name for name, _ in node_names(self.fleet, self.options)]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """The nodes, with what belongs to them, as manifests."""
+        return [to_dict(obj) for obj in fleet_objects(self.fleet, self.options)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as docs/output.md describes it."""
+        document = {
+            "nodes": self.node_count,
+            "price": round(self.price, 6),
+            "bound": round(self.bound, 6),
+            "gap": round(self.gap, 6),
+            "firstFitPrice": _rounded(self.first_fit_price),
+            "pods": self.pod_count,
+            "groups": [group.to_dict() for group in self.groups],
+            "pending": [
+                {"workload": name, "pods": count, "message": self.messages.get(name, "")}
+                for name, count in self.pending.items()
+            ],
+            "unplaceable": [
+                {
+                    "workload": one.name,
+                    "pods": one.count,
+                    "reasons": [{"reason": r, "types": t} for r, t in one.reasons.items()],
+                }
+                for one in self.unplaceable
+            ],
+            "demands": self.demands,
+            "notices": self.notices,
+            "seconds": round(self.seconds, 3),
+            "firstPlanSeconds": _rounded(self.first_plan_s),
+            "simulations": self.simulations,
+            "interrupted": self.is_interrupted,
+            "outOfTime": self.is_out_of_time,
+        }
+        if self.exchange is not None:
+            document["exchange"] = self.exchange.to_dict()
+        return document
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _down(bound: float) -> str:
+    """A bound with two digits, never rounded up."""
+    return f"{int(bound * 100 + 1e-9) / 100:,.2f}"
+
+
+def describe_nodes(
+    fleet: Fleet, options: Sequence[NodeOption], pods: Sequence[Pod]
+) -> list[PlannedNodes]:
+    """The nodes of a fleet by pool, type and zone, with what the pods on them use."""
+    group_of = dict(node_names(fleet, options))
+    use: defaultdict[tuple[NodeType, str], Counter[str]] = defaultdict(Counter)
+    for pod in pods:
+        group = group_of.get(pod.node_name)
+        if group is not None:
+            amounts = use[options[group.option].type, group.zone]
+            amounts[PODS] += 1
+            amounts.update(pod.requests)
+    counts: Counter[tuple[NodeType, str]] = Counter()
+    for group, count in fleet.items():
+        counts[options[group.option].type, group.zone] += count
+    return [
+        PlannedNodes(
+            one.pool,
+            one.name,
+            zone,
+            count,
+            one.price or 0.0,
+            one.is_spot,
+            {
+                name: use[one, zone][name] / (amount * count)
+                for name, amount in one.allocatable.items()
+                if amount and (name in ("cpu", "memory", PODS) or use[one, zone][name])
+            },
+        )
+        for (one, zone), count in sorted(
+            counts.items(), key=lambda item: (item[0][0].pool, item[0][0].name, item[0][1])
+        )
+    ]
+
+
+def pending_by_workload(pods: Sequence[Pod]) -> Counter[str]:
+    """The number of pods of each workload."""
+    counts: Counter[str] = Counter()
+    for pod in pods:
+        kind, name = workload_of(pod)
+        counts[f"{kind.lower()} {pod.namespace}/{name}" if kind else f"pod {pod.key}"] += 1
+    return counts
+
+
+def plan_of(state: SearchState, options: Sequence[NodeOption]) -> NodePlan:
+    """The plan that a search came to, without its surroundings."""
+    verdict = state.best or state.failed
+    assert verdict is not None, "a search has a fleet, good or not"
+    simulation = verdict.simulation
+    pods = list(simulation.cluster.list("Pod")) if simulation is not None else []
+    price = verdict.fleet.price(options)
+    return NodePlan(
+        describe_nodes(verdict.fleet, options, pods),
+        price,
+        min(state.bound, price) if state.best is not None else state.bound,
+        sum(1 for pod in pods if pod.node_name),
+        {pod.key: pod.node_name for pod in pods if pod.node_name},
+        state.first_fit_price,
+        pending_by_workload(verdict.pending) if state.best is None else Counter(),
+        seconds=state.elapsed_s,
+        first_plan_s=state.first_plan_s,
+        is_interrupted=state.is_interrupted,
+        is_out_of_time=state.is_out_of_time,
+        fleet=verdict.fleet,
+        options=options,
+    )

@@ -1,0 +1,98 @@
+"""Plan input: a workload without nodes, from the objects that a user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from ..api.devices import ResourceSlice
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.storage import CSINode
+from ..api.workloads import StatefulSet
+from ..cluster.memory import WORKLOAD_KINDS, is_daemon, is_static, successor_of
+from ..cluster.objects import ClusterObject
+from ..sim.timeline import Timeline
+from ..sim.world import InputObject
+
+PARALLEL = "Parallel"
+
+
+@dataclass(slots=True)
+class PlanInput:
+    """What the nodes are planned for."""
+
+    workload: list[ClusterObject] = field(default_factory=list)
+    """Everything but nodes and what belongs to them; pods wait, unless their node is kept."""
+    kept: list[ClusterObject] = field(default_factory=list)
+    """Nodes that stay, with their CSINodes and ResourceSlices."""
+    nodes: list[Node] = field(default_factory=list)
+    """All nodes of the input."""
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def kept_nodes(self) -> list[Node]:
+        """The nodes that stay."""
+        return [obj for obj in self.kept if isinstance(obj, Node)]
+
+    def surroundings(self) -> list[ClusterObject]:
+        """The workload without pods, and without workloads other than daemons: what an empty cluster has."""
+        return [
+            obj
+            for obj in self.workload
+            if not isinstance(obj, Pod)
+            and (obj.kind not in WORKLOAD_KINDS or obj.kind == "DaemonSet")
+        ]
+
+    def at_once(self) -> list[ClusterObject]:
+        """The workload, with the pods of StatefulSets created together, so that all of them can be counted."""
+        return [
+            replace(obj, spec=replace(obj.spec, pod_management_policy=PARALLEL))
+            if isinstance(obj, StatefulSet)
+            else obj
+            for obj in self.workload
+        ]
+
+
+def prepare_input(objects: Iterable[InputObject], kept_names: Sequence[str] = ()) -> PlanInput:
+    """Take the nodes out of `objects`, except those that are kept; their pods wait for a node again."""
+    found, kept = PlanInput(), set(kept_names)
+    timelines = lost = 0
+    for obj in objects:
+        if isinstance(obj, Timeline):
+            timelines += 1
+        elif isinstance(obj, Node):
+            found.nodes.append(obj)
+            if obj.name in kept:
+                found.kept.append(obj)
+        elif isinstance(obj, CSINode):
+            if obj.name in kept:
+                found.kept.append(obj)
+        elif isinstance(obj, ResourceSlice) and obj.spec.node_name:
+            if obj.spec.node_name in kept:
+                found.kept.append(obj)
+        elif isinstance(obj, Pod):
+            lost += _take_pod(obj, kept, found)
+        else:
+            found.workload.append(obj)
+    if timelines:
+        found.remarks.append("timelines have no effect: a plan is for all pods at once")
+    if lost:
+        pods = "1 pod" if lost == 1 else f"{lost:,} pods"
+        found.remarks.append(f"{pods} of daemons and static pods are planned with their nodes")
+    return found
+
+
+def _take_pod(pod: Pod, kept: set[str], found: PlanInput) -> bool:
+    """Add a pod, waiting unless its node is kept; True for one that belongs to a node that is not."""
+    if pod.is_finished or pod.is_terminating:
+        return False
+    if not pod.node_name or pod.node_name in kept:
+        found.workload.append(pod)
+        return False
+    if is_daemon(pod) or is_static(pod):
+        return True
+    found.workload.append(successor_of(pod))
+    return False

@@ -1,0 +1,324 @@
+"""The planner: plans with a known optimum, and what always holds."""
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from bayplan.api.decode import decode_object
+from bayplan.api.node import ZONE
+from bayplan.errors import InputError
+from bayplan.planning import NodePool, NodeType
+from bayplan.planning.fleet import Fleet, NodeGroupKey
+from bayplan.planning.node_plan import NodePlan
+from bayplan.planning.plan_input import prepare_input
+from bayplan.planning.planner import PlanRequest, plan_nodes
+from bayplan.planning.probing import probe_workload
+from bayplan.planning.rightsizing import rightsize
+from bayplan.planning.verifying import NO_DEMANDS, Demands, Verifier
+from bayplan.sim.settings import Settings
+from bayplan.sim.simulation import Simulation
+
+SEEDED = Settings(seed=0)
+GI = 1 << 30
+
+
+def make_type(name: str, cpu: int, memory_gi: int, price: float | None, **more: Any) -> NodeType:
+    amounts = {"cpu": cpu * 1000, "memory": memory_gi * GI, "pods": 20}
+    labels = {"bayplan.dev/pool": "p"} | more.pop("labels", {})
+    return NodeType(name, amounts, amounts, labels, price=price, **more)
+
+
+def make_deployment(name: str, replicas: int, cpu: str, memory: str = "1Gi", **spec: Any) -> Any:
+    labels = {"app": name}
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]} | spec}
+    return decode_object(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": template,
+            },
+        }
+    )
+
+
+def make_daemon(cpu: str) -> Any:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}}}
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
+    return decode_object(
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec}
+    )
+
+
+def apart(name: str) -> dict[str, Any]:
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": name}},
+    }
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+SMALL, LARGE = make_type("small", 2, 4, 0.10), make_type("large", 8, 16, 0.36)
+POOL = NodePool("p", (SMALL, LARGE))
+
+
+def plan(*objects: Any, pool: NodePool = POOL, **request: Any) -> NodePlan:
+    return plan_nodes(objects, [pool], SEEDED, PlanRequest(time_limit_s=20.0, **request))
+
+
+def counts(found: NodePlan) -> dict[str, int]:
+    return {group.type: group.count for group in found.groups}
+
+
+def test_the_cheapest_mix_of_types_is_found() -> None:
+    found = plan(make_deployment("a", 5, "2"))
+
+    assert counts(found) == {"large": 1, "small": 1}
+    assert found.price == pytest.approx(0.46)
+    assert found.bound <= found.price
+    assert found.is_complete
+
+
+def test_daemons_take_their_part_of_every_node() -> None:
+    found = plan(make_deployment("a", 4, "1900m"), make_daemon("200m"))
+
+    assert counts(found) == {"large": 1}
+
+
+def test_a_type_without_room_for_its_daemons_is_not_used() -> None:
+    found = plan(make_deployment("a", 1, "1"), make_daemon("3"))
+
+    assert counts(found) == {"large": 1}
+    assert found.notices == ["p: small is not used: no room for daemon d"]
+
+
+def test_anti_affinity_needs_a_node_each() -> None:
+    found = plan(make_deployment("a", 3, "100m", affinity=apart("a")))
+
+    assert counts(found) == {"small": 3}
+    assert found.headline() == "3 nodes, 0.30 per hour; no plan is cheaper"
+
+
+def test_nodes_are_spread_over_zones_for_spread_constraints() -> None:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "minDomains": 3,
+    }
+    pool = NodePool("p", (make_type("small", 2, 4, 0.1, zones=("x", "y", "z")),))
+
+    found = plan(make_deployment("a", 3, "1", topologySpreadConstraints=[constraint]), pool=pool)
+
+    assert sorted(group.zone for group in found.groups) == ["x", "y", "z"]
+
+
+def test_pods_that_need_a_zone_get_a_node_there() -> None:
+    pool = NodePool("p", (make_type("small", 2, 4, 0.1, zones=("x", "y")),))
+
+    found = plan(make_deployment("a", 2, "1500m", nodeSelector={ZONE: "y"}), pool=pool)
+
+    assert [(group.zone, group.count) for group in found.groups] == [("y", 2)]
+
+
+def test_minimum_maximum_and_limits_of_pools_are_kept() -> None:
+    pools = [
+        NodePool("cheap", (SMALL,), maximum=2),
+        NodePool(
+            "dear",
+            (make_type("other", 2, 4, 0.2, labels={"bayplan.dev/pool": "dear"}),),
+            1,
+            limits={"cpu": 4000},
+        ),
+    ]
+
+    found = plan_nodes([make_deployment("a", 4, "2")], pools, SEEDED, PlanRequest(time_limit_s=20))
+
+    assert counts(found) == {"small": 2, "other": 2}
+
+
+def test_a_maximum_that_is_too_small_is_named() -> None:
+    found = plan(make_deployment("a", 5, "8"), pool=NodePool("p", (SMALL, LARGE), maximum=2))
+
+    assert not found.is_complete
+    assert found.pending == {"deployment default/a": 3}
+    assert "p: the maximum of 2 nodes is too small" in found.notices
+    assert found.messages["deployment default/a"].startswith("0/2 nodes are available")
+    assert found.headline().startswith("no plan: 3 pods stay pending")
+
+
+def test_pods_that_fit_no_pool_are_named_and_the_others_are_planned() -> None:
+    found = plan(make_deployment("huge", 2, "9"), make_deployment("a", 1, "1"))
+
+    (one,) = found.unplaceable
+    assert (one.name, one.count) == ("deployment default/huge", 2)
+    assert one.reasons == {"Insufficient cpu": ["p/small", "p/large"]}
+    assert counts(found) == {"small": 1}
+
+
+def test_a_type_without_a_price_is_an_error() -> None:
+    pool = NodePool("p", (make_type("free", 2, 4, None),), place="pools.yaml: document 1")
+
+    with pytest.raises(
+        InputError, match=r"pools\.yaml: document 1: p: free: expected a price per hour"
+    ):
+        plan(make_deployment("a", 1, "1"), pool=pool)
+
+
+def test_a_workload_without_pods_is_an_error() -> None:
+    with pytest.raises(InputError, match="expected pods that wait for a node; got none"):
+        plan(make_deployment("a", 0, "1"))
+
+
+def test_a_zone_may_be_gone() -> None:
+    pool = NodePool("p", (make_type("small", 2, 4, 0.1, zones=("x", "y", "z")),))
+
+    found = plan(make_deployment("a", 4, "1"), pool=pool, demands=Demands("zone"))
+
+    by_zone = {group.zone: group.count for group in found.groups}
+    assert all(sum(by_zone.values()) - gone >= 2 for gone in by_zone.values())
+    assert found.node_count == 3
+    assert found.bound == pytest.approx(0.3)
+
+
+def test_pods_below_the_priority_may_wait_when_a_zone_is_gone() -> None:
+    pool = NodePool("p", (make_type("small", 2, 4, 0.1, zones=("x", "y")),))
+    low = make_deployment("low", 2, "2")
+
+    found = plan(low, pool=pool, demands=Demands("zone", survive_priority=1))
+
+    assert found.node_count == 2
+
+
+def test_a_node_may_be_gone() -> None:
+    found = plan(make_deployment("a", 2, "1"), demands=Demands("node"))
+
+    assert counts(found) == {"small": 2}
+
+
+def test_a_headroom_stays_free_on_every_node() -> None:
+    found = plan(make_deployment("a", 2, "1"), demands=Demands(headroom=0.2))
+
+    assert counts(found) == {"small": 2}
+    assert all(group.use["cpu"] <= 0.8 for group in found.groups)
+
+
+def test_kept_nodes_are_used_first() -> None:
+    node = SMALL.make_node("here")
+
+    found = plan(node, make_deployment("a", 3, "1"), keep_existing=True)
+
+    assert counts(found) == {"small": 1}
+    assert found.bound <= found.price
+
+
+def test_nodes_of_the_input_are_not_used_without_a_word() -> None:
+    found = plan(SMALL.make_node("here"), make_deployment("a", 2, "1"))
+
+    assert counts(found) == {"small": 1}
+    assert found.notices == ["not used: 1 node of the input; all nodes are planned"]
+
+
+def test_rightsizing_says_what_to_add_and_what_to_drain() -> None:
+    nodes = [SMALL.make_node(f"old-{i}") for i in range(4)]
+
+    found = rightsize(
+        [*nodes, make_deployment("a", 8, "1", "512Mi")],
+        [POOL],
+        SEEDED,
+        PlanRequest(time_limit_s=20),
+    )
+
+    exchange = found.exchange
+    assert exchange is not None
+    assert exchange.price_before == pytest.approx(0.4)
+    assert found.price == pytest.approx(0.36)
+    assert (exchange.added, len(exchange.removed)) == (["new-p-large-1"], 4)
+    assert {move.now.node for move in exchange.moves} == {"new-p-large-1"}
+    assert exchange.pending == {}
+
+
+def test_a_good_cluster_stays_as_it_is() -> None:
+    found = rightsize(
+        [SMALL.make_node("old"), make_deployment("a", 2, "1")],
+        [POOL],
+        SEEDED,
+        PlanRequest(time_limit_s=20),
+    )
+
+    assert found.exchange is not None
+    assert (found.exchange.kept, found.exchange.added, found.exchange.removed) == (["old"], [], [])
+
+
+def test_ctrl_c_gives_the_best_plan_so_far() -> None:
+    def interrupt(state: Any) -> None:
+        if state.best is not None:
+            raise KeyboardInterrupt
+
+    found = plan_nodes(
+        [make_deployment("a", 9, "1500m")], [POOL], SEEDED, PlanRequest(time_limit_s=20), interrupt
+    )
+
+    assert found.is_interrupted
+    assert found.is_complete
+    assert placed_by_a_simulation(found, [make_deployment("a", 9, "1500m")]) == 9
+
+
+def placed_by_a_simulation(found: NodePlan, objects: list[Any]) -> int:
+    nodes = [decode_object(tree) for tree in found.nodes()]
+    report = Simulation([*nodes, *objects], seed=0).run()  # type: ignore[list-item]
+    assert all(result.is_placed for result in report.pods)
+    return len(report.pods)
+
+
+workloads = st.lists(
+    st.tuples(
+        st.integers(1, 3),
+        st.sampled_from(["300m", "700m", "1", "1900m"]),
+        st.sampled_from(["256Mi", "1Gi", "3Gi"]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def cheapest_by_brute_force(objects: list[Any]) -> float:
+    """The least price of up to 4 + 2 nodes on which the scheduler places every pod."""
+    given_ = prepare_input(objects)
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
+    best = float("inf")
+    for numbers in itertools.product(range(5), range(3)):
+        fleet = Fleet({NodeGroupKey(i, ""): n for i, n in enumerate(numbers) if n})
+        price = fleet.price(probe.options)
+        if 0 < price < best and verifier.verify(fleet).is_good:
+            best = price
+    return best
+
+
+@settings(max_examples=5, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(workloads)
+def test_bound_brute_force_and_plan_are_in_order(kinds: list[tuple[int, str, str, bool]]) -> None:
+    objects = [
+        make_deployment(f"a{i}", n, cpu, memory, **({"affinity": apart(f"a{i}")} if alone else {}))
+        for i, (n, cpu, memory, alone) in enumerate(kinds)
+    ]
+
+    found = plan_nodes(objects, [POOL], SEEDED, PlanRequest(time_limit_s=10))
+    best = cheapest_by_brute_force(objects)
+
+    assert found.bound <= best + 1e-6
+    if counts(found).get("small", 0) < 5 and counts(found).get("large", 0) < 3:
+        assert best <= found.price + 1e-6
+    assert found.first_fit_price is None or found.price <= found.first_fit_price + 1e-9
+    assert placed_by_a_simulation(found, objects) == sum(n for n, *_ in kinds)
