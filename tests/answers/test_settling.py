@@ -252,3 +252,22 @@ def test_a_timeline_is_no_moment() -> None:
 
     with pytest.raises(InputError, match="expected a cluster at one moment; got a Timeline"):
         settled_view([make_node("a"), timeline])
+
+
+def test_a_view_has_the_cache_of_its_stage_and_leaves_it_as_it_was() -> None:
+    stage = Stage([*make_shop()])
+    stage.begin()
+    before = stage.totals()
+    view = stage.view()
+    placed = next(pod for pod in view.pods() if pod.node_name)
+    pending = next(pod for pod in view.pods() if not pod.node_name)
+
+    told = [explain(view, pod) for pod in (placed, pending)]
+    alone = ClusterView([obj for kind in view.cluster.kinds() for obj in view.cluster.list(kind)])
+
+    assert view.table is stage.simulation.scheduler.cache.table
+    assert stage.totals() == before
+    for account, pod in zip(told, (placed, pending), strict=True):
+        again = explain(alone, pod)
+        assert [node.total for node in account.scores] == [node.total for node in again.scores]
+        assert account.refused == again.refused
