@@ -194,8 +194,7 @@ class FaultHistory:
     async def _check(self) -> None:
         """See that everything settles in time."""
         store = self._api.store
-        await self._until_led()
-        await asyncio.sleep(SETTLED_S)
+        await self._settle()
         if not any(pod["status"].get("nominatedNodeName") for pod in pending(store)):
             self._problems(not_bound(store, with_preemption=False))
         await asyncio.sleep(PREEMPTED_S - SETTLED_S)
@@ -208,6 +207,14 @@ class FaultHistory:
             self._problem("the driver is not ready: " + ((driver and driver.problem()) or ""))
             return
         self._problems(differs(driver, store))
+
+    async def _settle(self) -> None:
+        """Give a process time to settle; again when faults before made it lose the lease meanwhile."""
+        process = -1
+        while process != self.report.processes:
+            await self._until_led()
+            process = self.report.processes
+            await asyncio.sleep(SETTLED_S)
 
     async def _until_led(self) -> None:
         """With a lease, or after a restart, it takes a while until a process schedules."""
