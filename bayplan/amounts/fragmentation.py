@@ -11,8 +11,10 @@ Weights are whole numbers and so are the sums, which makes every order of summat
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -84,7 +86,8 @@ class GpuTaskMix:
         tasks = list(tasks)
         self.weight: int = sum(task.weight for task in tasks)
         """Divide by it to get thousandths of GPUs."""
-        self._cpus = np.unique(np.array([task.milli_cpu for task in tasks], dtype=np.int64))
+        self._cpu_list = sorted({task.milli_cpu for task in tasks})
+        self._cpus = np.array(self._cpu_list, dtype=np.int64)
         named = sorted({model for task in tasks for model in task.models})
         self._models = {model: place for place, model in enumerate(named, start=1)}
         most = max([gpu_count(task.gpu_milli) for task in tasks], default=0)
@@ -156,6 +159,22 @@ class GpuTaskMix:
             whole = free == WHOLE
             then -= self._spare(by_key, whole.sum(axis=1)[:, None] - whole)
         return then
+
+    def unusable_of(self, key: int, free: Sequence[int]) -> int:
+        """`unusable` of one node with this key."""
+        unused, full = self._unused_lists[key], free.count(WHOLE)
+        spared = self._spared.item(key, min(full, self._spared.shape[1] - 1))
+        return sum([unused[left] for left in free]) - spared * full * WHOLE
+
+    @cached_property
+    def _unused_lists(self) -> list[list[int]]:
+        listed: list[list[int]] = self._unused.tolist()
+        return listed
+
+    def key_of(self, milli_cpu: int, model: int = 0) -> int:
+        """`keys` of one node."""
+        cpus: list[int] = self._cpu_list
+        return bisect_right(cpus, milli_cpu) + model * (len(cpus) + 1)
 
     def _spare(self, keys: Ints, full: Ints) -> Ints:
         """What tasks for several GPUs can use of `full` GPUs that are free as a whole, times their weight."""

@@ -9,6 +9,7 @@ fragmentation of the node falls.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
@@ -23,8 +24,10 @@ from ..errors import InputError
 from ..framework import MAX_SCORE, Handle, typed_args
 from ..table import Ints, NodeTable, Rows
 from .gpu_share import GpuNodes, GpuPolicy
+from .ledger import NO_GPUS
 
-STEPS = np.array([math.log(p / (MAX_SCORE - p)) for p in range(1, MAX_SCORE)])
+LISTED_STEPS = [math.log(p / (MAX_SCORE - p)) for p in range(1, MAX_SCORE)]
+STEPS = np.array(LISTED_STEPS)
 """Where the next point begins: 100 / (1 + exp(-d)) is p at the p-th of them."""
 
 
@@ -110,15 +113,23 @@ class FGD(GpuPolicy):
 
     def choose(self, free: Sequence[int], pod: Pod, row: int) -> tuple[int, ...]:
         milli = pod.requests[GPU_MILLI]
-        if milli >= WHOLE or not any(left >= milli for left in free):
+        if milli >= WHOLE:
             return super().choose(free, pod, row)
-        table, wanted = self.handle.table, pod.requests.get(CPU, 0)
-        rows = np.array([row])
-        cpu = table.allocatable[CPU][rows] - table.requested[CPU][rows] + wanted
-        left = np.array([free], dtype=np.int64)
-        fallen = self._fallen(left, cpu, self._models(table, rows), milli, wanted)
-        points = np.where(left[0] >= milli, self._in_points(fallen[0]), -1)
-        return (int(points.argmax()),)
+        mix, table = self._mix, self.handle.table
+        left = table.allocatable.amount(CPU, row) - table.requested.amount(CPU, row)
+        node = table.nodes[row]
+        model = mix.model_number(node.labels.get(GPU_MODEL)) if node is not None else 0
+        before = mix.unusable_of(mix.key_of(left + pod.requests.get(CPU, 0), model), free)
+        key, best, gpus = mix.key_of(left, model), -1, NO_GPUS
+        for amount in dict.fromkeys(free):  # the first of GPUs of which as much is free
+            if amount >= milli:
+                gpu = free.index(amount)
+                then = [*free[:gpu], amount - milli, *free[gpu + 1 :]]
+                fallen = (before - mix.unusable_of(key, then)) / (max(mix.weight, 1) * WHOLE)
+                points = bisect_right(LISTED_STEPS, fallen)
+                if points > best:
+                    best, gpus = points, (gpu,)
+        return gpus
 
     def _models(self, table: NodeTable, rows: Rows) -> Ints | int:
         """The number of the model of each node, for `GpuTaskMix.keys`; 0 for all when no task names a model."""

@@ -31,7 +31,11 @@ from ..framework import (
     unschedulable,
 )
 from ..framework.events import NODE, POD, ActionType, wait_for
+<<<<<<< HEAD
 from ..table import ALL, Bools, Ints, NodeTable, Rows
+=======
+from ..table import Bools, Ints, NodeInfo, NodeTable, Rows
+>>>>>>> 724d135 (research/fgd: the FGD paper's default experiment beside its published figures)
 from .ledger import GpuLedger, fullest
 
 NO_ROOM = "too few GPUs have enough left"
@@ -109,11 +113,13 @@ class GpuSharing(FilterPlugin, ReservePlugin):
         if not is_valid(milli):
             verdict.reject(np.ones(len(verdict), dtype=np.bool_), INVALID, unresolvable=True)
             return verdict
-        count = gpu_count(milli)
-        fitting = (self.ledger.free(table, rows) >= min(milli, WHOLE)).sum(axis=1)
+        short = ~self.ledger.fits(table, rows, milli)
         offered = table.allocatable[GPU_MILLI][rows]
-        verdict.reject(fitting < count, NO_ROOM, unresolvable=offered < count * WHOLE)
+        verdict.reject(short, NO_ROOM, unresolvable=offered < gpu_count(milli) * WHOLE)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return self.filter_rows(state, pod, node.table, np.array([node.row])).status(0)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         if not pod.requests.get(GPU_MILLI, 0):
@@ -135,6 +141,9 @@ class GpuPolicy(GpuSharing, ScorePlugin):
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         return self.points(GpuNodes(self.ledger, table, rows, pod))
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return int(self.score_rows(state, pod, node.table, np.array([node.row]))[0])
 
 
 class GpuShare(GpuPolicy):

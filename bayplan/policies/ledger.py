@@ -15,7 +15,7 @@ import numpy as np
 from ..api.gpus import GPU_INDEX, GPU_MILLI, WHOLE, gpu_count
 from ..api.pod import Pod
 from ..framework import Handle
-from ..table import Ints, NodeTable, Rows
+from ..table import Bools, Ints, NodeTable, Rows
 
 NAME = "bayplan.policies.ledger"
 NO_GPUS: tuple[int, ...] = ()
@@ -38,6 +38,10 @@ class GpuLedger:
         self._version = -1
         self._free: Ints = np.zeros((0, 0), dtype=np.int64)
         self._kinds: Ints = np.zeros(0, dtype=np.int64)
+        self._largest: Ints = np.zeros(0, dtype=np.int64)
+        """Per row: what is free of the GPU of which most is free."""
+        self._idle: Ints = np.zeros(0, dtype=np.int64)
+        """Per row: how many GPUs are free as a whole."""
         self._gpus_of: dict[str, tuple[str, tuple[int, ...]]] = {}
         """By uid: the name of the node, and the GPUs."""
         self._counted: list[tuple[str, ...]] = []
@@ -66,6 +70,16 @@ class GpuLedger:
         for place, count in enumerate(counts):
             free[place, : len(count)] = count
         return free
+
+    def fits(self, table: NodeTable, rows: Rows, milli: int) -> Bools:
+        """bool per row of `rows`: a GPU has room for the share, or as many GPUs as wanted are free."""
+        if table is self._table:
+            self._follow()
+            if milli < WHOLE:
+                return self._largest[rows] >= milli
+            return self._idle[rows] >= gpu_count(milli)
+        found = [fullest(self._count(table, row)[0], milli) for row in table.numbers(rows).tolist()]
+        return np.array([bool(gpus) for gpus in found], dtype=np.bool_)
 
     def kinds(self, table: NodeTable, rows: Rows) -> Ints:
         """int64 per row of `rows`: bit 0 is set when a pod on it has a share, bit n when one has n GPUs."""
@@ -110,9 +124,11 @@ class GpuLedger:
         if len(table) > rows or most > width:
             free = np.zeros((len(table), most), dtype=np.int64)
             free[:rows, :width] = self._free
-            kinds = np.zeros(len(table), dtype=np.int64)
-            kinds[:rows] = self._kinds
-            self._free, self._kinds = free, kinds
+            self._free = free
+            added = (0, len(table) - rows)
+            self._kinds = np.pad(self._kinds, added)
+            self._largest = np.pad(self._largest, added)
+            self._idle = np.pad(self._idle, added)
         self._counted += [()] * (len(table) - len(self._counted))
 
     def _recount(self, row: int) -> None:
@@ -120,6 +136,8 @@ class GpuLedger:
         self._free[row, : len(free)] = free
         self._free[row, len(free) :] = 0
         self._kinds[row] = kinds
+        self._largest[row] = max(free, default=0)
+        self._idle[row] = free.count(WHOLE)
         name = self._table.names[row]
         for uid in self._counted[row]:
             if uid not in taken and self._gpus_of.get(uid, ("",))[0] == name:
