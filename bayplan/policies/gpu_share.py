@@ -31,11 +31,7 @@ from ..framework import (
     unschedulable,
 )
 from ..framework.events import NODE, POD, ActionType, wait_for
-<<<<<<< HEAD
-from ..table import ALL, Bools, Ints, NodeTable, Rows
-=======
-from ..table import Bools, Ints, NodeInfo, NodeTable, Rows
->>>>>>> 724d135 (research/fgd: the FGD paper's default experiment beside its published figures)
+from ..table import ALL, Bools, Ints, NodeInfo, NodeTable, Rows
 from .ledger import GpuLedger, fullest
 
 NO_ROOM = "too few GPUs have enough left"
