@@ -86,6 +86,7 @@ def simulate_trace(
 
     Example: bayplan trace simulate a.jsonl.gz --results pods.csv.gz
     """
+    from ..sim import Manifests
     from ..sim.settings import reading_for
     from ..sim.streaming import StreamedSimulation, read_lines, write_rows
 
@@ -94,12 +95,13 @@ def simulate_trace(
         raise InputError(f'--until: {EXPECTED}; got "{until}"')
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
     with reading_for(settings), write_rows(results) as sink, progress_bar("scheduling") as on_pods:
-        objects = read_cluster(filename).manifests.objects if filename else []
+        manifests = read_cluster(filename).manifests if filename else Manifests()
         simulation = StreamedSimulation(
             read_lines(trace),
             sink,
-            objects,
+            manifests.objects,
             settings.config,
+            place_of=manifests.place_of,
             seed=settings.seed,
             feature_gates=settings.feature_gates,
             plugins=settings.plugins,

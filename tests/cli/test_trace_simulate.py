@@ -100,3 +100,13 @@ def test_wrong_input_is_named(args: list[str], error: str) -> None:
 
     assert result.stderr.startswith(f"error: {error}")
     assert result.stdout == ""
+
+
+def test_an_error_in_a_file_beside_the_trace_has_its_place() -> None:
+    trace = imported(4)
+    notes = "annotations: {bayplan.dev/duration: soon}"
+    Path("bad.yaml").write_text(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: bad, {notes}}}\n")
+
+    result = run("simulate", trace, "-f", "bad.yaml", code=2)
+
+    assert result.stderr.startswith("error: bad.yaml: ")
