@@ -98,6 +98,9 @@ bench-stream: kernel ## Measure speed and memory by the length of a trace (ARGS=
 fgd: kernel ## Reproduce the table of the FGD paper (research/fgd); needs the trace (ARGS=FOLDER ...)
 	$(BIN)/python research/fgd/run.py $(ARGS)
 
+bench-plan: kernel ## Measure `plan` on seeded workloads against first fit decreasing (ARGS=--workloads ...)
+	$(BIN)/python -m tests.planning.bench $(ARGS)
+
 bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
 

@@ -24,8 +24,6 @@ Floats = NDArray[np.float64]
 SMALLEST_GAIN = 1e-4
 """A pattern must be worth this share more than its price to be added."""
 LP_S = 20.0
-SMALL_FLEET = 40
-"""Up to so many nodes, whole numbers are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +97,42 @@ class Master:
             else:
                 is_exact = False
 
-    def solve(self, time_limit_s: float, growth: float = 0.0) -> Counter[int] | None:
-        """Whole numbers of nodes per option for the demand and a share more; None if none was found in time.
+    def round_up(self, growth: float = 0.0) -> Counter[int] | None:
+        """Nodes per option of the relaxed problem for the demand and a share more, rounded up to whole numbers.
 
-        The scheduler does not keep to patterns, so only the numbers count: those of a large fleet are rounded up, and
-        those of a small one are searched for.
+        The scheduler does not keep to patterns, so that only the numbers count.
         """
-        demand = self._demand * np.float64(self._factor + growth)
+        demand = np.ceil(self._demand * np.float64(self._factor + growth) - 1e-9)
         answer = cover(self._problem(demand), LP_S, is_integer=False)
         if answer is None:
             return None
-        if answer.values[: len(self._columns)].sum() <= SMALL_FLEET:
-            problem = self._problem(np.ceil(demand - 1e-9))
-            answer = cover(problem, time_limit_s, is_integer=True) or answer
         sums: Counter[int] = Counter()
         for column, value in zip(self._columns.values(), answer.values.tolist(), strict=False):
             sums[column.option] += value
         return Counter({option: int(np.ceil(n - 0.01)) for option, n in sums.items() if n > 0.01})
+
+    def dive(self, deadline: float, growth: float = 0.0) -> Counter[int] | None:
+        """Whole numbers of nodes per option with patterns that hold all pods; None if there was no time for it.
+
+        Nodes are fixed step by step: those of which the relaxed problem has one or more, else the one of which it has
+        most; the relaxed problem is solved again for the pods that are left.
+        """
+        left = np.ceil(self._demand * np.float64(self._factor + growth) - 1e-9)
+        columns, counts = list(self._columns.values()), Counter[int]()
+        while (left > 0).any():
+            answer = cover(self._problem(left, counts), LP_S, is_integer=False)
+            if answer is None or time.monotonic() > deadline:
+                return None
+            values = answer.values[: len(columns)]
+            whole = np.floor(values + 1e-6)
+            if not whole.any():
+                if values.max(initial=0.0) < 1e-6:
+                    break  # what is left has no node in the pools, or stays on nodes that are kept
+                whole[values.argmax()] = 1
+            for number in np.flatnonzero(whole):
+                counts[columns[number].option] += int(whole[number])
+                left = np.maximum(left - columns[number].copies * whole[number], 0)
+        return counts
 
     def _add(self, option: int, copies: Ints) -> bool:
         key = option, copies.tobytes()
@@ -148,14 +165,22 @@ class Master:
                 scale = max(float(limit), 1.0)
                 yield -member * np.array(sizes, dtype=float) / scale, -limit / scale
 
-    def _problem(self, demand: Floats) -> Covering:
-        """Patterns, then a penalty for each class that is not covered, then pods on nodes that stay."""
+    def _problem(self, demand: Floats, start: Counter[int] | None = None) -> Covering:
+        """Patterns, then a penalty for each class that is not covered, then pods on nodes that stay.
+
+        `start` are nodes per option that there are already, which count for the limits of pools.
+        """
+        counted = (start or Counter[int]()).items()
         pools = [row for row, _ in self._pool_rows]
         count, kept = len(demand), self._kept_room
         room = np.zeros(0) if kept is None else -np.maximum(kept, 0) * self._factor
         scale = np.maximum(-room, 1.0)
         least = np.concatenate(
-            [demand, [value for _, value in self._pool_rows], room / scale]
+            [
+                demand,
+                [value - sum(row[i] * n for i, n in counted) for row, value in self._pool_rows],
+                room / scale,
+            ]
         ).astype(float)
         columns = [
             np.concatenate([column.copies, [row[column.option] for row in pools], 0 * room])

@@ -32,8 +32,6 @@ from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 REPAIRS = 10
 GROWTH_STEPS = 6
 RELAX_SHARE = 0.3
-WHOLE_SHARE = 0.1
-WHOLE_S = 3.0
 CLOSE = 1e-6
 MOST_ADDED = 3
 """How many nodes of one type may take the place of others in one step."""
@@ -125,22 +123,39 @@ class FleetSearch:
 
     def _solve_whole(self, master: Master) -> None:
         """Whole numbers of nodes, with as little growth of the demand as the scheduler needs."""
+        whole = master.dive(self.state.deadline)
+        if whole is not None:
+            self._try(self._fleet(whole))
         low, high = 0.0, 0.25
-        limit_s = min(WHOLE_S, self.state.time_limit_s * WHOLE_SHARE)
         for step in range(GROWTH_STEPS):
             growth = 0.0 if step == 0 else (low + high) / 2
-            counts = master.solve(limit_s, growth)
+            counts = master.round_up(growth)
             if counts is None or self._is_over():
                 return
-            fleet = self._fleet(counts)
-            price = fleet.price(self.probe.options)
-            is_dear = price >= self.state.price - CLOSE or not self._is_allowed(fleet)
-            if is_dear or self._repair(fleet, self.state.price, most=5).is_good:
+            if self._try(self._pack_down(self._fleet(counts))):
                 high = growth
             else:
                 low = growth
             if high - low < 0.005:
                 return
+
+    def _pack_down(self, fleet: Fleet) -> Fleet:
+        """The fleet without nodes that packing by size does not need, the dearest first."""
+        if self.kept_room is not None or self.demands.survive:
+            return fleet
+        for group in sorted(fleet, key=lambda group: -self.probe.options[group.option].price):
+            while fleet[group] and not self._is_over():
+                fewer = fleet.changed({group: -1})
+                if not self._is_allowed(fewer) or not can_pack(fewer, self.probe):
+                    break
+                fleet = fewer
+        return fleet
+
+    def _try(self, fleet: Fleet) -> bool:
+        """Whether a fleet is good after some repairs, or too dear to be of use."""
+        price = fleet.price(self.probe.options)
+        is_dear = price >= self.state.price - CLOSE or not self._is_allowed(fleet)
+        return is_dear or self._repair(fleet, self.state.price, most=5).is_good
 
     def _improve(self) -> None:
         """Leave nodes out or exchange them, as long as that helps."""
@@ -207,8 +222,10 @@ class FleetSearch:
             if fleet[group] >= number
         ]
         removals += [Counter(pair) for pair in combinations(fleet, 2)]
+        most, spare = self.state.price - self.state.bound, self._room(fleet) - self._needed()
         for removed in removals:
             price = sum(options[group.option].price * n for group, n in removed.items())
+            short = sum(options[group.option].free * n for group, n in removed.items()) - spare
             zones = [group.zone for group in removed]
             for number, one in enumerate(options):
                 zone = next((name for name in zones if name in one.zones), one.zones[0])
@@ -216,25 +233,31 @@ class FleetSearch:
                     saved = price - one.price * added
                     if saved <= CLOSE:
                         break
+                    if saved > most + CLOSE or (one.free * added < short).any():
+                        continue
                     change = Counter({NodeGroupKey(number, zone): added})
                     change.subtract(removed)
                     yield saved, change
 
     def _if_enough(self, fleet: Fleet) -> Iterator[Fleet]:
         """The fleet, if it has enough of every resource, and its pools allow it."""
-        room = sum(
-            (self.probe.options[group.option].free * count for group, count in fleet.items()),
-            start=np.zeros(len(self.probe.resources), dtype=np.int64),
-        )
-        if self.kept_room is not None:
-            room = room + self.kept_room
-        needed = self.probe.demand @ self.probe.requests
-        if not (room >= needed).all() or not self._is_allowed(fleet):
+        if (self._room(fleet) < self._needed()).any() or not self._is_allowed(fleet):
             return
         if fleet.price(self.probe.options) < self.state.bound - CLOSE:
             return
         if self.kept_room is not None or can_pack(fleet, self.probe):
             yield fleet
+
+    def _room(self, fleet: Fleet) -> Ints:
+        """What the nodes have together, after daemons; int64 per resource."""
+        room = np.zeros(len(self.probe.resources), dtype=np.int64)
+        for group, count in fleet.items():
+            room += self.probe.options[group.option].free * count
+        return room if self.kept_room is None else room + self.kept_room
+
+    def _needed(self) -> Ints:
+        """What all pods request together; int64 per resource."""
+        return self.probe.demand @ self.probe.requests
 
     def _is_allowed(self, fleet: Fleet) -> bool:
         counts, options = fleet.by_option(), self.probe.options
