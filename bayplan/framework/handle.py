@@ -336,6 +336,9 @@ class Handle:
     """Bring waiting pods back to the active queue at once."""
     activate_members: Callable[[Mapping[str, Pod]], None] = lambda pods: None
     """The same for members of a pod group, by uid; those that are being scheduled are left out."""
+    forget_answers: Callable[[], None] = lambda: None
+    """Drop the cached answers of the profile's plugins, because a parameter of one of them has changed; in Reserve or
+    later, so that no pod is judged by both."""
     pause: Pause = field(default_factory=Pause)
     """For work within an attempt that takes its time: the next pod is tried after it."""
     sleep: Callable[[float], Awaitable[None]] = sleep

@@ -21,7 +21,7 @@ from ..api.gpus import GPU_MILLI, GPU_MODEL, WHOLE, is_valid
 from ..api.pod import Pod
 from ..api.resources import CPU
 from ..errors import InputError
-from ..framework import MAX_SCORE, Handle, typed_args
+from ..framework import MAX_SCORE, CycleState, Handle, Status, typed_args
 from ..table import Ints, NodeTable, Rows
 from .gpu_share import GpuNodes, GpuPolicy
 from .ledger import NO_GPUS
@@ -90,8 +90,19 @@ class FGD(GpuPolicy):
         self._take_tasks()
         return self._version
 
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        status = super().reserve(state, pod, node_name)
+        before = self._version
+        self._take_tasks()
+        if self._version != before:
+            self.handle.forget_answers()
+        return status
+
     def _take_tasks(self) -> None:
-        """Take the typical tasks from the pods on nodes, if there are twice or half as many as last time."""
+        """Take the typical tasks from the pods on nodes, if there are twice or half as many as last time.
+
+        Points of all nodes must be by the same tasks, so this happens between two pods, never while one is judged.
+        """
         if self._args.tasks:
             return
         table = self.handle.table
@@ -103,7 +114,6 @@ class FGD(GpuPolicy):
             self._version += 1
 
     def points(self, nodes: GpuNodes) -> Ints:
-        self._take_tasks()
         models = self._models(nodes.table, nodes.rows)
         fallen = self._fallen(nodes.free, nodes.free_cpu, models, nodes.milli, nodes.milli_cpu)
         if nodes.milli and nodes.milli < WHOLE:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 
 from ..api.pod import Pod
@@ -62,6 +63,8 @@ class Scheduler(EventHandlers):
         self._extenders = parts.extenders
         self.faults = parts.faults
         self._decider = Decider(parts, explain)
+        for name, profile in parts.profiles.items():
+            profile.handle.forget_answers = partial(self.forget_answers, name)
         self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
         announces = parts.feature_gates.enabled("NominatedNodeNameForExpectation")
         self._binding = BindingTools(

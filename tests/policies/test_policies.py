@@ -412,6 +412,14 @@ def test_engine_and_reference_place_alike(
     assert found[0] == found[1]
 
 
+def test_fgd_scores_all_nodes_by_the_same_tasks() -> None:
+    """A case in which the tasks are taken again while pods are placed."""
+    wanted = [(4000, "9"), (0, "9"), (600, "1"), (500, "4"), (500, "4"), (600, "1"), (2000, "4")]
+    wanted += [(250, "1"), (500, "1"), (600, "4")]
+
+    test_engine_and_reference_place_alike.hypothesis.inner_test(FGD, None, wanted, 0)
+
+
 def test_measures_of_a_run_know_what_is_free_of_each_gpu() -> None:
     nodes = [make_node("a", extended={GPU_MILLI: 2000}), make_node("b")]
     pods = [make_pod(f"p{i}", requests={GPU_MILLI: 600}) for i in range(2)]
