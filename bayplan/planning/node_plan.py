@@ -97,6 +97,8 @@ class NodePlan(ShownAnswer):
         text = f"{nodes}, {self.price:,.2f} per hour"
         if self.pending:
             return f"no plan: {sum(self.pending.values()):,} pods stay pending with {text}"
+        if self.bound <= 0:
+            return f"{text}; there was no time for a bound"
         if self.gap < 0.0005:
             return f"{text}; no plan is cheaper"
         return f"{text}; no plan is below {_down(self.bound)} ({self.gap * 100:.1f} %)"
@@ -134,7 +136,7 @@ class NodePlan(ShownAnswer):
             "nodes": self.node_count,
             "price": round(self.price, 6),
             "bound": round(self.bound, 6),
-            "gap": round(self.gap, 6),
+            "gap": round(self.gap, 6) if self.bound > 0 else None,
             "firstFitPrice": _rounded(self.first_fit_price),
             "pods": self.pod_count,
             "groups": [group.to_dict() for group in self.groups],

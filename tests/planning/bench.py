@@ -84,7 +84,7 @@ def main() -> None:
         found = measure(make_workload(seed, given.deployments, given.replicas), given.time_limit)
         first = found["firstFitPrice"] or found["price"]
         savings.append(1 - found["price"] / first)
-        gaps.append(found["gap"])
+        gaps.append(1.0 if found["gap"] is None else found["gap"])
         print(
             f"{seed:4} {found['pods']:7,} {found['nodes']:7,} {found['price']:9.2f} {first:10.2f} "
             f"{savings[-1]:5.1%} {gaps[-1]:6.1%} {found['firstPlanSeconds']:9.1f} s {found['simulations']:12,}",

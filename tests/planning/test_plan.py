@@ -273,6 +273,13 @@ def test_ctrl_c_gives_the_best_plan_so_far() -> None:
     assert placed_by_a_simulation(found, [make_deployment("a", 9, "1500m")]) == 9
 
 
+def test_without_a_bound_nothing_is_said_about_other_plans() -> None:
+    found = NodePlan([], 1.0, 0.0, 1)
+
+    assert found.headline() == "0 nodes, 1.00 per hour; there was no time for a bound"
+    assert found.to_dict()["gap"] is None
+
+
 def placed_by_a_simulation(found: NodePlan, objects: list[Any]) -> int:
     nodes = [decode_object(tree) for tree in found.nodes()]
     report = Simulation([*nodes, *objects], seed=0).run()  # type: ignore[list-item]
