@@ -84,18 +84,19 @@ cdef class PodRemoval:
     ) noexcept:
         """What is short on a row without the pods below the priority; 0: the costs are set, and the victims marked.
 
-        -1: there are no such pods. Unless `names_all`, the first resource that is short is enough.
+        -1: there are no such pods. Unless `names_all`, the first resource that is short is enough. A resource of which
+        there is enough beside all pods does not matter: no pod uses less than nothing.
         """
-        cdef int64_t free[PARTS]
-        cdef bint is_limited[PARTS]
+        cdef int64_t slack[PARTS]
+        cdef Py_ssize_t columns[PARTS]
         cdef Py_ssize_t place, count = self.counts[row], first = count
         cdef Py_ssize_t width = self.amounts.shape[2]
         cdef const int64_t* priority = &self.priority[row, 0]
         cdef const int64_t* amounts = &self.amounts[row, 0, 0]
         cdef const int64_t* used
         cdef const Need* need
-        cdef int64_t bits = 0, start
-        cdef int k, kind
+        cdef int64_t bits = 0, left, start
+        cdef int k, kind, scarce = 0
         cdef bint stays
         while first > 0 and priority[first - 1] < self.below:
             first -= 1
@@ -104,19 +105,23 @@ cdef class PodRemoval:
             return -1
         for k in range(self.number):
             need = &self.needs[k]
-            free[k] = need.capacity[row] - need.used[row]
+            left = need.capacity[row] - need.used[row]
             if need.more != NULL:
-                free[k] -= need.more[row]
+                left -= need.more[row]
+            if left >= need.wanted or (need.left_to_devices and need.capacity[row] <= 0):
+                continue
             if need.column >= 0:
                 for place in range(first, count):
-                    free[k] += amounts[place * width + need.column]
-            is_limited[k] = not (need.left_to_devices and need.capacity[row] <= 0)
-            if is_limited[k] and free[k] < need.wanted:
+                    left += amounts[place * width + need.column]
+            if left < need.wanted:
                 bits |= (<int64_t>1) << (2 * k)
                 if not names_all:
                     return bits
                 if need.wanted > need.capacity[row] and not need.is_count:
                     bits |= (<int64_t>2) << (2 * k)
+            slack[scarce] = left - need.wanted
+            columns[scarce] = need.column
+            scarce += 1
         if bits:
             return bits
         for kind in range(1 if is_protected != NULL else 0, -1, -1):
@@ -125,14 +130,11 @@ cdef class PodRemoval:
                     continue
                 used = amounts + place * width
                 stays = True
-                for k in range(self.number):
-                    need = &self.needs[k]
-                    if is_limited[k] and need.column >= 0:
-                        stays = stays and free[k] - used[need.column] >= need.wanted
+                for k in range(scarce):
+                    stays = stays and slack[k] >= used[columns[k]]
                 if stays:
-                    for k in range(self.number):
-                        if self.needs[k].column >= 0:
-                            free[k] -= used[self.needs[k].column]
+                    for k in range(scarce):
+                        slack[k] -= used[columns[k]]
                     continue
                 if victims != NULL:
                     victims[place] = True

@@ -194,7 +194,8 @@ class PodRemoval:
     def _room(self, rows: Ints, lower: Bools) -> tuple[Ints, NDArray[np.int64], Ints]:
         """What is free without the lower pods, [rows, resources]; what pods use, [rows, places, resources]; bits.
 
-        A resource that is left to devices counts as if neither the pods nor the node used any.
+        A resource that is left to devices, or of which there is enough beside all pods, counts as if neither the pods
+        nor the node used any.
         """
         table, matrix, rule = self._table, self._matrix, self._rule
         free = np.zeros((len(rows), len(rule.amounts)), dtype=np.int64)
@@ -206,12 +207,14 @@ class PodRemoval:
             free[:, place] = capacity - taken[rows]
             if self._more is not None:
                 free[:, place] -= self._more(resource)[rows]
+            enough = free[:, place] >= wanted
+            if resource in rule.left_to_devices:
+                enough |= capacity <= 0
             if column is not None:
                 used[:, :, place] = matrix.amounts[rows, :, column]
                 free[:, place] += np.where(lower, used[:, :, place], 0).sum(axis=1)
-            if resource in rule.left_to_devices:
-                free[capacity <= 0, place] = wanted
-                used[capacity <= 0, :, place] = 0
+            free[enough, place] = wanted
+            used[enough, :, place] = 0
             short = free[:, place] < wanted
             never = short & (wanted > capacity) & (resource != POD_COUNT)
             bits |= short.astype(np.int64) << 2 * place | never.astype(np.int64) << 2 * place + 1
