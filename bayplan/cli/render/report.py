@@ -70,7 +70,8 @@ def render_report(
 
 def summary(report: SimulationReport) -> Text:
     """`12 of 14 pods placed, 2 pending, 1h30m in 3 ms`."""
-    placed, pending = len(report.placed), len(report.pending)
+    placed = len(report.placed)
+    pending = len(report.pods) - placed
     parts = [f"{placed:,} of {count(len(report.pods), 'pod')} placed"]
     if pending:
         parts.append(f"{pending:,} pending")
@@ -119,11 +120,12 @@ def _pod_table(results: list[PodResult], wide: bool, names: NodeNames) -> Listin
         styles={"NODE": "cyan"},
         spare=others,
     )
+    times = {time_s: format_duration(time_s) for time_s in {result.time_s for result in results}}
     for result in results:
         pod, attempt = result.pod, result.attempt
         score = "-" if attempt.score is None else str(attempt.score)
-        time = format_duration(result.time_s)
-        cells = [pod.namespace, pod.name, names.short(attempt.node_name), score, time]
+        node = names.short(attempt.node_name)
+        cells = [pod.namespace, pod.name, node, score, times[result.time_s]]
         if wide:
             feasible = f"{attempt.feasible_nodes}/{attempt.evaluated_nodes}"
             cells += [str(pod.priority), feasible, str(result.attempts)]

@@ -32,10 +32,11 @@ class OwnedPods(msgspec.Struct):
 
     def put(self, pod: Pod) -> None:
         """Add or count a pod according to its phase; an earlier one of its name is dropped."""
-        if pod.name in self.active or pod.name in self.leaving:
-            self.drop(pod.name)
+        name = pod.name
+        if self.active.pop(name, None) is None:
+            self.leaving.pop(name, None)
         if not pod.is_finished:
-            (self.leaving if pod.is_terminating else self.active)[pod.name] = pod
+            (self.leaving if pod.is_terminating else self.active)[name] = pod
         elif pod.status.phase == "Succeeded":
             self.succeeded += 1
             self.done_indexes.add(completion_index(pod))
@@ -82,7 +83,7 @@ class PodIndex:
         before = self._pods.get(key)
         self._pods[key] = pod
         owner = self.owner_of(pod)
-        if before is not None and before.owner_references != pod.owner_references:
+        if before is not None and before.owner_references is not pod.owner_references:
             self._leave(before, owner)
         if owner is None:
             self._orphans[pod.namespace][pod.name] = pod
