@@ -36,7 +36,7 @@ class Contender:
         """Plain data."""
         return {
             "name": self.name,
-            "metrics": [metric.to_dict() for metric in self.metrics.values()],
+            "metrics": [m.to_dict() for m in self.metrics.values() if m.measure.is_repeatable],
             "placements": dict(self.placements),
             "totals": self.totals.to_list() if self.totals is not None else [],
         }

@@ -85,7 +85,7 @@ class Master:
             added, ratio = self._price_options(answer.duals, is_exact, deadline)
             if is_exact and np.isfinite(ratio):
                 value = float(answer.duals @ problem.least) / max(ratio, 1.0)
-                self.relaxation.bound = max(self.relaxation.bound, value)
+                self.relaxation.bound = max(self.relaxation.bound, float(value))
             yield self.relaxation
             if added == 0:
                 if is_exact:

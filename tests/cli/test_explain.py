@@ -188,7 +188,7 @@ def test_one_pod_of_a_workload_is_explained_for_those_on_nodes_and_one_for_those
     nodes = sorted([placed["node"], *(pod["node"] for pod in placed["alike"])])
     assert nodes == ["a", "a", "b", "b"]
     assert [pod["node"] for pod in pending["alike"]] == [None]
-    assert out.splitlines()[1] == "6 pods: 4 with a node, 2 without"
+    assert out.splitlines()[1] == "6 pods: 4 with a node, 2 without a node"
     assert "equal pods with a node: default/web-" in out
     assert [len(item["alike"]) for item in each["items"]] == [0] * 6
 

@@ -101,7 +101,7 @@ def render_numbers(console: Console, accounts: Sequence[PodExplanation]) -> None
     for account in accounts:
         is_asked = account.verdict is PodVerdict.FITS and account.settled.as_is
         has_node = account.verdict in (PodVerdict.PLACED, PodVerdict.FITS)
-        fate = "with a node" if has_node else "without"
+        fate = "with a node" if has_node else "without a node"
         numbers["that would get a node, each by itself" if is_asked else fate] += 1 + len(
             account.alike
         )
