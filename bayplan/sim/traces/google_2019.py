@@ -15,7 +15,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from .google_machines import ATTRIBUTES, MACHINES, SWITCH, GoogleMachines, constraint_expressions
+from .google_machines import (
+    ATTRIBUTES,
+    MACHINES,
+    SWITCH,
+    GoogleMachines,
+    constraint_expressions,
+    count_inexpressible,
+)
 from .making import HOSTNAME, Manifest, at_most, make_pod, mebibytes, milli_cpu, times
 from .published import PublishedTrace, TraceFormat, TraceTable
 from .rows import Row
@@ -81,18 +88,24 @@ class Google2019(PublishedTrace):
     machine_events: bool = False
     _limits: dict[int, tuple[int, int]] | None = field(default=None, init=False)
     _machines: GoogleMachines | None = field(default=None, init=False)
+    _inexpressible: int = field(default=0, init=False)
+    """Pods with constraints that are left out."""
 
     def nodes(self) -> Iterator[Manifest]:
         return self._read_machines().manifests(self.window, self.machine_events)
 
     def all_pods(self) -> Iterator[Manifest]:
         machines = self._read_machines()
-        self._limits = _read_limits(self.folder)
+        self._limits, self._inexpressible = _read_limits(self.folder), 0
         if not machines.has_attributes:
             self.notes.append(f"{self.folder}: no {ATTRIBUTES.name}: constraints are left out")
         sort = sorted_on_disk(_events(self.folder))
         for (collection, index), events in groupby(sort, key=lambda event: event[:2]):
             yield from self._instance_pods(f"{collection}-{index}", collection, events)
+        if self._inexpressible:
+            self.notes.append(
+                f"{self.folder}: {self._inexpressible} pods have constraints that labels cannot express: left out"
+            )
 
     def _read_machines(self) -> GoogleMachines:
         if self._machines is None:
@@ -123,6 +136,7 @@ class Google2019(PublishedTrace):
         limits = (self._limits or {}).get(collection, (0, 0))
         own = {COLLECTION: str(collection)}
         has_attributes = self._machines is not None and self._machines.has_attributes
+        self._inexpressible += bool(has_attributes and count_inexpressible(run.constraints))
         return make_pod(
             name,
             requests,

@@ -146,10 +146,19 @@ def _added(name: str, node: Manifest, at_s: float, is_update: bool) -> Manifest:
 @lru_cache(maxsize=65536)
 def constraint_expressions(text: str) -> tuple[Manifest, ...]:
     """Expressions about labels of nodes for constraints in JSON, without those that labels cannot express."""
+    return tuple(each for each in _expressions(text) if each is not None)
+
+
+def count_inexpressible(text: str) -> int:
+    """The number of constraints that labels cannot express: labels are compared as whole numbers only."""
+    return sum(each is None for each in _expressions(text))
+
+
+@lru_cache(maxsize=65536)
+def _expressions(text: str) -> tuple[Manifest | None, ...]:
     if not text:
         return ()
-    found = (_expression(each) for each in msgspec.json.decode(text, type=list[dict[str, Any]]))
-    return tuple(each for each in found if each is not None)
+    return tuple(map(_expression, msgspec.json.decode(text, type=list[dict[str, Any]])))
 
 
 def _expression(constraint: dict[str, Any]) -> Manifest | None:

@@ -559,6 +559,29 @@ class TestGoogle2019:
         assert [selector(pod) for pod in pods.values()] == [[]]
         assert trace.notes == [f"{tmp_path}: no machine_attributes: constraints are left out"]
 
+    def test_constraints_that_labels_cannot_express_are_left_out_with_a_note(
+        self, tmp_path: Path
+    ) -> None:
+        fill(tmp_path, GOOGLE)
+        wants = [{"name": "speed", "value": "2.5", "relation": "GREATER_THAN"}]
+        fill(
+            tmp_path,
+            {
+                "machine_attributes.json": lines(
+                    {"time": "0", "machine_id": "5", "name": "speed", "value": "3"}
+                ),
+                "instance_events-000000000000.json": lines(event(5, 0, constraint=wants, **HALF)),
+            },
+        )
+        trace = google(tmp_path)
+
+        _, pods = split(trace)
+
+        assert [selector(pod) for pod in pods.values()] == [[]]
+        assert trace.notes == [
+            f"{tmp_path}: 1 pods have constraints that labels cannot express: left out"
+        ]
+
     def test_flat_tables_as_csv_are_the_same(self, tmp_path: Path) -> None:
         fill(tmp_path, GOOGLE)
         expected = list(google(tmp_path).objects())
