@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ..api.node import Node
@@ -91,14 +93,11 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     # For the environments
 
     def _make_episode(self, objects: Sequence[InputObject], seed: int) -> Episode:
-        settings = Settings(
-            self._settings.config, self._settings.feature_gates, self._settings.plugins, seed
-        )
-        return Episode(list(objects), settings)
+        return Episode(list(objects), replace(self._settings, seed=seed))
 
+    @abstractmethod
     def _next_pod(self, episode: Episode) -> PodToPlace | QueuedPodInfo | None:
         """Go on to the pod of the next step; None at the end."""
-        raise NotImplementedError
 
     def _spaces(self) -> dict[str, spaces.Space[Any]]:
         """The parts of the observation."""

@@ -16,7 +16,7 @@ from bayplan.planning.node_groups import GroupSize, find_groups, read_status
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plan"
 CSV = """\
-# of 2024-01-15
+# a comment
 name,cpu,memory,gpu,price,spot_price,zones,kubernetes.io/arch
 m5.large,2,8Gi,,0.096,0.04,a b,amd64
 m5.xlarge,4,16Gi,,0.192,,a b,amd64
