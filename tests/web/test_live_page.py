@@ -106,7 +106,7 @@ def test_a_click_queries_the_scheduler_and_the_slider_goes_back(up: Up, open_pag
     tab.click("#now")
 
     assert "Insufficient cpu" in refused
-    assert "56 cpu more on node-" in remedies
+    assert "56 cpu more on the node: raise cpu on the node to 64" in remedies
     assert len(scores) == 2  # two nodes are empty, and equal
     assert in_the_past == 0
     assert tab.run("bayplan.model.onNodes") == 1
