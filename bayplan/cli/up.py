@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ipaddress
 import os
 import signal
+import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ..web.live import PageSource
 
 DEFAULT_NODES = 3
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +40,7 @@ class UpOptions:
 
     port: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER", min=0, max=65535, help="Port on the loopback; 0: a free one."
-        ),
+        typer.Option(metavar="NUMBER", min=0, max=65535, help="Port to listen on; 0: a free one."),
     ] = 0
     data_dir: Annotated[
         Path | None,
@@ -87,8 +87,20 @@ class UpOptions:
         bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
     ] = True
     https: Annotated[
-        bool, typer.Option("--https", help="Serve HTTPS, and ask clients for a token.")
-    ] = False
+        bool,
+        typer.Option(
+            "--https/--http",
+            help="Serve HTTPS and ask clients for a token, which the kubeconfig has; or plain HTTP "
+            "on the loopback, for clients that know neither.",
+        ),
+    ] = True
+    bind_address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on; 0.0.0.0: every one of this machine.",
+        ),
+    ] = LOOPBACK
     page: Annotated[
         bool, typer.Option(help="Whether to serve a page that shows the cluster as it is.")
     ] = True
@@ -115,8 +127,6 @@ def up(options: UpOptions) -> None:
     Example: bayplan up --nodes 5 --plugins my_policy.py
     """
     need_web_server()
-    from ..cluster.apiserver import ApiServer
-    from ..cluster.certificates import make_certificate
     from ..config import parse_feature_gates
     from ..sim.settings import DEFAULT_SETTINGS
     from ..web.page_server import PageServer
@@ -128,12 +138,7 @@ def up(options: UpOptions) -> None:
         else None
     )
     folder = options.data_dir.resolve() if options.data_dir is not None else None
-    server = ApiServer(
-        folder,
-        token=token_urlsafe(24) if options.https else "",
-        certificate=make_certificate() if options.https else None,
-        gates=gates,
-    )
+    server = make_server(options, folder, gates)
 
     async def run() -> None:
         shown: PageServer | None = None
@@ -144,7 +149,7 @@ def up(options: UpOptions) -> None:
             path = write_kubeconfig(server, options.kubeconfig, folder)
             if options.page:
                 shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
-                await shown.start(options.page_port, server.ssl_context())
+                await shown.start(options.page_port)
             announce(server, path, shown.url if shown is not None else "")
             await until_told()
         finally:
@@ -154,6 +159,33 @@ def up(options: UpOptions) -> None:
 
     gc.set_threshold(100_000, 20, 20)  # the objects live long: collecting finds nothing
     asyncio.run(run())
+
+
+def make_server(options: UpOptions, folder: Path | None, gates: Mapping[str, bool]) -> ApiServer:
+    """The API server that the options describe; raises InputError when they contradict each other."""
+    from ..cluster.apiserver import ApiServer, make_credentials
+
+    address, hosts = options.bind_address, ["localhost", LOOPBACK, "::1"]
+    try:
+        is_local = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        raise InputError(f"--bind-address: expected an IP address; got {address!r}") from None
+    if not is_local:
+        hosts += [address, socket.gethostname()]
+    if not options.https:
+        if not is_local:
+            expected = "expected an address of the loopback with --http, which asks for no token"
+            raise InputError(f"--bind-address: {expected}; got {address}")
+        return ApiServer(folder, gates=gates, address=address)
+    made = make_credentials(folder, hosts)
+    return ApiServer(
+        folder,
+        token=made.token,
+        certificate=made.certificate,
+        gates=gates,
+        address=address,
+        hosts=hosts,
+    )
 
 
 def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler | None:
@@ -225,8 +257,8 @@ def load(server: ApiServer, paths: list[Path], nodes: int | None, strict: bool =
 
 def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of the files, each with its place."""
+    from ..cluster.objects.yaml_tree import YamlError, iter_trees
     from ..sim.sources import find_files, open_source
-    from ..sim.yaml_tree import YamlError, iter_trees
 
     for file in find_files(paths):
         source = open_source(file)

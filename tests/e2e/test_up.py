@@ -22,8 +22,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 @contextmanager
 def up(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """A running `bayplan up`, and its port."""
-    command = [sys.executable, "-m", "bayplan.cli.main", "up", *arguments]
+    """A running `bayplan up` over plain HTTP, and its port."""
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", "--http", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -139,7 +139,13 @@ def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         pytest.param(["-f", "none.yaml"], "none.yaml", id="no such file"),
-        pytest.param(["--data-dir", "/dev/null/x"], "expected a database", id="no folder"),
+        pytest.param(["--bind-address", "here"], "expected an IP address", id="no address"),
+        pytest.param(
+            ["--bind-address", "0.0.0.0", "--http"],
+            "--bind-address: expected an address of the loopback with --http",
+            id="open to the network without a token",
+        ),
+        pytest.param(["--data-dir", "/dev/null/x"], "expected a folder", id="no folder"),
     ],
 )
 def test_errors_are_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def process(*arguments: str, lines: int) -> Iterator[list[str]]:
 @contextmanager
 def cluster(folder: Path, *arguments: str) -> Iterator[Up]:
     kubeconfig = str(folder / "kubeconfig")
-    command = ["up", "--nodes", "3", "--kubeconfig", kubeconfig, *arguments]
+    command = ["up", "--http", "--nodes", "3", "--kubeconfig", kubeconfig, *arguments]
     with process(*command, lines=2) as (server, page):
         yield Up(int(server.split()[1].rpartition(":")[2]), page.split()[1], kubeconfig)
 

@@ -1,14 +1,17 @@
 """Server: an API server composed of store, registry, controllers and HTTP.
 
-It listens on the loopback only. Without a data folder all data is lost when it ends.
+It listens on the loopback unless told otherwise. Without a data folder all data is lost when it ends.
 """
 
 from __future__ import annotations
 
+import errno
+import ipaddress
+import logging
 import os
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,10 @@ from .registry.errors import StatusError, bad_request
 from .registry.registry import ObjectRegistry
 from .registry.resources import BY_KIND, BY_STORAGE, ApiResource, selectable_fields
 from .store import Journal, MemoryJournal, SqliteJournal, Store
+from .web.access import RequestAccess
 from .web.api import Api
 
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 MAX_BODY = 3 << 20
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 PRIORITY_CLASSES = {
@@ -35,6 +39,10 @@ PRIORITY_CLASSES = {
 
 Tree = dict[str, Any]
 
+_protocol_log = logging.getLogger(f"{__name__}.http")
+_protocol_log.setLevel(logging.CRITICAL)
+"""aiohttp's: what is not HTTP gets a 400 and needs no traceback. `Api` logs failures of its own."""
+
 
 class ApiServer:
     """An API server with its cluster. `data_dir` None: all in memory. Raises InputError when the folder
@@ -43,6 +51,8 @@ class ApiServer:
     With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
     `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
     them. `gates` are the feature gates of API server and controllers; one that is not named is off.
+    It listens on `address`; `hosts` are the names that clients may use for it besides addresses and
+    localhost.
     """
 
     def __init__(
@@ -54,7 +64,10 @@ class ApiServer:
         certificate: Certificate | None = None,
         runs_pods: bool = True,
         gates: Mapping[str, bool] | None = None,
+        address: str = LOOPBACK,
+        hosts: Sequence[str] = (),
     ) -> None:
+        self.address = address
         self.clock = clock or SystemClock()
         self.token = token
         self.certificate = certificate
@@ -65,7 +78,7 @@ class ApiServer:
         self.plane = ControlPlane(
             self.store, self._mirror, self.registry, self.clock, runs_pods, gates
         )
-        self.api = Api(self.registry, self.clock, token)
+        self.api = Api(self.registry, self.clock, RequestAccess(token, hosts), token)
         self._runner: web.ServerRunner | None = None
         self.port = 0
 
@@ -73,7 +86,10 @@ class ApiServer:
     def url(self) -> str:
         """The address of the server, once started."""
         scheme = "https" if self.certificate is not None else "http"
-        return f"{scheme}://{HOST}:{self.port}"
+        address = ipaddress.ip_address(self.address)
+        if address.is_unspecified:
+            address = ipaddress.ip_address("::1" if address.version == 6 else LOOPBACK)
+        return f"{scheme}://{f'[{address}]' if address.version == 6 else address}:{self.port}"
 
     async def start(self, port: int = 0) -> None:
         """Start serving, on a free port if none is given; raises InputError on failure."""
@@ -86,18 +102,22 @@ class ApiServer:
             request_factory=_make_request,
             handler_cancellation=True,
             access_log=None,
+            logger=_protocol_log,
             keepalive_timeout=3600,
             max_line_size=1 << 16,
             max_field_size=1 << 16,
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, HOST, port, ssl_context=self.ssl_context())
+        site = web.TCPSite(self._runner, self.address, port, ssl_context=self.ssl_context())
         try:
             await site.start()
         except OSError as error:
             await self.stop()
             problem = os.strerror(error.errno) if error.errno else str(error)
+            if error.errno != errno.EADDRINUSE:
+                where = f"address {self.address}, port {port}"
+                raise InputError(f"{where}: expected ones to listen on; got {problem}") from None
             raise InputError(f"port {port}: expected a free port; got {problem}") from None
         self.port = self._runner.addresses[0][1]
 

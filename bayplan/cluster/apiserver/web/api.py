@@ -6,17 +6,23 @@ durable.
 
 from __future__ import annotations
 
-import hmac
 import logging
 
 from aiohttp import web
 
 from ....clock import Clock
 from ..registry import scaling
-from ..registry.errors import StatusError, internal, method_not_allowed, no_such_path
+from ..registry.errors import (
+    StatusError,
+    internal,
+    method_not_allowed,
+    no_such_path,
+    too_large,
+)
 from ..registry.registry import ObjectRegistry
 from ..registry.resources import RESOURCES
 from ..store.journal import StorageError
+from .access import RequestAccess
 from .answers import View, respond, respond_error, respond_tree
 from .discovery import answer_discovery
 from .lists import Lists
@@ -30,13 +36,15 @@ log = logging.getLogger(__name__)
 
 
 class Api:
-    """The API of one cluster. With a `token`, requests without it are rejected, except for probes."""
+    """The API of one cluster. `access` decides about requests; probes need no token."""
 
-    def __init__(self, registry: ObjectRegistry, clock: Clock, token: str = "") -> None:
+    def __init__(
+        self, registry: ObjectRegistry, clock: Clock, access: RequestAccess, token: str = ""
+    ) -> None:
         self._registry = registry
         self._store = registry.store
         self._clock = clock
-        self._token = token
+        self._access = access
         self._lists = Lists(self._store, clock)
         self._watches = Watches(self._store)
         self._writing = Writing(registry, token)
@@ -51,6 +59,8 @@ class Api:
             return respond_error(error)
         except StorageError as error:
             return respond_error(internal(str(error)))
+        except web.HTTPRequestEntityTooLarge:
+            return respond_error(too_large(request.client_max_size))
         except (ConnectionError, TimeoutError):
             raise
         except Exception as error:
@@ -58,10 +68,11 @@ class Api:
             return respond_error(internal(f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._access.check_sender(request)
         path = request.path.rstrip("/")
         if path.partition("/healthz/")[0] in HEALTH:
             return web.Response(text="ok")
-        self._check_token(request)
+        self._access.check_token(request)
         accept = request.headers.get("Accept", "")
         if request.method == "GET":
             if path.startswith("/openapi/"):
@@ -77,13 +88,6 @@ class Api:
         response = await self._dispatch(request, target, options, view)
         await self._store.safe()
         return response
-
-    def _check_token(self, request: web.BaseRequest) -> None:
-        if not self._token:
-            return
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
-            raise StatusError(401, "Unauthorized", "Unauthorized")
 
     async def _dispatch(
         self, request: web.BaseRequest, target: Target, options: Options, view: View

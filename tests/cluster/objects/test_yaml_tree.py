@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.sim.yaml_tree import MAX_ALIASED, YamlError, iter_trees
+from bayplan.cluster.objects.yaml_tree import MAX_ALIASED, YamlError, iter_trees
 
 
 def read(text: str | bytes) -> Any:

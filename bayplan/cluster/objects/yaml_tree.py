@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import InputError
+from ...errors import InputError
 
 MAX_ALIASED = 100_000
 MAX_DEPTH = 200
