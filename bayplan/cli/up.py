@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NODES = 3
 LOOPBACK = "127.0.0.1"
+MOST_SPEED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,23 @@ class UpOptions:
     scheduler: Annotated[
         bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
     ] = True
+    grace: Annotated[
+        bool,
+        typer.Option(
+            "--grace",
+            help="Keep deleted pods for their grace period; without it they are gone at once.",
+        ),
+    ] = False
+    speed: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=MOST_SPEED,
+            help="How many times as fast as on this machine time passes in the cluster; "
+            "its timestamps run ahead.",
+        ),
+    ] = 1.0
     https: Annotated[
         bool,
         typer.Option(
@@ -163,8 +181,10 @@ def up(options: UpOptions) -> None:
 
 def make_server(options: UpOptions, folder: Path | None, gates: Mapping[str, bool]) -> ApiServer:
     """The API server that the options describe; raises InputError when they contradict each other."""
+    from ..clock import FastClock, SystemClock
     from ..cluster.apiserver import ApiServer, make_credentials
 
+    clock = FastClock(options.speed) if options.speed != 1 else SystemClock()
     address, hosts = options.bind_address, ["localhost", LOOPBACK, "::1"]
     try:
         is_local = ipaddress.ip_address(address).is_loopback
@@ -176,12 +196,14 @@ def make_server(options: UpOptions, folder: Path | None, gates: Mapping[str, boo
         if not is_local:
             expected = "expected an address of the loopback with --http, which asks for no token"
             raise InputError(f"--bind-address: {expected}; got {address}")
-        return ApiServer(folder, gates=gates, address=address)
+        return ApiServer(folder, clock=clock, grace=options.grace, gates=gates, address=address)
     made = make_credentials(folder, hosts)
     return ApiServer(
         folder,
+        clock=clock,
         token=made.token,
         certificate=made.certificate,
+        grace=options.grace,
         gates=gates,
         address=address,
         hosts=hosts,

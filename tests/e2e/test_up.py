@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,16 @@ def ask(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         connection.close()
 
 
+def first_event(port: int, path: str) -> Any:
+    """The first event of a watch."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().readline())
+    finally:
+        connection.close()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_cleanly(tmp_path: Path, number: int) -> None:
     with up("--data-dir", str(tmp_path), "--nodes", "2") as (process, port):
@@ -78,10 +89,7 @@ def test_pods_of_a_file_are_scheduled(tmp_path: Path) -> None:
 
     with up("--data-dir", str(tmp_path / "data"), "-f", str(manifest)) as (_, port):
         path = "/api/v1/namespaces/shop/pods?fieldSelector=status.phase%3DRunning"
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
-        connection.request("GET", f"{path}&watch=true")
-        event = json.loads(connection.getresponse().readline())
-        connection.close()
+        event = first_event(port, f"{path}&watch=true")
 
         assert event["object"]["spec"]["nodeName"] == "only"
 
@@ -248,3 +256,24 @@ def test_its_own_kubeconfig_is_overwritten(tmp_path: Path) -> None:
     for _ in range(2):
         with up("--kubeconfig", path) as (_, port):
             assert ask(port, "GET", "/api/v1/nodes")[0] == 200
+
+
+def test_time_passes_faster(tmp_path: Path) -> None:
+    manifest = tmp_path / "pod.yaml"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "job", "annotations": {"bayplan.dev/duration": "10h"}},
+        "spec": {"containers": [{"name": "a", "image": "x"}]},
+    }
+    manifest.write_text(yaml.safe_dump(pod))
+
+    with up("--speed", "1000", "--nodes", "1", "-f", str(manifest)) as (_, port):
+        path = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DSucceeded"
+        event = first_event(port, f"{path}&watch=true")
+
+    state = event["object"]["status"]["containerStatuses"][0]["state"]["terminated"]
+    lasted = datetime.fromisoformat(state["finishedAt"]) - datetime.fromisoformat(
+        state["startedAt"]
+    )
+    assert lasted >= timedelta(hours=9, minutes=30), "as the cluster's clock says"

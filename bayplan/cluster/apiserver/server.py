@@ -50,7 +50,8 @@ class ApiServer:
 
     With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
     `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
-    them. `gates` are the feature gates of API server and controllers; one that is not named is off.
+    them; with `grace` False the kubelets remove a terminating pod at once. `gates` are the feature
+    gates of API server and controllers; one that is not named is off.
     It listens on `address`; `hosts` are the names that clients may use for it besides addresses and
     localhost.
     """
@@ -63,6 +64,7 @@ class ApiServer:
         token: str = "",
         certificate: Certificate | None = None,
         runs_pods: bool = True,
+        grace: bool = True,
         gates: Mapping[str, bool] | None = None,
         address: str = LOOPBACK,
         hosts: Sequence[str] = (),
@@ -76,7 +78,7 @@ class ApiServer:
         self._mirror = Mirror(self.store)
         self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
         self.plane = ControlPlane(
-            self.store, self._mirror, self.registry, self.clock, runs_pods, gates
+            self.store, self._mirror, self.registry, self.clock, runs_pods, gates, grace
         )
         self.api = Api(self.registry, self.clock, RequestAccess(token, hosts), token)
         self._runner: web.ServerRunner | None = None

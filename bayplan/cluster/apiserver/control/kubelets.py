@@ -1,4 +1,4 @@
-"""Kubelets: fake kubelets that start bound pods and remove terminating ones after their grace period.
+"""Kubelets: fake kubelets that start bound pods, remove terminating ones, and complete new nodes.
 
 Nothing is run: statuses are written as a kubelet would. `bayplan.dev/duration` says whether a pod
 ends by itself.
@@ -19,6 +19,7 @@ from ...objects import Later
 from ..registry.pods import PODS, set_condition
 from ..registry.registry import DeleteOptions, ObjectRegistry
 from .cluster import LiveCluster
+from .node_status import make_address, missing_status
 
 Tree = dict[str, Any]
 
@@ -27,24 +28,30 @@ BATCH = 500
 
 
 class NodeAgents(Kubelets):
-    """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods."""
+    """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods.
+
+    Terminating pods are removed after their grace period, or at once without `grace`.
+    """
 
     def __init__(
-        self, cluster: LiveCluster, registry: ObjectRegistry, clock: Clock, timers: Later
+        self,
+        cluster: LiveCluster,
+        registry: ObjectRegistry,
+        clock: Clock,
+        timers: Later,
+        grace: bool = True,
     ) -> None:
         super().__init__(cluster, clock, timers)
         self._registry = registry
+        self._grace = grace
         self._arrived: dict[tuple[str, str], None] = {}
-        self._silent: list[str] = []
+        self._new_nodes: list[str] = []
 
     def on_add(self, obj: Any) -> None:
-        """Handle a pod that already has a node or is terminating since before the start.
-
-        A node without conditions gets a kubelet that reports them.
-        """
+        """Handle a pod that already has a node or is terminating since before the start, and a node."""
         super().on_add(obj)
-        if isinstance(obj, Node) and not any(c.type == "Ready" for c in obj.conditions):
-            self._silent.append(obj.name)
+        if isinstance(obj, Node):
+            self._new_nodes.append(obj.name)
         if isinstance(obj, Pod) and obj.node_name:
             self._arrived[obj.namespace, obj.name] = None
             if obj.is_terminating:
@@ -62,14 +69,14 @@ class NodeAgents(Kubelets):
 
     @property
     def has_work(self) -> bool:
-        """Whether pods wait to be started."""
-        return bool(self._arrived or self._silent)
+        """Whether pods wait to be started, or nodes to be completed."""
+        return bool(self._arrived or self._new_nodes)
 
     def run_once(self) -> None:
         """Start some of the bound pods."""
-        silent, self._silent = self._silent, []
-        for name in silent:
-            self._report_ready(name)
+        names, self._new_nodes = self._new_nodes, []
+        for name in names:
+            self._complete_node(name)
         keys = list(self._arrived)[:BATCH]
         for key in keys:
             del self._arrived[key]
@@ -77,20 +84,20 @@ class NodeAgents(Kubelets):
             if pod is not None and pod.status.phase == "Pending" and not pod.is_terminating:
                 self._write(pod, self._start)
 
-    def _report_ready(self, name: str) -> None:
+    def _complete_node(self, name: str) -> None:
+        """Write what the node's kubelet would report and its manifest does not have."""
         store = self._registry.store
         record = store.get("nodes", ("", name))
         if record is None:
             return
-        tree, now = record.decode(), self._registry.now()
-        status = tree.setdefault("status", {})
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
-        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-        status["conditions"] = [*(status.get("conditions") or ()), {**ready, **times}]
-        store.put("nodes", record.key, tree)
+        tree = record.decode()
+        status = tree.get("status") or {}
+        missing = missing_status(tree, self._registry.now())
+        if missing:
+            store.put("nodes", record.key, {**tree, "status": {**status, **missing}})
 
     def _expect_end(self, pod: Pod) -> None:
-        """Remove the pod when its grace period is over."""
+        """Remove the pod when its grace period is over; without `grace`, at the next step."""
 
         def leave() -> None:
             stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)
@@ -100,8 +107,11 @@ class NodeAgents(Kubelets):
             ):
                 self._leave(stored)
 
-        leaves = datetime.fromisoformat(pod.deletion_timestamp or "")
-        self._timers.after(max((leaves - self._clock.now()).total_seconds(), 0), leave)
+        left_s = 0.0
+        if self._grace:
+            leaves = datetime.fromisoformat(pod.deletion_timestamp or "")
+            left_s = max((leaves - self._clock.now()).total_seconds(), 0)
+        self._timers.after(left_s, leave)
 
     def _leave(self, pod: Pod) -> None:
         options = DeleteOptions(grace_s=0, uid=pod.uid)
@@ -181,9 +191,3 @@ def _container_status(container: Tree, state: Tree) -> Tree:
         "containerID": f"pretend://{blake2b(image.encode(), digest_size=16).hexdigest()}",
         "started": "running" in state,
     }
-
-
-def make_address(network: str, name: str) -> str:
-    """A deterministic address for `name` in `network`, the first two of its four numbers."""
-    third, fourth = blake2b(name.encode(), digest_size=2).digest()
-    return f"{network}.{third}.{fourth or 1}"

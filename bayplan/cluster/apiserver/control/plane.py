@@ -95,7 +95,7 @@ class _Workloads(Controllers):
 
 class ControlPlane:
     """The controllers of one cluster. With `runs_pods` False, bound pods stay pending, and
-    terminating ones stay until a client removes them."""
+    terminating ones stay until a client removes them; with `grace` False, terminating pods leave at once."""
 
     def __init__(
         self,
@@ -105,6 +105,7 @@ class ControlPlane:
         clock: Clock,
         runs_pods: bool = True,
         gates: Mapping[str, bool] | None = None,
+        grace: bool = True,
     ) -> None:
         self.clock = clock
         self.timers = Timers(clock)
@@ -113,7 +114,7 @@ class ControlPlane:
         self.workloads = _Workloads(self.cluster, pods, clock, self.timers, gates)
         volumes = _Volumes(self.cluster, timers=self.timers)
         claims = _Claims(self.cluster)
-        agents = NodeAgents(self.cluster, registry, clock, self.timers)
+        agents = NodeAgents(self.cluster, registry, clock, self.timers, grace)
         nodes = NodeController(self.cluster, registry, self.timers)
         protection = ProtectionController(self.cluster, registry)
         budgets = BudgetController(self.cluster, registry)
@@ -224,5 +225,4 @@ class ControlPlane:
             self._timer = None
         when = self.timers.next()
         if when is not None and self._loop is not None:
-            delay = max(when - self.clock.monotonic(), 0)
-            self._timer = self._loop.call_later(delay, self.wake)
+            self._timer = self._loop.call_later(self.clock.wait_s(when), self.wake)

@@ -94,7 +94,7 @@ class Lists:
         if limit <= 0 or len(records) <= limit:
             return ListPage(records, metadata)
         token = token_hex(8)
-        until = self._clock.monotonic() + KEPT_S
+        until = self._clock.monotonic() + KEPT_S * self._clock.speed
         self._rests[token] = _Rest(resource.storage, records[limit:], version, until)
         now = self._clock.monotonic()
         while len(self._rests) > MAX_KEPT or next(iter(self._rests.values())).until < now:
