@@ -1,4 +1,4 @@
-"""Autoscaler: a controller of a simulation that launches nodes for pending pods.
+"""Autoscaler: a controller of a simulation that launches nodes for pending pods, and takes nodes away.
 
 It follows the cluster, and when the scheduler has nothing left to try it plans nodes for the pods that were refused: at
 the end of Karpenter's batching window, or at the next scan of Cluster Autoscaler. A launched node joins the cluster
@@ -29,12 +29,15 @@ from .launch_options import LaunchOption, LaunchOptions, class_label
 from .launch_plan import LaunchPlan
 from .options import AutoscalerOptions
 from .pool_nodes import PoolNode, PoolNodes
+from .scale_down import ScaleDown
 from .shadow import ShadowScheduler
 
 MAX_LAUNCHES = 3
 """So many nodes are launched for one pod; if it still waits after that, further ones do not help."""
 
 
+EXPECTED_S = 20.0
+"""How long a node is kept for pods that are expected on it, as Karpenter does."""
 PRIORITY_CUTOFF = -10
 """Cluster Autoscaler launches nothing for pods of a lower priority."""
 
@@ -53,7 +56,7 @@ class Autoscaler:
         self._pools = pools
         self._random = random.Random(options.seed)
         self._cluster, self._clock = simulation.cluster, simulation.clock
-        self._shadow = ShadowScheduler(settings, simulation.clock)
+        self.shadow = ShadowScheduler(settings, simulation.clock)
         self.nodes = PoolNodes(pools)
         self._pending: dict[str, Pod] = {}
         """Pods that the scheduler refused, by uid."""
@@ -71,18 +74,21 @@ class Autoscaler:
 
     def begin(self, until_s: float | None) -> None:
         """Take over the cluster as it is."""
-        self._cluster.watch(self._shadow)
+        self._cluster.watch(self.shadow)
         everything = (obj for kind in self._cluster.kinds() for obj in self._cluster.list(kind))
-        self._choices = LaunchOptions(self._pools, everything, self._settings, self._shadow)
-        self._remarks.update(dict.fromkeys(self._choices.remarks))
+        self.choices = LaunchOptions(self._pools, everything, self._settings, self.shadow)
+        self._remarks.update(dict.fromkeys(self.choices.remarks))
         if self._options.is_karpenter:
-            self._shadow.put(self._choices.make_domains())
+            self.shadow.put(self.choices.make_domains())
+        self._down = ScaleDown(self._simulation, self, self._options)
+        self._down.begin(until_s)
         self._cluster.watch(self)
         if until_s is not None:
             self._simulation.expect(until_s, _nothing)  # costs are for the whole time
 
     def idle(self) -> None:
-        """Plan for pods that were refused, once their batch is complete."""
+        """Plan for pods that were refused, once their batch is complete; go on with nodes that go."""
+        self._down.idle()
         if self._first_s is not None and self._pending:
             self._wake(self._due())
 
@@ -91,6 +97,7 @@ class Autoscaler:
         report.scaling = ScalingReport(
             self._options.autoscaler,
             self.nodes.records,
+            self._down.evictions,
             unplaceable=list(self._unplaceable.values()),
             remarks=list(self._remarks),
             end_s=report.time_s,
@@ -125,12 +132,14 @@ class Autoscaler:
     # The cluster
 
     def on_add(self, obj: Any) -> None:
-        """Follow a pod that waits, or a node."""
+        """Follow a pod or a node."""
         if isinstance(obj, Pod):
             self._follow(obj)
         elif isinstance(obj, Node):
             if obj.name not in self.nodes.live:
-                self.nodes.adopt(obj, self._clock.monotonic())
+                node = self.nodes.adopt(obj, self._clock.monotonic())
+                if node is not None:
+                    self._down.follow(node)
             self._changed()
 
     def on_update(self, old: Any, new: Any) -> None:
@@ -145,14 +154,35 @@ class Autoscaler:
         if isinstance(obj, Pod):
             self._pending.pop(obj.uid, None)
             self._launches.pop(obj.uid, None)
+            self._leave(obj)
         elif isinstance(obj, Node):
             known = self.nodes.live.get(obj.name)
             if known is not None:
                 self.nodes.remove(known, self._clock.monotonic(), "deleted")
+                self._down.gone(known)
             self._changed()
 
+    def _leave(self, pod: Pod) -> None:
+        node = self.nodes.live.get(pod.node_name)
+        if node is not None and self.nodes.take_pod(node, pod):
+            self._down.changed(node)
+
+    def _arrive(self, pod: Pod) -> None:
+        node = self.nodes.live.get(pod.node_name)
+        if node is None or is_daemon(pod) or is_static(pod):
+            return
+        if self.nodes.put_pod(node, pod):
+            self._down.changed(node)
+
     def _follow(self, pod: Pod) -> None:
-        if not is_provisionable(pod) or pod.scheduler_name not in self._shadow.profiles:
+        if pod.node_name:
+            self._pending.pop(pod.uid, None)
+            if pod.is_finished:
+                self._leave(pod)
+            else:
+                self._arrive(pod)
+            return
+        if not is_provisionable(pod) or pod.scheduler_name not in self.shadow.profiles:
             self._pending.pop(pod.uid, None)
             return
         if pod.uid not in self._pending:
@@ -172,29 +202,34 @@ class Autoscaler:
         if not pods:
             return
         plan = self._plan(pods)
+        now = self._clock.monotonic()
+        for name in plan.existing.values():
+            node = self.nodes.live.get(name)
+            if node is not None:
+                node.expected_until_s = max(node.expected_until_s, now + EXPECTED_S)
         for option, planned in plan.launches:
-            self._launch(option)
+            self.launch(option)
             for pod in planned:
                 self._launches[pod.uid] += 1
         if plan.launches and plan.left:
             self._changed()  # a further round may place them beside the new nodes
 
     def _plan(self, pods: list[Pod]) -> LaunchPlan:
-        tools = self._choices, self._shadow, self.nodes.use
+        tools = self.choices, self.shadow, self.nodes.use
         if not self._options.is_karpenter:
             return GroupPlanner(*tools, self._options.expander, self._random).plan(pods)
         planner = ClaimPlanner(*tools)
-        with self._shadow.trial():
+        with self.shadow.trial():
             plan = planner.plan(pods)
         planner.close()
         return plan
 
     def _candidates(self) -> list[Pod]:
         """The pods for which a node may help; those that no pool can run are recorded."""
-        self._choices.learn(self._pending.values())
+        self.choices.learn(self._pending.values())
         found = []
         for pod in self._pending.values():
-            choice = self._choices.choice(pod)
+            choice = self.choices.choice(pod)
             if not choice.is_possible:
                 self._refuse(pod, choice.reasons)
             elif pod.priority < PRIORITY_CUTOFF and not self._options.is_karpenter:
@@ -217,10 +252,12 @@ class Autoscaler:
         else:
             self._unplaceable[label] = UnplaceablePods(label, 1, reasons)
 
-    def _launch(self, option: LaunchOption) -> PoolNode:
+    def launch(self, option: LaunchOption) -> PoolNode:
+        """Launch a node, which joins after its boot time."""
         now = self._clock.monotonic()
         node = self.nodes.launch(option, now, self._is_taken)
-        self._shadow.put(option.make_objects(node.name, is_shadow=True))
+        node.expected_until_s = now + option.type.boot_s + EXPECTED_S
+        self.shadow.put(option.make_objects(node.name, is_shadow=True))
         self._simulation.expect(now + option.type.boot_s, lambda: self._join(node, option))
         return node
 
@@ -232,9 +269,10 @@ class Autoscaler:
         """A node has booted."""
         if node.name not in self.nodes.live:
             return
-        node.record.joined_s = self._clock.monotonic()
+        self.nodes.join(node, self._clock.monotonic())
         objects = tuple(option.make_objects(node.name))
         self._simulation.happen(TimelineEvent(0, add=objects))
+        self._down.joined(node)
 
 
 def _nothing() -> None:

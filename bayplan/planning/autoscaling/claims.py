@@ -53,8 +53,16 @@ class NodeClaim:
 class ClaimPlanner:
     """Plans nodes for pods, on a shadow scheduler in a trial."""
 
-    def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, use: PoolUse) -> None:
+    def __init__(
+        self,
+        options: LaunchOptions,
+        shadow: ShadowScheduler,
+        use: PoolUse,
+        excluded: Iterable[int] = (),
+    ) -> None:
         self._options, self._shadow = options, shadow
+        self._excluded = list(excluded)
+        """Rows of nodes that get no pod."""
         self._use = use.copy()
         self._claims: dict[int, NodeClaim] = {}
         """By row of the shadow's table."""
@@ -62,12 +70,16 @@ class ClaimPlanner:
         self._number = 0
         self._plan = LaunchPlan()
 
-    def plan(self, pods: Iterable[Pod], most_nodes: int | None = None) -> LaunchPlan:
-        """Find places for `pods`, with at most so many new nodes; within a trial, whose pods stay where they were put.
+    def plan(
+        self, pods: Iterable[Pod], most_nodes: int | None = None, *, is_all_or_nothing: bool = False
+    ) -> LaunchPlan:
+        """Find places for `pods`, with at most so many new nodes, within a trial; `close` after it.
 
-        The new nodes are gone from the shadow at the end: take back the pods on them before the trial ends.
+        With `is_all_or_nothing`, the first pod without a place ends the search.
         """
         for pod in largest_first(pods):
+            if is_all_or_nothing and self._plan.left:
+                break
             choice = self._options.choice(pod)
             if choice_key(pod) in self._full or not choice.is_possible:
                 self._plan.left.append(pod)
@@ -92,6 +104,9 @@ class ClaimPlanner:
     def _fill(self, pod: Pod, choice: OptionChoice) -> bool:
         """Put the pod on a node that exists or boots, else on a claim; False: it fits none."""
         totals = self._shadow.totals(pod)
+        if self._excluded:
+            totals = totals.copy()
+            totals[self._excluded] = -1
         rows = np.flatnonzero(totals >= 0)
         if not len(rows) and not self._claims:
             return False

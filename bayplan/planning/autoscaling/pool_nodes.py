@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...api.node import ZONE, Node
+from ...api.pod import Pod
 from ...sim.scaling import ScaledNode
 from ..node_groups import group_of_node
 from ..node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
@@ -21,6 +22,12 @@ class PoolNode:
     record: ScaledNode
     pool: NodePool
     type: NodeType
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """The pods on it by uid, without daemons and static pods; terminating ones are among them."""
+    changed_s: float = 0.0
+    """When such a pod came or went, or it joined."""
+    expected_until_s: float = 0.0
+    """Until then pods are expected on it, and it is not taken away."""
 
     @property
     def name(self) -> str:
@@ -39,6 +46,9 @@ class PoolNodes:
     def __init__(self, pools: Iterable[NodePool]) -> None:
         self._pools = {pool.name: pool for pool in pools}
         self.live: dict[str, PoolNode] = {}
+        self.booting: dict[str, PoolNode] = {}
+        self.empty: dict[str, PoolNode] = {}
+        """Nodes that have joined and have no pods but daemons."""
         self.records: list[ScaledNode] = []
         self.use = PoolUse()
         self._last_number = 0
@@ -63,7 +73,7 @@ class PoolNodes:
             now_s,
             is_given=True,
         )
-        return self._add(PoolNode(record, pool, kind))
+        return self._add(PoolNode(record, pool, kind, changed_s=now_s))
 
     def launch(
         self, option: LaunchOption, now_s: float, is_taken: Callable[[str], bool]
@@ -83,11 +93,35 @@ class PoolNodes:
     def remove(self, node: PoolNode, now_s: float, why: str) -> None:
         """A node is gone."""
         del self.live[node.name]
+        self.booting.pop(node.name, None)
+        self.empty.pop(node.name, None)
         node.record.removed_s, node.record.why = now_s, node.record.why or why
         self.use.add(node.pool, node.record.zone, node.type.capacity, -1)
 
+    def join(self, node: PoolNode, now_s: float) -> None:
+        """A node has booted."""
+        node.record.joined_s = node.changed_s = now_s
+        del self.booting[node.name]
+        self.empty[node.name] = node
+
+    def put_pod(self, node: PoolNode, pod: Pod) -> bool:
+        """Note a pod on a node, or its change; whether it is new there."""
+        is_new = pod.uid not in node.pods
+        node.pods[pod.uid] = pod
+        if is_new:
+            self.empty.pop(node.name, None)
+        return is_new
+
+    def take_pod(self, node: PoolNode, pod: Pod) -> bool:
+        """Note that a pod is not on a node any more; whether it was."""
+        was_there = node.pods.pop(pod.uid, None) is not None
+        if was_there and not node.pods:
+            self.empty[node.name] = node
+        return was_there
+
     def _add(self, node: PoolNode) -> PoolNode:
         self.live[node.name] = node
+        (self.empty if node.is_joined else self.booting)[node.name] = node
         self.records.append(node.record)
         self.use.add(node.pool, node.record.zone, node.type.capacity)
         return node

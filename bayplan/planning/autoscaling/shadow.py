@@ -45,6 +45,7 @@ class ShadowScheduler:
         )
         self._cluster.watch(self._scheduler)
         self._on_trial: list[Pod] = []
+        self._lifted: list[Pod] = []
 
     @property
     def table(self) -> NodeTable:
@@ -112,6 +113,9 @@ class ShadowScheduler:
                 self._trial.forget(pod)
             self._on_trial.clear()
             self._scheduler.cache.end_trial()
+            for pod in self._lifted:
+                self._scheduler.cache.pod_groups.set_pod(pod)
+            self._lifted.clear()
 
     def place(self, pod: Pod, node_name: str) -> None:
         """Put a waiting pod on a node, within a trial."""
@@ -127,11 +131,8 @@ class ShadowScheduler:
     def lift(self, pod: Pod) -> Pod:
         """Take a running pod off its node, within a trial; returns the same pod, waiting."""
         self._trial.remove(pod)
+        self._lifted.append(pod)
         return pod.replace(node_name="", status=EMPTY_STATUS)
-
-    def restore(self, pod: Pod) -> None:
-        """Put a pod back that was lifted."""
-        self._trial.restore(pod)
 
     def pods_on(self, node_name: str) -> list[Pod]:
         """The pods on a node."""
