@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,7 @@ from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption,
 from .consoles import stderr_console
 from .failures import reports_failures
 from .option_groups import takes_options
-from .options import StrictOption, warn
+from .options import StrictOption
 from .serving import need_web_server
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..scheduler import Scheduler
     from ..sim.settings import Settings
     from ..web.live import PageSource
+    from .up_manifests import UpManifests
 
 DEFAULT_NODES = 3
 LOOPBACK = "127.0.0.1"
@@ -148,6 +149,7 @@ def up(options: UpOptions) -> None:
     from ..config import parse_feature_gates
     from ..sim.settings import DEFAULT_SETTINGS
     from ..web.page_server import PageServer
+    from .up_manifests import add_nodes, load, read_manifests
 
     gates = parse_feature_gates(options.feature_gates)
     settings = (
@@ -156,13 +158,17 @@ def up(options: UpOptions) -> None:
         else None
     )
     folder = options.data_dir.resolve() if options.data_dir is not None else None
-    server = make_server(options, folder, gates)
+    manifests = read_manifests(options.filename or [], options.strict)
+    server = make_server(options, folder, gates, manifests)
 
     async def run() -> None:
         shown: PageServer | None = None
         await server.start(options.port)
         try:
-            load(server, options.filename or [], options.nodes, options.strict)
+            load(server, manifests)
+            has_nodes = manifests.objects or server.store.count("nodes")
+            default = 0 if has_nodes else DEFAULT_NODES
+            add_nodes(server, default if options.nodes is None else options.nodes)
             running = start_scheduler(server, settings)
             path = write_kubeconfig(server, options.kubeconfig, folder)
             if options.page:
@@ -179,12 +185,18 @@ def up(options: UpOptions) -> None:
     asyncio.run(run())
 
 
-def make_server(options: UpOptions, folder: Path | None, gates: Mapping[str, bool]) -> ApiServer:
+def make_server(
+    options: UpOptions, folder: Path | None, gates: Mapping[str, bool], manifests: UpManifests
+) -> ApiServer:
     """The API server that the options describe; raises InputError when they contradict each other."""
     from ..clock import FastClock, SystemClock
     from ..cluster.apiserver import ApiServer, make_credentials
 
-    clock = FastClock(options.speed) if options.speed != 1 else SystemClock()
+    life: dict[str, Any] = {
+        "clock": FastClock(options.speed) if options.speed != 1 else SystemClock(),
+        "grace": options.grace,
+        "stages": manifests.stages,
+    }
     address, hosts = options.bind_address, ["localhost", LOOPBACK, "::1"]
     try:
         is_local = ipaddress.ip_address(address).is_loopback
@@ -196,17 +208,16 @@ def make_server(options: UpOptions, folder: Path | None, gates: Mapping[str, boo
         if not is_local:
             expected = "expected an address of the loopback with --http, which asks for no token"
             raise InputError(f"--bind-address: {expected}; got {address}")
-        return ApiServer(folder, clock=clock, grace=options.grace, gates=gates, address=address)
+        return ApiServer(folder, gates=gates, address=address, **life)
     made = make_credentials(folder, hosts)
     return ApiServer(
         folder,
-        clock=clock,
         token=made.token,
         certificate=made.certificate,
-        grace=options.grace,
         gates=gates,
         address=address,
         hosts=hosts,
+        **life,
     )
 
 
@@ -255,62 +266,6 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
         return ClusterView.with_settings(objects, settings, server.clock)
 
     return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
-
-
-def load(server: ApiServer, paths: list[Path], nodes: int | None, strict: bool = False) -> None:
-    """Put the manifests and the nodes into the cluster, unless they are there.
-
-    Fields that do not exist are warnings on standard error; with `strict` they are an InputError.
-    """
-    from ..cluster.apiserver import make_nodes
-
-    manifests = list(_objects_in(paths))
-    warn([f"{place}: {text}" for place, tree in manifests for text in unknown_texts(tree)], strict)
-    for place, tree in manifests:
-        try:
-            server.load(tree)
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
-    if nodes is None:
-        nodes = 0 if paths or server.store.count("nodes") else DEFAULT_NODES
-    for node in make_nodes(nodes, server.registry.now()):
-        server.load(node)
-
-
-def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of the files, each with its place."""
-    from ..cluster.objects.yaml_tree import YamlError, iter_trees
-    from ..sim.sources import find_files, open_source
-
-    for file in find_files(paths):
-        source = open_source(file)
-        try:
-            trees = list(iter_trees(bytes(source.data[:])))
-        except YamlError as error:
-            raise InputError(f"{source.name}: {error}") from None
-        for number, tree in enumerate(trees, start=1):
-            place = f"{source.name}: document {number}"
-            items = tree.get("items") if isinstance(tree, dict) else None
-            for i, item in enumerate(items if isinstance(items, list) else [tree]):
-                if item is None:
-                    continue
-                if not isinstance(item, dict):
-                    raise InputError(f"{place}: expected an object")
-                yield f"{place}: items[{i}]" if isinstance(items, list) else place, item
-
-
-def unknown_texts(tree: dict[str, Any]) -> list[str]:
-    """The fields of an object that do not exist, whatever its kind, each as a remark."""
-    from ..api.decode import label_of
-    from ..api.schema.unknown import schema_type, unknown_fields
-    from ..sim.field_check import unknown_text
-
-    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-    name = schema_type(api_version, kind)
-    if not name:
-        return []
-    label = label_of(tree, kind)
-    return [f"{label}: {path}: {unknown_text(e)}" for path, e in unknown_fields(tree, name)]
 
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) -> Path:

@@ -17,6 +17,7 @@ from typing import Any
 
 from aiohttp import web
 
+from ...api.pod_stages import StageRule
 from ...clock import Clock, ManualClock, SystemClock
 from ...errors import InputError
 from ..certificates import Certificate
@@ -50,8 +51,9 @@ class ApiServer:
 
     With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
     `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
-    them; with `grace` False the kubelets remove a terminating pod at once. `gates` are the feature
-    gates of API server and controllers; one that is not named is off.
+    them; with `grace` False the kubelets remove a terminating pod at once. `stages` are
+    how selected pods start and end. `gates` are the feature gates of API server and controllers;
+    one that is not named is off.
     It listens on `address`; `hosts` are the names that clients may use for it besides addresses and
     localhost.
     """
@@ -65,6 +67,7 @@ class ApiServer:
         certificate: Certificate | None = None,
         runs_pods: bool = True,
         grace: bool = True,
+        stages: Sequence[StageRule] = (),
         gates: Mapping[str, bool] | None = None,
         address: str = LOOPBACK,
         hosts: Sequence[str] = (),
@@ -78,7 +81,7 @@ class ApiServer:
         self._mirror = Mirror(self.store)
         self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
         self.plane = ControlPlane(
-            self.store, self._mirror, self.registry, self.clock, runs_pods, gates, grace
+            self.store, self._mirror, self.registry, self.clock, runs_pods, gates, grace, stages
         )
         self.api = Api(self.registry, self.clock, RequestAccess(token, hosts), token)
         self._runner: web.ServerRunner | None = None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from ....api.pod import Pod
+from ....api.pod_stages import StageRule
 from ....clock import Clock, Timers
 from ....errors import BayplanError
 from ...memory import (
@@ -106,6 +107,7 @@ class ControlPlane:
         runs_pods: bool = True,
         gates: Mapping[str, bool] | None = None,
         grace: bool = True,
+        stages: Sequence[StageRule] = (),
     ) -> None:
         self.clock = clock
         self.timers = Timers(clock)
@@ -114,7 +116,7 @@ class ControlPlane:
         self.workloads = _Workloads(self.cluster, pods, clock, self.timers, gates)
         volumes = _Volumes(self.cluster, timers=self.timers)
         claims = _Claims(self.cluster)
-        agents = NodeAgents(self.cluster, registry, clock, self.timers, grace)
+        agents = NodeAgents(self.cluster, registry, clock, self.timers, grace=grace, rules=stages)
         nodes = NodeController(self.cluster, registry, self.timers)
         protection = ProtectionController(self.cluster, registry)
         budgets = BudgetController(self.cluster, registry)
