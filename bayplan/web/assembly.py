@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 SCRIPTS = (
-    "words.js",
     "format.js",
     "model.js",
     "data.js",
@@ -28,7 +27,6 @@ SCRIPTS = (
     "account.js",
     "timeline.js",
     "search.js",
-    "address.js",
     "live.js",
     "main.js",
 )

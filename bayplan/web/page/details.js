@@ -23,7 +23,6 @@ class Details {
     this.update(true);
     this.askServer(pod);
     $("details-title").focus();
-    this.app.address.write();
   }
 
   openNode(node) {
@@ -32,7 +31,6 @@ class Details {
     this.pod = NONE;
     this.update(true);
     $("details-title").focus();
-    this.app.address.write();
   }
 
   begin() {
@@ -52,7 +50,6 @@ class Details {
     this.app.lists.update(true);
     const back = this.back && this.back.isConnected && this.back !== document.body ? this.back : $("list");
     back.focus();
-    this.app.address.write();
   }
 
   /** Redraws when something shown has changed. */

@@ -37,17 +37,11 @@ class Lists {
   }
 
   show(tab) {
-    this.choose(tab, tab === "waiting" ? this.only : NONE);
-    this.update(true);
-    this.app.address.write();
-  }
-
-  /** Chooses a tab, and a part of the queue or NONE for all of it, without drawing. */
-  choose(tab, only) {
-    this.tab = this.tabs.some(([name]) => name === tab) ? tab : "waiting";
-    this.only = only;
+    this.tab = tab;
+    this.only = tab === "waiting" ? this.only : NONE;
     this.list.active = 0;
     $("list").scrollTop = 0;
+    this.update(true);
   }
 
   update(force = false) {

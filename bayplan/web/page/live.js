@@ -10,13 +10,10 @@ class Live {
   }
 
   static token() {
-    const fields = new URLSearchParams(location.hash.slice(1));
-    const given = fields.get("token");
+    const given = new URLSearchParams(location.hash.slice(1)).get("token");
     if (given) {
       sessionStorage.setItem("bayplan-token", given);
-      fields.delete("token");
-      const rest = fields.toString();
-      history.replaceState(null, "", rest ? `#${rest}` : location.pathname);
+      history.replaceState(null, "", location.pathname);
     }
     return given || sessionStorage.getItem("bayplan-token") || "";
   }
