@@ -17,7 +17,12 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Clock(ABC):
-    """Gives the time of day and measures durations."""
+    """Gives the time of day and measures durations.
+
+    `speed` is how many seconds pass on this clock in one second of the machine.
+    """
+
+    speed = 1.0
 
     @abstractmethod
     def now(self) -> datetime:
@@ -31,6 +36,10 @@ class Clock(ABC):
     def monotonic(self) -> float:
         """Return seconds since some fixed moment; never goes backwards."""
 
+    def wait_s(self, when: float) -> float:
+        """Return in how many seconds of the machine `monotonic` will be `when`; 0 when it is past."""
+        return max(when - self.monotonic(), 0) / self.speed
+
 
 class SystemClock(Clock):
     """The clock of the machine."""
@@ -43,6 +52,24 @@ class SystemClock(Clock):
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+class FastClock(Clock):
+    """The clock of the machine, running `speed` times as fast since it was made: its time of day runs ahead."""
+
+    def __init__(self, speed: float, machine: Clock | None = None) -> None:
+        if speed <= 0:
+            raise ValueError(f"expected a speed above 0; got {speed}")
+        self.speed = speed
+        self._machine = machine or SystemClock()
+        self._start = self._machine.now()
+        self._zero = self._machine.monotonic()
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return (self._machine.monotonic() - self._zero) * self.speed
 
 
 class ManualClock(Clock):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from bayplan.clock import ManualClock, SystemClock
+from bayplan.clock import FastClock, ManualClock, SystemClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -55,3 +55,21 @@ def test_system_clock_is_utc_and_never_goes_back() -> None:
     assert clock.now().tzinfo is UTC
     assert clock.timestamp() == pytest.approx(clock.now().timestamp(), abs=60)
     assert clock.monotonic() >= before
+
+
+def test_a_fast_clock_runs_ahead_of_the_machine() -> None:
+    machine = ManualClock(NOON)
+    machine.advance(5)
+    clock = FastClock(60, machine)
+
+    machine.advance(2)
+
+    assert clock.now() == NOON + timedelta(seconds=5 + 120)
+    assert clock.monotonic() == 120
+    assert clock.wait_s(180) == 1, "a minute of this clock is a second of the machine"
+    assert clock.wait_s(60) == 0
+
+
+def test_a_fast_clock_needs_a_speed() -> None:
+    with pytest.raises(ValueError, match="speed above 0; got 0"):
+        FastClock(0)

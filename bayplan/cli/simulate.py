@@ -14,6 +14,16 @@ import typer
 from ..api.durations import EXPECTED, parse_duration
 from ..errors import InputError
 from .answering import print_notices
+from .autoscaler_options import (
+    AutoscalerOption,
+    BatchIdleOption,
+    BatchMaxOption,
+    ExpanderOption,
+    PoolsOption,
+    ScanOption,
+    read_autoscaler,
+    read_scaled_pools,
+)
 from .commands import CommandApp, PlainCommand
 from .consoles import stdout_console, written_to_stdout
 from .documents import json_pieces, yaml_pieces
@@ -22,12 +32,14 @@ from .metrics import metrics_to
 from .option_groups import takes_options
 from .options import PENDING, AllOption, Question, takes_cluster
 from .output import print_json, print_names, print_yaml
+from .pool_options import InstanceTypesOption
 from .progress import progress_bar
 from .targets import STDOUT, whole_target
 from .trace import TraceWriter, trace_to
 
 if TYPE_CHECKING:
     from ..sim import Simulation, SimulationReport
+    from ..sim.settings import Settings
 
 app = CommandApp()
 
@@ -121,6 +133,13 @@ class SimulateOptions:
             show_default=False,
         ),
     ] = None
+    pools: PoolsOption = None
+    instance_types: InstanceTypesOption = None
+    autoscaler: AutoscalerOption = None
+    expander: ExpanderOption = None
+    batch_idle_duration: BatchIdleOption = None
+    batch_max_duration: BatchMaxOption = None
+    scan_interval: ScanOption = None
 
 
 @app.command(cls=SimulateCommand)
@@ -139,10 +158,13 @@ def simulate(question: Question, options: SimulateOptions) -> None:
 
     Exit status: 0 when every pod has a node, 1 when some are pending, 2 when the input is wrong.
 
+    With --pools an autoscaler adds nodes of these pools for pending pods, as in
+    "bayplan simulate -f workload.yaml --pools pools.yaml --autoscaler karpenter --until 24h".
+
     Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
     """
     until_s = _seconds("--until", options.until)
-    settings, manifests = question.settings, question.manifests
+    settings = question.settings
     flag = "--pod-max-in-unschedulable-pods-duration"
     waits_s = _seconds(flag, options.pod_max_in_unschedulable_pods_duration)
     if waits_s is not None:
@@ -153,9 +175,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
         cluster_to(options.to) as write_cluster,
     ):
         with trace_to(options.trace, options.output is Output.JSON) as writer:
-            simulation = settings.simulation(
-                manifests.objects, manifests.place_of, explain=options.explain, trace=writer
-            )
+            simulation = _simulation(question, settings, options, writer)
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
         page.write(report, question.sources)
@@ -164,6 +184,35 @@ def simulate(question: Question, options: SimulateOptions) -> None:
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
         raise typer.Exit(PENDING)
+
+
+def _simulation(
+    question: Question, settings: Settings, options: SimulateOptions, writer: TraceWriter | None
+) -> Simulation:
+    """The simulation, with an autoscaler if there are pools."""
+    manifests = question.manifests
+    more: dict[str, Any] = {"explain": options.explain, "trace": writer}
+    chosen = read_autoscaler(
+        pools=options.pools,
+        autoscaler=options.autoscaler,
+        expander=options.expander,
+        durations={
+            "batch_idle_s": options.batch_idle_duration,
+            "batch_max_s": options.batch_max_duration,
+            "scan_interval_s": options.scan_interval,
+        },
+        seed=settings.seed,
+    )
+    if chosen is None or options.pools is None:
+        if options.instance_types is not None:
+            raise InputError("--instance-types: expected --pools with it; got none")
+        return settings.simulation(manifests.objects, manifests.place_of, **more)
+    from ..planning.autoscaling import autoscaled
+
+    reading = read_scaled_pools(options.pools, options.instance_types, manifests.objects)
+    return autoscaled(
+        settings, manifests.objects, reading.pools, chosen, manifests.place_of, **more
+    )
 
 
 @contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ipaddress
 import os
 import signal
+import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption,
 from .consoles import stderr_console
 from .failures import reports_failures
 from .option_groups import takes_options
-from .options import StrictOption, warn
+from .options import StrictOption
 from .serving import need_web_server
 
 if TYPE_CHECKING:
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from ..scheduler import Scheduler
     from ..sim.settings import Settings
     from ..web.live import PageSource
+    from .up_manifests import UpManifests
 
 DEFAULT_NODES = 3
+LOOPBACK = "127.0.0.1"
+MOST_SPEED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +42,7 @@ class UpOptions:
 
     port: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER", min=0, max=65535, help="Port on the loopback; 0: a free one."
-        ),
+        typer.Option(metavar="NUMBER", min=0, max=65535, help="Port to listen on; 0: a free one."),
     ] = 0
     data_dir: Annotated[
         Path | None,
@@ -86,9 +88,38 @@ class UpOptions:
     scheduler: Annotated[
         bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
     ] = True
-    https: Annotated[
-        bool, typer.Option("--https", help="Serve HTTPS, and ask clients for a token.")
+    grace: Annotated[
+        bool,
+        typer.Option(
+            "--grace",
+            help="Keep deleted pods for their grace period; without it they are gone at once.",
+        ),
     ] = False
+    speed: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=MOST_SPEED,
+            help="How many times as fast as on this machine time passes in the cluster; "
+            "its timestamps run ahead.",
+        ),
+    ] = 1.0
+    https: Annotated[
+        bool,
+        typer.Option(
+            "--https/--http",
+            help="Serve HTTPS and ask clients for a token, which the kubeconfig has; or plain HTTP "
+            "on the loopback, for clients that know neither.",
+        ),
+    ] = True
+    bind_address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on; 0.0.0.0: every one of this machine.",
+        ),
+    ] = LOOPBACK
     page: Annotated[
         bool, typer.Option(help="Whether to serve a page that shows the cluster as it is.")
     ] = True
@@ -115,11 +146,10 @@ def up(options: UpOptions) -> None:
     Example: bayplan up --nodes 5 --plugins my_policy.py
     """
     need_web_server()
-    from ..cluster.apiserver import ApiServer
-    from ..cluster.certificates import make_certificate
     from ..config import parse_feature_gates
     from ..sim.settings import DEFAULT_SETTINGS
     from ..web.page_server import PageServer
+    from .up_manifests import add_nodes, load, read_manifests
 
     gates = parse_feature_gates(options.feature_gates)
     settings = (
@@ -128,23 +158,22 @@ def up(options: UpOptions) -> None:
         else None
     )
     folder = options.data_dir.resolve() if options.data_dir is not None else None
-    server = ApiServer(
-        folder,
-        token=token_urlsafe(24) if options.https else "",
-        certificate=make_certificate() if options.https else None,
-        gates=gates,
-    )
+    manifests = read_manifests(options.filename or [], options.strict)
+    server = make_server(options, folder, gates, manifests)
 
     async def run() -> None:
         shown: PageServer | None = None
         await server.start(options.port)
         try:
-            load(server, options.filename or [], options.nodes, options.strict)
+            load(server, manifests)
+            has_nodes = manifests.objects or server.store.count("nodes")
+            default = 0 if has_nodes else DEFAULT_NODES
+            add_nodes(server, default if options.nodes is None else options.nodes)
             running = start_scheduler(server, settings)
             path = write_kubeconfig(server, options.kubeconfig, folder)
             if options.page:
                 shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
-                await shown.start(options.page_port, server.ssl_context())
+                await shown.start(options.page_port)
             announce(server, path, shown.url if shown is not None else "")
             await until_told()
         finally:
@@ -154,6 +183,42 @@ def up(options: UpOptions) -> None:
 
     gc.set_threshold(100_000, 20, 20)  # the objects live long: collecting finds nothing
     asyncio.run(run())
+
+
+def make_server(
+    options: UpOptions, folder: Path | None, gates: Mapping[str, bool], manifests: UpManifests
+) -> ApiServer:
+    """The API server that the options describe; raises InputError when they contradict each other."""
+    from ..clock import FastClock, SystemClock
+    from ..cluster.apiserver import ApiServer, make_credentials
+
+    life: dict[str, Any] = {
+        "clock": FastClock(options.speed) if options.speed != 1 else SystemClock(),
+        "grace": options.grace,
+        "stages": manifests.stages,
+    }
+    address, hosts = options.bind_address, ["localhost", LOOPBACK, "::1"]
+    try:
+        is_local = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        raise InputError(f"--bind-address: expected an IP address; got {address!r}") from None
+    if not is_local:
+        hosts += [address, socket.gethostname()]
+    if not options.https:
+        if not is_local:
+            expected = "expected an address of the loopback with --http, which asks for no token"
+            raise InputError(f"--bind-address: {expected}; got {address}")
+        return ApiServer(folder, gates=gates, address=address, **life)
+    made = make_credentials(folder, hosts)
+    return ApiServer(
+        folder,
+        token=made.token,
+        certificate=made.certificate,
+        gates=gates,
+        address=address,
+        hosts=hosts,
+        **life,
+    )
 
 
 def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler | None:
@@ -173,13 +238,20 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
         plugins=settings.plugins,
         feature_gates=settings.feature_gates,
     )
-    custom = (
-        profile.handle.custom_resources or {} for profile in driver.scheduler.profiles.values()
-    )
-    server.follow_custom({name: one for some in custom for name, one in some.items()}.values())
+    _note_not_followed(driver.scheduler)
     plane.also_run(driver.run)
     plane.wake()
     return driver.scheduler
+
+
+def _note_not_followed(scheduler: Scheduler) -> None:
+    """Say on standard error which objects plugins will not find."""
+    names = sorted(
+        {n for p in scheduler.profiles.values() for n in p.handle.custom_resources or ()}
+    )
+    if names:
+        text = f"note: plugins find no objects here, which up does not follow: {', '.join(names)}"
+        stderr_console().print(text, style="dim", markup=False, soft_wrap=True)
 
 
 def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:
@@ -194,62 +266,6 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
         return ClusterView.with_settings(objects, settings, server.clock)
 
     return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
-
-
-def load(server: ApiServer, paths: list[Path], nodes: int | None, strict: bool = False) -> None:
-    """Put the manifests and the nodes into the cluster, unless they are there.
-
-    Fields that do not exist are warnings on standard error; with `strict` they are an InputError.
-    """
-    from ..cluster.apiserver import make_nodes
-
-    manifests = list(_objects_in(paths))
-    warn([f"{place}: {text}" for place, tree in manifests for text in unknown_texts(tree)], strict)
-    for place, tree in manifests:
-        try:
-            server.load(tree)
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
-    if nodes is None:
-        nodes = 0 if paths or server.store.count("nodes") else DEFAULT_NODES
-    for node in make_nodes(nodes, server.registry.now()):
-        server.load(node)
-
-
-def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of the files, each with its place."""
-    from ..sim.sources import find_files, open_source
-    from ..sim.yaml_tree import YamlError, iter_trees
-
-    for file in find_files(paths):
-        source = open_source(file)
-        try:
-            trees = list(iter_trees(bytes(source.data[:])))
-        except YamlError as error:
-            raise InputError(f"{source.name}: {error}") from None
-        for number, tree in enumerate(trees, start=1):
-            place = f"{source.name}: document {number}"
-            items = tree.get("items") if isinstance(tree, dict) else None
-            for i, item in enumerate(items if isinstance(items, list) else [tree]):
-                if item is None:
-                    continue
-                if not isinstance(item, dict):
-                    raise InputError(f"{place}: expected an object")
-                yield f"{place}: items[{i}]" if isinstance(items, list) else place, item
-
-
-def unknown_texts(tree: dict[str, Any]) -> list[str]:
-    """The fields of an object that do not exist, whatever its kind, each as a remark."""
-    from ..api.decode import label_of
-    from ..api.schema.unknown import schema_type, unknown_fields
-    from ..sim.field_check import unknown_text
-
-    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-    name = schema_type(api_version, kind)
-    if not name:
-        return []
-    label = label_of(tree, kind)
-    return [f"{label}: {path}: {unknown_text(e)}" for path, e in unknown_fields(tree, name)]
 
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) -> Path:

@@ -1,12 +1,13 @@
-"""Certificates: a self-signed certificate for local servers, for 127.0.0.1 and localhost.
+"""Certificates: a self-signed certificate for local servers, for the loopback and given names.
 
 ECDSA over P-256 and DER by hand: the embedded API server and the tests need a single certificate,
-without a further package. Not for keys that protect anything beyond the machine: the arithmetic is
-not constant-time.
+without a further package. The arithmetic is not constant-time; it runs once, when the certificate is
+made. Connections are the TLS library's.
 """
 
 import base64
 import hashlib
+import ipaddress
 import secrets
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -34,14 +35,16 @@ class Certificate(NamedTuple):
 
 
 def make_certificate(
-    common_name: str = "bayplan", organizations: Sequence[str] = ()
+    common_name: str = "bayplan",
+    organizations: Sequence[str] = (),
+    names: Sequence[str] = ("localhost", "127.0.0.1", "::1"),
 ) -> Certificate:
-    """A new self-signed certificate."""
+    """A new self-signed certificate for these host names and addresses."""
     secret = secrets.randbelow(ORDER - 1) + 1
     point = multiply(secret, BASE)
     assert point is not None
     public = b"\x04" + point[0].to_bytes(32, "big") + point[1].to_bytes(32, "big")
-    body = certificate_body(public, _subject(common_name, organizations))
+    body = certificate_body(public, _subject(common_name, organizations), names)
     signature = der(BITS, b"\0" + sign(secret, body))
     cert = der(SEQUENCE, body + ECDSA_SHA256 + signature)
     key = der(
@@ -62,15 +65,23 @@ def _subject(common_name: str, organizations: Sequence[str]) -> bytes:
     )
 
 
-def certificate_body(public: bytes, name: bytes) -> bytes:
+def _alternative_name(name: str) -> bytes:
+    """A host name or an address among the names of a certificate."""
+    try:
+        return der(0x87, ipaddress.ip_address(name).packed)
+    except ValueError:
+        return der(0x82, name.encode("idna"))
+
+
+def certificate_body(public: bytes, name: bytes, names: Sequence[str]) -> bytes:
     """The signed part: names, validity, the public key."""
     valid = der(SEQUENCE, der(TIME, b"20000101000000Z") + der(TIME, b"22000101000000Z"))
     key = der(SEQUENCE, der(SEQUENCE, EC_KEY + CURVE) + der(BITS, b"\0" + public))
-    names = der(SEQUENCE, der(0x82, b"localhost") + der(0x87, bytes([127, 0, 0, 1])))
+    hosts = der(SEQUENCE, b"".join(map(_alternative_name, names)))
     is_ca = der(SEQUENCE, bytes.fromhex("0101ff"))
     extensions = der(
         SEQUENCE,
-        der(SEQUENCE, bytes.fromhex("0603551d11") + der(OCTETS, names))
+        der(SEQUENCE, bytes.fromhex("0603551d11") + der(OCTETS, hosts))
         + der(SEQUENCE, bytes.fromhex("0603551d130101ff") + der(OCTETS, is_ca)),
     )
     version = der(0xA0, number(2))

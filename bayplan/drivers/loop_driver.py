@@ -17,7 +17,7 @@ from ..scheduler.build import build_scheduler
 from ..scheduler.settings import PluginSource, SchedulerSettings
 
 SLICE_S = 0.02
-"""How long pods are scheduled before others have their turn."""
+"""How long pods are scheduled before others have their turn, in time of the machine."""
 
 
 class LoopExecutor:
@@ -106,7 +106,7 @@ class LoopDriver:
     def run(self) -> bool:
         """Schedule for a little while; returns whether pods are left that could be tried."""
         self.scheduler.run_timers()
-        end = self._clock.monotonic() + SLICE_S
+        end = self._clock.monotonic() + SLICE_S * self._clock.speed
         while self.scheduler.schedule_one() is not None:
             if self._clock.monotonic() > end:
                 return True
@@ -120,5 +120,5 @@ class LoopDriver:
             self._alarm = None
         when = self.scheduler.next_timer()
         if when is not None:
-            delay = max(when - self._clock.monotonic(), 0)
-            self._alarm = asyncio.get_running_loop().call_later(delay, self._wake)
+            delay_s = self._clock.wait_s(when)
+            self._alarm = asyncio.get_running_loop().call_later(delay_s, self._wake)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from ..api.cron import parse_cron
 from ..api.durations import parse_duration
 from ..config.decode import Duration
 from ..config.problems import Literally, Problems, one_of
@@ -73,4 +74,9 @@ def _budget(file: BudgetFile, path: str, problems: Problems) -> NodeBudget:
     if bool(file.schedule) != (file.duration is not None):
         missing = "duration" if file.schedule else "schedule"
         problems.add(f"{path}.{missing}", "schedule and duration together", Literally("one"))
+    if file.schedule:
+        try:
+            parse_cron(file.schedule)
+        except ValueError:
+            problems.add(f"{path}.schedule", "a schedule in the notation of cron", file.schedule)
     return NodeBudget(nodes, file.reasons, file.schedule, file.duration)

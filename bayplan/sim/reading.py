@@ -11,6 +11,7 @@ import msgspec
 
 from ..api.decode import decode_items, iter_objects
 from ..api.kinds import KINDS, group_of
+from ..cluster.objects.yaml_tree import UndefinedAliasError, YamlError, iter_trees
 from ..errors import DecodeError
 from .field_check import MisfitField, unknown_in_document, unknown_in_items
 from .pieces import (
@@ -22,7 +23,6 @@ from .pieces import (
     find_yaml_list,
 )
 from .sources import Source
-from .yaml_tree import UndefinedAliasError, YamlError, iter_trees
 
 REPARSE_UP_TO = 64 << 20
 """Texts up to this size are read again as a whole when a piece fails, since the cut may be wrong."""

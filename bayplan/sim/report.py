@@ -22,6 +22,7 @@ from .measures.parts import FreeParts
 from .measures.run import measure_rows, measure_run
 from .outcomes import NodeUse, PodResult
 from .pending import PendingGroup, WorkloadKey, group_pending
+from .scaling import ScalingReport
 from .showing import ShownAnswer
 from .totals import TotalsChange, is_tainted, totals_of_uses
 from .use_over_time import SAMPLES, UseHistory, UseSeries, use_over_time
@@ -54,6 +55,8 @@ class SimulationReport(ShownAnswer):
     """What is free of the parts of the nodes that are left, by resource, where a plugin says so (`free_parts`)."""
     devices: Mapping[str, DriverDevices] = field(default_factory=dict)
     """The devices by driver."""
+    scaling: ScalingReport | None = None
+    """What an autoscaler did, if there was one."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0
@@ -135,6 +138,7 @@ class SimulationReport(ShownAnswer):
                 for victim, preemptor in self.preempted
             ],
             "refused": [refusal.to_dict() for refusal in self.refused],
+            **({"scaling": self.scaling.to_dict(self.pods)} if self.scaling else {}),
             **({"remarks": self.remarks} if self.remarks else {}),
         }
 

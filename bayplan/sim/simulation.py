@@ -49,6 +49,19 @@ class RunWatcher(WatchHandler, Protocol):
         """Called before time advances."""
 
 
+class RunController(Protocol):
+    """Changes the cluster during a run, as an autoscaler does."""
+
+    def begin(self, until_s: float | None) -> None:
+        """Called once, after the scheduler and the other controllers were connected."""
+
+    def idle(self) -> None:
+        """Called when no pod is ready, before time advances; sets timers with `Simulation.expect`."""
+
+    def conclude(self, report: SimulationReport) -> None:
+        """Add what it did to the report."""
+
+
 class Simulation:
     """One run. `objects` are a cluster, its workload and its timeline; pods with a node are already running.
 
@@ -57,7 +70,7 @@ class Simulation:
     is no node. `trace` receives each event. `provisioning` says how volumes are provisioned where
     their StorageClass does not. Without `pods_end`, pods with a duration never finish. With
     `is_recorded`, nothing happens but scheduling and the actions passed to `expect`. `ties` chooses between nodes with
-    equal scores; without it a node is drawn, by `seed`.
+    equal scores; without it a node is drawn, by `seed`. With `nodes_come`, there may be no node at the start.
     """
 
     def __init__(
@@ -75,11 +88,14 @@ class Simulation:
         pods_end: bool = True,
         is_recorded: bool = False,
         ties: TieBreak | None = None,
+        nodes_come: bool = False,
     ) -> None:
         config = config or default_config(feature_gates)
         self._pods_end, self._has_begun = pods_end, False
         gates = FeatureGates.of(feature_gates)
-        self._world = World(objects, place_of or (lambda obj: ""), provisioning, is_recorded, gates)
+        self._world = World(
+            objects, place_of or (lambda obj: ""), provisioning, is_recorded, gates, nodes_come
+        )
         self.clock, self.cluster = self._world.clock, self._world.cluster
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
         self._results = self._make_results()
@@ -102,6 +118,7 @@ class Simulation:
             ),
         )
         self._watcher: RunWatcher | None = None
+        self._controller: RunController | None = None
 
     def _make_results(self) -> Results:
         return Results(self.clock, self.cluster)
@@ -109,6 +126,10 @@ class Simulation:
     def watch(self, watcher: RunWatcher) -> None:
         """Let `watcher` follow the run, which has not started."""
         self._watcher = watcher
+
+    def let_control(self, controller: RunController) -> None:
+        """Let `controller` change the cluster during the run, which has not started."""
+        self._controller = controller
 
     def run(
         self, on_progress: OnProgress | None = None, until_s: float | None = None
@@ -122,6 +143,8 @@ class Simulation:
         self.proceed(on_progress, until_s)
         report = self._results.report(self.scheduler, SystemClock().monotonic() - started)
         report.refused, report.remarks = self.refusals, self.remarks
+        if self._controller is not None:
+            self._controller.conclude(report)
         return report
 
     def proceed(self, on_progress: OnProgress | None = None, until_s: float | None = None) -> None:
@@ -199,6 +222,8 @@ class Simulation:
         self.cluster.watch(self._progress, replay=False)
         self.cluster.watch(self.scheduler)
         self._world.begin(self._pods_end, until_s)
+        if self._controller is not None:
+            self._controller.begin(until_s)
 
     def next_pod(self, until_s: float | None = None) -> QueuedPodInfo | None:
         """Go on until a pod is ready, and take it from the queue, for `try_pod`; None at the end."""
@@ -209,6 +234,8 @@ class Simulation:
         while (queued := self._pop()) is None:
             self._world.settle()
             self.scheduler.faults.check()
+            if self._controller is not None:
+                self._controller.idle()
             if not self._go_on(limit_s):
                 return None
         return queued

@@ -77,7 +77,7 @@ class World:
 
     With `is_recorded`, events besides scheduling come from the recording: no controller creates
     pods, no kubelet ends them, and nodes may be added later. Volumes and claims still follow from
-    placements.
+    placements. With `nodes_come`, there may be no node at the start.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class World:
         provisioning: Provisioning | None = None,
         is_recorded: bool = False,
         gates: Mapping[str, bool] | None = None,
+        nodes_come: bool = False,
     ) -> None:
         self._originals: dict[int, tuple[ClusterObject, ClusterObject]] = {}
         """By id of an object that stands for another: that, and the object, so that its id stays its own."""
@@ -115,7 +116,7 @@ class World:
         """Called after the controllers' work."""
         self._namespaces: set[str] = set()
         self._daemons: deque[Pod] = deque()
-        if not is_recorded:
+        if not is_recorded and not nodes_come:
             _refuse_no_nodes(objects)
         given = (obj for obj in objects if not isinstance(obj, Timeline))
         self._stand_ins = StandIns(given if has_custom_workloads(objects) else ())

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..api.durations import EXPECTED, parse_duration
 from ..api.own_documents import API_VERSION
+from ..cluster.objects.yaml_tree import YamlError, iter_trees
 from ..errors import InputError
 from ..sim.sources import open_source
 from ..sim.timeline import found
-from ..sim.yaml_tree import YamlError, iter_trees
 
 KIND = "Sweep"
 TRACES = ("openb", "csv")

@@ -105,7 +105,7 @@ class ServerInThread:
         response = self._connection.getresponse()
         text = response.read()
         is_json = "json" in (response.getheader("Content-Type") or "")
-        tree = msgspec.json.decode(text) if is_json else text
+        tree = msgspec.json.decode(text) if is_json and text else text
         return ServerResponse(response.status, tree, dict(response.getheaders()))
 
     def get(self, path: str, **headers: str) -> ServerResponse:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 SCRIPTS = (
+    "words.js",
     "format.js",
     "model.js",
     "data.js",
@@ -27,6 +28,7 @@ SCRIPTS = (
     "account.js",
     "timeline.js",
     "search.js",
+    "address.js",
     "live.js",
     "main.js",
 )

@@ -263,7 +263,7 @@ class Feed:
         history = self._history
         if history is not None:
             idle_s = self._source.clock.monotonic() - self._asked_at_s
-            if idle_s > IDLE_S or len(history.events) > MOST_EVENTS:
+            if idle_s > IDLE_S * self._source.clock.speed or len(history.events) > MOST_EVENTS:
                 history = self._history = None
         return history
 

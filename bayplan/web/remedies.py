@@ -6,21 +6,19 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ..answers import ClusterView
-from ..answers.counterfactual import find_counterfactuals
+from ..answers.counterfactual import NEAREST, find_counterfactuals
+from ..answers.remedy_rows import remedy_rows
 from ..api.pod import Pod
 from ..errors import BayplanError
 from .accounts import NumberOf
 from .numbering import Tree
-
-NEAREST = 4
-"""Number of nodes."""
 
 MakeView: TypeAlias = Callable[[], ClusterView]
 """Makes the current cluster view."""
 
 
 def remedies_of(view: ClusterView, pod: Pod, number_of: NumberOf) -> list[Tree]:
-    """The smallest changes for each of the nearest nodes; empty where that fails."""
+    """The smallest changes for the nearest nodes, in the rows of `bayplan explain`; empty where that fails."""
     if view.has_extenders:
         return []  # extenders would be called, and may keep state
     try:
@@ -29,19 +27,8 @@ def remedies_of(view: ClusterView, pod: Pod, number_of: NumberOf) -> list[Tree]:
         return []
     return [
         {
-            "node": number_of(one.node),
-            "fits": one.fits,
-            "steps": [
-                {
-                    "plugin": step.plugin,
-                    "goal": step.goal,
-                    "or": [a.goal for a in step.alternatives],
-                }
-                for step in one.steps
-            ],
-            "unknown": [
-                f"{refusal.plugin}: {', '.join(refusal.reasons)}" for refusal in one.unknown
-            ],
+            "nodes": [number_of(name) for name in names],
+            "lines": [[text.strip(), kind.value] for text, kind in lines],
         }
-        for one in found
+        for names, lines in remedy_rows(found)
     ]

@@ -213,7 +213,7 @@ def check_page(environment: Environment) -> None:
 
 def check_up(environment: Environment) -> None:
     """`bayplan up` takes a pod over plain HTTP, binds it, and ends when it is told to."""
-    with environment.start("bayplan", "up", "--kubeconfig", "kubeconfig") as process:
+    with environment.start("bayplan", "up", "--http", "--kubeconfig", "kubeconfig") as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line.startswith("export KUBECONFIG="):

@@ -80,7 +80,7 @@ class Kubectl:
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of a running `bayplan up`, over HTTPS with a token."""
     path = tmp_path_factory.mktemp("up") / "kubeconfig"
-    command = [sys.executable, "-m", "bayplan.cli.main", "up", "--https"]
+    command = [sys.executable, "-m", "bayplan.cli.main", "up"]
     process = subprocess.Popen(
         [*command, "--nodes", "3", "--kubeconfig", str(path)], stdout=subprocess.PIPE, text=True
     )

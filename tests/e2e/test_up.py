@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 @contextmanager
 def up(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """A running `bayplan up`, and its port."""
-    command = [sys.executable, "-m", "bayplan.cli.main", "up", *arguments]
+    """A running `bayplan up` over plain HTTP, and its port."""
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", "--http", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -44,6 +45,16 @@ def ask(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         connection.request(method, path, data, {"Content-Type": "application/json"})
         response = connection.getresponse()
         return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def first_event(port: int, path: str) -> Any:
+    """The first event of a watch."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().readline())
     finally:
         connection.close()
 
@@ -78,10 +89,7 @@ def test_pods_of_a_file_are_scheduled(tmp_path: Path) -> None:
 
     with up("--data-dir", str(tmp_path / "data"), "-f", str(manifest)) as (_, port):
         path = "/api/v1/namespaces/shop/pods?fieldSelector=status.phase%3DRunning"
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
-        connection.request("GET", f"{path}&watch=true")
-        event = json.loads(connection.getresponse().readline())
-        connection.close()
+        event = first_event(port, f"{path}&watch=true")
 
         assert event["object"]["spec"]["nodeName"] == "only"
 
@@ -139,7 +147,13 @@ def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         pytest.param(["-f", "none.yaml"], "none.yaml", id="no such file"),
-        pytest.param(["--data-dir", "/dev/null/x"], "expected a database", id="no folder"),
+        pytest.param(["--bind-address", "here"], "expected an IP address", id="no address"),
+        pytest.param(
+            ["--bind-address", "0.0.0.0", "--http"],
+            "--bind-address: expected an address of the loopback with --http",
+            id="open to the network without a token",
+        ),
+        pytest.param(["--data-dir", "/dev/null/x"], "expected a folder", id="no folder"),
     ],
 )
 def test_errors_are_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -206,43 +220,15 @@ def test_plugins_of_a_file_are_used(tmp_path: Path) -> None:
     assert event["object"]["spec"]["nodeName"] == "node-2"
 
 
-def zones_tree(node: str, cpu: str) -> dict[str, Any]:
-    """A node that insists on one zone, of which one has so many cpus."""
-    resources = [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": cpu}]
-    return {
-        "apiVersion": "topology.node.k8s.io/v1alpha2",
-        "kind": "NodeResourceTopology",
-        "metadata": {"name": node},
-        "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"}],
-        "zones": [{"name": "node-0", "type": "Node", "resources": resources}],
-    }
-
-
-def test_plugins_find_custom_objects_of_files(tmp_path: Path) -> None:
+def test_objects_that_plugins_do_not_find_are_said(capfd: pytest.CaptureFixture[str]) -> None:
     example = Path(__file__).parents[2] / "examples" / "node-resource-topology"
-    small = [zones_tree(f"node-{i}", "1") for i in range(3)]
-    objects = tmp_path / "objects.json"
-    objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": small}))
-    amounts = {"cpu": "2", "memory": "1Gi"}
-    resources = {"requests": amounts, "limits": amounts}
-    container = {"name": "a", "image": "x", "resources": resources}
-    pod = {"metadata": {"name": "web"}, "spec": {"containers": [container]}}
-    path = "/api/v1/namespaces/default/pods"
-    files = ("-f", str(example / "crd.yaml"), "-f", str(objects), "--nodes", "3")
 
-    with up("--plugins", str(example / "topology_match.py"), *files) as (_, port):
-        assert ask(port, "POST", path, pod)[0] == 201
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
-        connection.request("GET", f"{path}?watch=true")
-        response = connection.getresponse()
-        while True:
-            status = json.loads(response.readline())["object"].get("status") or {}
-            refused = [c for c in status.get("conditions") or () if c["status"] == "False"]
-            if refused:
-                break
-        connection.close()
+    with up("--plugins", str(example / "topology_match.py")) as (process, _):
+        process.terminate()
+        process.wait(TIMEOUT_S)
 
-    assert "no NUMA zone has room for the whole pod" in refused[0]["message"]
+    said = "plugins find no objects here, which up does not follow: noderesourcetopologies."
+    assert said in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -270,3 +256,24 @@ def test_its_own_kubeconfig_is_overwritten(tmp_path: Path) -> None:
     for _ in range(2):
         with up("--kubeconfig", path) as (_, port):
             assert ask(port, "GET", "/api/v1/nodes")[0] == 200
+
+
+def test_time_passes_faster(tmp_path: Path) -> None:
+    manifest = tmp_path / "pod.yaml"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "job", "annotations": {"bayplan.dev/duration": "10h"}},
+        "spec": {"containers": [{"name": "a", "image": "x"}]},
+    }
+    manifest.write_text(yaml.safe_dump(pod))
+
+    with up("--speed", "1000", "--nodes", "1", "-f", str(manifest)) as (_, port):
+        path = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DSucceeded"
+        event = first_event(port, f"{path}&watch=true")
+
+    state = event["object"]["status"]["containerStatuses"][0]["state"]["terminated"]
+    lasted = datetime.fromisoformat(state["finishedAt"]) - datetime.fromisoformat(
+        state["startedAt"]
+    )
+    assert lasted >= timedelta(hours=9, minutes=30), "as the cluster's clock says"

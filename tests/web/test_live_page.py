@@ -60,7 +60,7 @@ def process(*arguments: str, lines: int) -> Iterator[list[str]]:
 @contextmanager
 def cluster(folder: Path, *arguments: str) -> Iterator[Up]:
     kubeconfig = str(folder / "kubeconfig")
-    command = ["up", "--nodes", "3", "--kubeconfig", kubeconfig, *arguments]
+    command = ["up", "--http", "--nodes", "3", "--kubeconfig", kubeconfig, *arguments]
     with process(*command, lines=2) as (server, page):
         yield Up(int(server.split()[1].rpartition(":")[2]), page.split()[1], kubeconfig)
 
@@ -106,7 +106,7 @@ def test_a_click_queries_the_scheduler_and_the_slider_goes_back(up: Up, open_pag
     tab.click("#now")
 
     assert "Insufficient cpu" in refused
-    assert "56 cpu more on node-" in remedies
+    assert "56 cpu more on the node: raise cpu on the node to 64" in remedies
     assert len(scores) == 2  # two nodes are empty, and equal
     assert in_the_past == 0
     assert tab.run("bayplan.model.onNodes") == 1

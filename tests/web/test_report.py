@@ -90,14 +90,19 @@ def test_counterfactuals_are_included(explain: bool) -> None:
 
     account = account_of(data, "large")
     assert account is not None
-    by_node = {
-        data["nodes"][remedy["node"]]: [step["goal"] for step in remedy["steps"]]
-        for remedy in account["remedies"]
-        if remedy["fits"]
+    rows = {
+        tuple(data["nodes"][node] for node in row["nodes"]): row["lines"]
+        for row in account["remedies"]
     }
-    assert by_node == {
-        "b": ["tolerate taint gpu=yes:NoSchedule"],
-        "a": ["3 cpu more on a"],
+    assert rows == {
+        ("b",): [
+            ["tolerate taint gpu=yes:NoSchedule", "step"],
+            ["or remove taint gpu=yes:NoSchedule from node b", "other"],
+        ],
+        ("a",): [
+            ["3 cpu more on a: raise cpu on a to 7", "step"],
+            ["or request 3 cpu less: request 3 cpu instead of 6", "other"],
+        ],
     }
     fits = account_of(data, "fits")
     assert fits is None or "remedies" not in fits

@@ -13,11 +13,11 @@ from typing import Any
 from ...api.durations import EXPECTED, parse_duration
 from ...api.kinds import FieldError
 from ...api.own_documents import API_VERSION
+from ...cluster.objects.yaml_tree import YamlError, iter_trees
 from ...errors import InputError
 from ...sim.field_check import unknown_in_part
 from ...sim.sources import open_source
 from ...sim.timeline import added_objects, found, read_change
-from ...sim.yaml_tree import YamlError, iter_trees
 from .adding_nodes import AddNodes
 from .change import ClusterChange
 from .draining import Drain

@@ -17,7 +17,6 @@ from .fields import FIELDS, FieldType
 
 _UNCHECKED = frozenset(
     {
-        "apiextensions.v1.JSONSchemaProps",
         "core.v1.ContainerStatus",
         "core.v1.EnvFromSource",
         "core.v1.EnvVar",
@@ -32,10 +31,7 @@ _UNCHECKED = frozenset(
         "meta.v1.ManagedFieldsEntry",
     }
 )
-"""Parts of a pod that people do not write, or that have no effect on placement. Most fields of a pod are in them.
-
-So is a schema, whose type contains itself.
-"""
+"""Parts of a pod that people do not write, or that have no effect on placement. Most fields of a pod are in them."""
 _SIMILAR = 0.7
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -14,7 +12,6 @@ from ...answers import (
     NEAREST,
     Choice,
     Counterfactual,
-    ObjectChange,
     PodExplanation,
     PodRef,
     PodRefOnNode,
@@ -22,6 +19,7 @@ from ...answers import (
     RefusedNodes,
     RunnerUp,
 )
+from ...answers.remedy_rows import LineKind, remedy_rows, what_to_do
 from .explain import (
     LONG_NAMES,
     Scores,
@@ -37,15 +35,8 @@ from .node_names import NodeNames
 
 MAX_GROUPS = 8
 MAX_VICTIMS = 5
-MAX_CHANGES = 4
 REMEDY = "WHAT WOULD LET IT RUN THERE"
-OR = "  or "
-AND = "and "
-SHORTEST_NAME = 4
-"""A node whose name is shorter is always named: it may be a word that means something else."""
-
-Line: TypeAlias = tuple[str, str]
-"""A text and its style."""
+STYLES = {LineKind.STEP: "", LineKind.OTHER: "dim", LineKind.UNKNOWN: "yellow"}
 
 
 def render_account(
@@ -224,8 +215,8 @@ def _counterfactual_table(
     table = Listing(("NODE", REMEDY), text=("NODE", REMEDY))
     for nodes, lines in remedy_rows(found):
         told: list[Piece] = []
-        for i, (text, style) in enumerate(lines):
-            told.append((f"{chr(10) if i else ''}{names.in_text(text)}", style))
+        for i, (text, kind) in enumerate(lines):
+            told.append((f"{chr(10) if i else ''}{names.in_text(text)}", STYLES[kind]))
         table.add(_name_by_line(nodes, everything, names), told)
     return table
 
@@ -238,91 +229,6 @@ def _name_by_line(nodes: Sequence[str], everything: bool, names: NodeNames) -> s
     return name_some(nodes, everything, names)
 
 
-def remedy_rows(found: Sequence[Counterfactual]) -> list[tuple[list[str], list[Line]]]:
-    """Nodes, and what would let the pod run on each of them; no remedy is named twice.
-
-    Where one step is enough, each of its alternatives is a way by itself: those for the same nodes are in one row.
-    Where several are necessary, each is shown once for all nodes that need it, and begins with `and` if one of them is
-    named before.
-    """
-    ways: dict[tuple[Line, ...], dict[str, list[Line]]] = {}
-    steps: dict[tuple[Line, ...], dict[str, list[Line]]] = {}
-    for one in found:
-        for part in _parts(one):
-            is_enough = len(one.steps) == 1 and not one.unknown
-            for way in [[(text.removeprefix(OR), "")] for text, _ in part] if is_enough else [part]:
-                shared = tuple((_of_any_node(text, one.node), style) for text, style in way)
-                (ways if is_enough else steps).setdefault(shared, {})[one.node] = way
-    rows: dict[tuple[str, ...], list[Line]] = {}
-    for shared, by_node in ways.items():
-        way = list(shared) if len(by_node) > 1 else next(iter(by_node.values()))
-        row = rows.setdefault(tuple(by_node), [])
-        row += [(f"{OR}{text}", "dim") for text, _ in way] if row else way
-    told = {text.removeprefix(OR): nodes[0] for nodes, lines in rows.items() for text, _ in lines}
-    return [*((list(nodes), lines) for nodes, lines in rows.items()), *_step_rows(steps, told)]
-
-
-def _step_rows(
-    steps: dict[tuple[Line, ...], dict[str, list[Line]]], told: dict[str, str]
-) -> Iterator[tuple[list[str], list[Line]]]:
-    """A row for each set of nodes that need the same steps; `told` are texts that were shown, with a node."""
-    rows: dict[tuple[str, ...], list[Line]] = {}
-    named: set[str] = set()
-    for shared, by_node in sorted(steps.items(), key=lambda step: -len(step[1])):
-        part = list(shared) if len(by_node) > 1 else next(iter(by_node.values()))
-        row = rows.setdefault(tuple(by_node), [])
-        lines = _without_told(part, told, next(iter(by_node)))
-        if not named.isdisjoint(by_node):
-            lines[0] = (f"{AND}{lines[0][0]}", lines[0][1])
-        row += lines
-        named.update(by_node)
-    for nodes, lines in rows.items():
-        yield list(nodes), lines
-
-
-def _without_told(part: Sequence[Line], told: dict[str, str], node: str) -> list[Line]:
-    """The lines of a step; of those that were told before, the first refers to the node where."""
-    lines: list[Line] = []
-    refers = False
-    for i, (text, style) in enumerate(part):
-        bare = text.removeprefix(OR)
-        if bare not in told:
-            told[bare] = node
-            lines.append((text, style))
-        elif not refers:
-            refers = True
-            lines.append((f"{OR if i else ''}as for {told[bare]}", style))
-    return lines
-
-
-def _parts(found: Counterfactual) -> Iterator[list[Line]]:
-    """The lines of each step."""
-    for step in found.steps:
-        others = (f"{OR}{_what_to_do(o.goal, o.changes)}" for o in step.alternatives)
-        yield [(_what_to_do(step.goal, step.changes), ""), *((text, "dim") for text in others)]
-    for refusal in found.unknown:
-        said = f"{refusal.plugin}: {', '.join(refusal.reasons)}"
-        yield [(f"nothing is known that would change the mind of {said}", "yellow")]
-    if not found.steps and not found.unknown:
-        yield [("nothing: it fits", "")]
-
-
-def _of_any_node(text: str, node: str) -> str:
-    """What is said of a node, without its name. A name that could be a word of ours is left in."""
-    if len(node) < SHORTEST_NAME:
-        return text
-    named = re.compile(rf"(?:\bnode )?(?<![\w.-]){re.escape(node)}(?![\w.-])")
-    return named.sub("the node", text)
-
-
-def _what_to_do(goal: str, changes: Sequence[ObjectChange]) -> str:
-    """The goal, and the changes where they say more."""
-    texts = [text for text in dict.fromkeys(change.text for change in changes) if text not in goal]
-    if len(texts) > MAX_CHANGES:
-        texts = [*texts[:MAX_CHANGES], f"and {len(texts) - MAX_CHANGES} more"]
-    return f"{goal}: {'; '.join(texts)}" if texts else goal
-
-
 def _render_runner_up(console: Console, runner_up: RunnerUp | None, names: NodeNames) -> None:
     if runner_up is None:
         return
@@ -332,4 +238,4 @@ def _render_runner_up(console: Console, runner_up: RunnerUp | None, names: NodeN
         return
     indent(console, Text(f"{head}; it would win with"))
     for way in runner_up.ways:
-        indent(console, Text(f"  {names.in_text(_what_to_do(way.goal, way.changes))}"))
+        indent(console, Text(f"  {names.in_text(what_to_do(way.goal, way.changes))}"))

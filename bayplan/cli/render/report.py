@@ -15,6 +15,7 @@ from ...sim.pending import workload_key
 from .listing import Cell, Listing
 from .node_names import NodeNames
 from .pending import render_pending
+from .scaling import render_scaling
 from .tables import (
     BAR_WIDTH,
     amount,
@@ -65,6 +66,8 @@ def render_report(
     render_groups(console, report.groups, everything)
     render_pending(console, report.pending_groups, names, details=details, everything=everything)
     render_use(console, report.use_over_time(), report.time_s)
+    if report.scaling is not None:
+        render_scaling(console, report.scaling, report.pods)
     console.print(summary(report))
 
 

@@ -4,13 +4,14 @@ What lives here: `store/` (objects as bytes, numbered changes, the journal), `sc
 of objects, patches, OpenAPI), `registry/` (the rules), `web/` (HTTP), `control/` (controllers and
 fake kubelets) and `server.py`, which combines them. What may enter: api, framework, cluster.memory
 for rules it shares with the simulator; aiohttp in web and server only. What must not happen: a
-decision about placement; listening on anything but the loopback. Who calls it: `bayplan up`, and
-tests that need a cluster.
+decision about placement; listening beyond the loopback without a token. Who calls it: `bayplan up`,
+and tests that need a cluster.
 """
 
 from .control.cluster import LiveCluster
+from .credentials import make_credentials
 from .kubeconfig import make_kubeconfig
 from .nodes import make_nodes
 from .server import ApiServer
 
-__all__ = ["ApiServer", "LiveCluster", "make_kubeconfig", "make_nodes"]
+__all__ = ["ApiServer", "LiveCluster", "make_credentials", "make_kubeconfig", "make_nodes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .control.kubelets import make_address
+from .control.node_status import condition, missing_status
 
 Tree = dict[str, Any]
 
@@ -27,10 +27,6 @@ def make_nodes(count: int, now: str) -> list[Tree]:
 
 
 def _make_node(name: str, zone: str, now: str) -> Tree:
-    def condition(kind: str, status: str, reason: str) -> Tree:
-        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-        return {"type": kind, "status": status, "reason": reason, "message": "", **times}
-
     labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
@@ -38,37 +34,17 @@ def _make_node(name: str, zone: str, now: str) -> Tree:
         "topology.kubernetes.io/zone": zone,
         "topology.kubernetes.io/region": "local",
     }
-    address = make_address("10.0", name)
-    status = {
-        "capacity": dict(RESOURCES),
-        "allocatable": dict(RESOURCES),
-        "conditions": [
-            condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
-            condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
-            condition("PIDPressure", "False", "KubeletHasSufficientPID"),
-            condition("Ready", "True", "KubeletReady"),
-        ],
-        "addresses": [
-            {"type": "InternalIP", "address": address},
-            {"type": "Hostname", "address": name},
-        ],
-        "nodeInfo": {
-            "architecture": "amd64",
-            "bootID": "",
-            "containerRuntimeVersion": "pretend://1",
-            "kernelVersion": "0",
-            "kubeProxyVersion": "",
-            "kubeletVersion": "v1.36.4",
-            "machineID": "",
-            "operatingSystem": "linux",
-            "osImage": "Bayplan",
-            "systemUUID": "",
-        },
-    }
-    return {
+    conditions = [
+        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", now),
+        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", now),
+        condition("PIDPressure", "False", "KubeletHasSufficientPID", now),
+    ]
+    status = {"capacity": dict(RESOURCES), "allocatable": dict(RESOURCES), "conditions": conditions}
+    tree: Tree = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
         "spec": {},
         "status": status,
     }
+    return {**tree, "status": {**status, **missing_status(tree, now)}}

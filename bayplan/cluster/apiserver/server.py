@@ -1,33 +1,36 @@
 """Server: an API server composed of store, registry, controllers and HTTP.
 
-It listens on the loopback only. Without a data folder all data is lost when it ends.
+It listens on the loopback unless told otherwise. Without a data folder all data is lost when it ends.
 """
 
 from __future__ import annotations
 
+import errno
+import ipaddress
+import logging
 import os
 import ssl
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from ...api.custom import CustomResource
+from ...api.pod_stages import StageRule
 from ...clock import Clock, ManualClock, SystemClock
 from ...errors import InputError
 from ..certificates import Certificate
 from .control.mirror import Mirror
 from .control.plane import ControlPlane
-from .registry.conversion import to_stored
 from .registry.errors import StatusError, bad_request
 from .registry.registry import ObjectRegistry
-from .registry.resources import BY_STORAGE, ApiResource, selectable_fields
+from .registry.resources import BY_KIND, BY_STORAGE, ApiResource, selectable_fields
 from .store import Journal, MemoryJournal, SqliteJournal, Store
+from .web.access import RequestAccess
 from .web.api import Api
 
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 MAX_BODY = 3 << 20
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 PRIORITY_CLASSES = {
@@ -37,6 +40,10 @@ PRIORITY_CLASSES = {
 
 Tree = dict[str, Any]
 
+_protocol_log = logging.getLogger(f"{__name__}.http")
+_protocol_log.setLevel(logging.CRITICAL)
+"""aiohttp's: what is not HTTP gets a 400 and needs no traceback. `Api` logs failures of its own."""
+
 
 class ApiServer:
     """An API server with its cluster. `data_dir` None: all in memory. Raises InputError when the folder
@@ -44,7 +51,11 @@ class ApiServer:
 
     With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
     `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
-    them. `gates` are the feature gates of API server and controllers; one that is not named is off.
+    them; with `grace` False the kubelets remove a terminating pod at once. `stages` are
+    how selected pods start and end. `gates` are the feature gates of API server and controllers;
+    one that is not named is off.
+    It listens on `address`; `hosts` are the names that clients may use for it besides addresses and
+    localhost.
     """
 
     def __init__(
@@ -55,8 +66,13 @@ class ApiServer:
         token: str = "",
         certificate: Certificate | None = None,
         runs_pods: bool = True,
+        grace: bool = True,
+        stages: Sequence[StageRule] = (),
         gates: Mapping[str, bool] | None = None,
+        address: str = LOOPBACK,
+        hosts: Sequence[str] = (),
     ) -> None:
+        self.address = address
         self.clock = clock or SystemClock()
         self.token = token
         self.certificate = certificate
@@ -65,9 +81,9 @@ class ApiServer:
         self._mirror = Mirror(self.store)
         self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
         self.plane = ControlPlane(
-            self.store, self._mirror, self.registry, self.clock, runs_pods, gates
+            self.store, self._mirror, self.registry, self.clock, runs_pods, gates, grace, stages
         )
-        self.api = Api(self.registry, self.clock, token)
+        self.api = Api(self.registry, self.clock, RequestAccess(token, hosts), token)
         self._runner: web.ServerRunner | None = None
         self.port = 0
 
@@ -75,7 +91,10 @@ class ApiServer:
     def url(self) -> str:
         """The address of the server, once started."""
         scheme = "https" if self.certificate is not None else "http"
-        return f"{scheme}://{HOST}:{self.port}"
+        address = ipaddress.ip_address(self.address)
+        if address.is_unspecified:
+            address = ipaddress.ip_address("::1" if address.version == 6 else LOOPBACK)
+        return f"{scheme}://{f'[{address}]' if address.version == 6 else address}:{self.port}"
 
     async def start(self, port: int = 0) -> None:
         """Start serving, on a free port if none is given; raises InputError on failure."""
@@ -88,18 +107,22 @@ class ApiServer:
             request_factory=_make_request,
             handler_cancellation=True,
             access_log=None,
+            logger=_protocol_log,
             keepalive_timeout=3600,
             max_line_size=1 << 16,
             max_field_size=1 << 16,
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, HOST, port, ssl_context=self.ssl_context())
+        site = web.TCPSite(self._runner, self.address, port, ssl_context=self.ssl_context())
         try:
             await site.start()
         except OSError as error:
             await self.stop()
             problem = os.strerror(error.errno) if error.errno else str(error)
+            if error.errno != errno.EADDRINUSE:
+                where = f"address {self.address}, port {port}"
+                raise InputError(f"{where}: expected ones to listen on; got {problem}") from None
             raise InputError(f"port {port}: expected a free port; got {problem}") from None
         self.port = self._runner.addresses[0][1]
 
@@ -111,18 +134,15 @@ class ApiServer:
             await self._runner.cleanup()
             self._runner = None
 
-    def follow_custom(self, resources: Iterable[CustomResource]) -> None:
-        """Let plugins of a scheduler within the process find these objects."""
-        for resource in resources:
-            self._mirror.follow_custom(resource)
-
     def load(self, tree: Tree) -> bool:
         """Store an object of a manifest, unless one of its name exists; return whether it was new.
 
         Raises InputError when it is rejected.
         """
         try:
-            resource = self._resource_of(tree)
+            resource = _resource_of(tree)
+            if not self.registry.groups.serves(resource):
+                raise _no_match(tree)
             namespace = ""
             if resource.is_namespaced:
                 namespace = str((tree.get("metadata") or {}).get("namespace") or "default")
@@ -130,7 +150,7 @@ class ApiServer:
             name = str((tree.get("metadata") or {}).get("name") or "")
             if self.store.get(resource.storage, (namespace, name)) is not None:
                 return False
-            self.registry.create(resource, namespace, to_stored(resource, dict(tree)))
+            self.registry.create(resource, namespace, dict(tree))
         except StatusError as error:
             raise InputError(str(error)) from None
         return True
@@ -149,14 +169,6 @@ class ApiServer:
         metadata = {"name": "kubernetes", "namespace": "default"}
         self.load({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
-    def _resource_of(self, tree: Tree) -> ApiResource:
-        """The resource of a manifest; raises StatusError when it is not served."""
-        api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-        resource = self.registry.catalog.of_head(api_version, kind)
-        if resource is None or "create" not in resource.verbs or resource.is_review:
-            raise _no_match(tree)
-        return resource
-
     def _need_namespace(self, name: str) -> None:
         if self.store.get("namespaces", ("", name)) is None:
             self.registry.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}})
@@ -173,6 +185,16 @@ class ApiServer:
             key.write_bytes(self.certificate.key)
             context.load_cert_chain(cert, key)
         return context
+
+
+def _resource_of(tree: Tree) -> ApiResource:
+    """The resource of a manifest; raises StatusError when it is not served."""
+    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+    group = api_version.rpartition("/")[0]
+    resource = BY_KIND.get((group, kind))
+    if resource is None or resource.is_review or resource.api_version != api_version:
+        raise _no_match(tree)
+    return resource
 
 
 def _no_match(tree: Tree) -> StatusError:

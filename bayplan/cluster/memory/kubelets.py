@@ -11,10 +11,9 @@ from typing import Any
 
 from ...api.durations import EXPECTED, parse_duration
 from ...api.pod import Pod
+from ...api.pod_stages import DURATION
 from ...clock import Clock
 from ..objects import ControllerCluster, Later, pod_life
-
-DURATION = "bayplan.dev/duration"
 
 
 def duration_problem(annotations: Mapping[str, str]) -> str | None:

@@ -1,8 +1,9 @@
 """Objects: what all clusters have in common.
 
 What lives here: the index of a cluster's objects, which is the scheduler's lister, the interface that controllers use,
-and the statuses and events of pods that are bound, preempted or finished. What may enter: api, framework. What must not
-happen: I/O, or anything specific to one cluster. Who calls it: memory, kube, apiserver.
+the statuses and events of pods that are bound, preempted or finished, and manifests as plain data (`yaml_tree`). What
+may enter: api, framework. What must not happen: I/O, or anything specific to one cluster. Who calls it: memory, kube,
+apiserver, and what reads manifests.
 """
 
 from .object_index import (

@@ -28,6 +28,7 @@ class EmbeddedServer:
     def start_api_server(self) -> None:
         """Start it, or start it again on the same port with the same data."""
         command = [sys.executable, "-m", "bayplan.cli.main", "up", "--no-scheduler", "--nodes=0"]
+        command.append("--grace")
         options = [f"--port={self._port}", f"--data-dir={self.folder / 'data'}"]
         self.api_server = Process(
             [*command, *options, *gate_arguments(self.gates), f"--kubeconfig={self.kubeconfig}"],

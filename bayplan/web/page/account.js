@@ -6,6 +6,7 @@ const WHEN = {
   now: "as it is now",
   like: "for a new pod like this one",
 };
+const MOST_NAMED = 5;
 const FOR_GOOD = "UnschedulableAndUnresolvable";
 
 class Account {
@@ -41,17 +42,18 @@ class Account {
     return words ? h("p", { class: "note" }, words) : "";
   }
 
-  /** What would let the pod run, node by node. */
+  /** What would let the pod run: a row for the nodes that need the same, as `bayplan explain` shows it. */
   remedies(remedies) {
-    const { tiles, details } = this.app;
+    const { tiles, details, data } = this.app;
     const lines = remedies.map((remedy) => {
-      const steps = remedy.steps.map((step) => h("li", {}, step.goal, step.or.length ? h("span", { class: "or" }, ` or ${step.or.join(", or ")}`) : ""));
-      const rest = remedy.unknown.map((refusal) => h("li", { class: "or" }, `${refusal}: no known remedy`));
-      const mark = () => tiles.mark(new Set([remedy.node]));
-      return h("tr", { onmouseenter: mark, onmouseleave: () => tiles.mark(null) },
-        h("th", { scope: "row" }, details.nodeLink(remedy.node)), h("td", {}, h("ul", {}, steps, rest)));
+      const mark = () => tiles.mark(new Set(remedy.nodes));
+      const nodes = remedy.nodes.slice(0, MOST_NAMED).map((node) => h("div", {}, details.nodeLink(node)));
+      const more = remedy.nodes.length - MOST_NAMED;
+      return h("tr", { onmouseenter: mark, onmouseleave: () => tiles.mark(null), "aria-label": remedy.nodes.map((node) => data.nodes[node]).join(", ") },
+        h("th", { scope: "row" }, nodes, more > 0 ? tr("and {n} more", { n: count(more) }) : ""),
+        h("td", {}, h("ul", {}, remedy.lines.map(([text, kind]) => h("li", { class: kind }, text)))));
     });
-    return [h("h3", {}, "What would let it run"), h("table", { class: "remedies" }, h("tbody", {}, lines))];
+    return [h("h3", {}, tr("What would let it run")), h("table", { class: "remedies" }, h("tbody", {}, lines))];
   }
 
   verdict(account) {

@@ -23,6 +23,7 @@ class Details {
     this.update(true);
     this.askServer(pod);
     $("details-title").focus();
+    this.app.address.write();
   }
 
   openNode(node) {
@@ -31,6 +32,7 @@ class Details {
     this.pod = NONE;
     this.update(true);
     $("details-title").focus();
+    this.app.address.write();
   }
 
   begin() {
@@ -50,6 +52,7 @@ class Details {
     this.app.lists.update(true);
     const back = this.back && this.back.isConnected && this.back !== document.body ? this.back : $("list");
     back.focus();
+    this.app.address.write();
   }
 
   /** Redraws when something shown has changed. */

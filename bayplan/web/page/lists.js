@@ -37,11 +37,17 @@ class Lists {
   }
 
   show(tab) {
-    this.tab = tab;
-    this.only = tab === "waiting" ? this.only : NONE;
+    this.choose(tab, tab === "waiting" ? this.only : NONE);
+    this.update(true);
+    this.app.address.write();
+  }
+
+  /** Chooses a tab, and a part of the queue or NONE for all of it, without drawing. */
+  choose(tab, only) {
+    this.tab = this.tabs.some(([name]) => name === tab) ? tab : "waiting";
+    this.only = only;
     this.list.active = 0;
     $("list").scrollTop = 0;
-    this.update(true);
   }
 
   update(force = false) {

@@ -10,10 +10,13 @@ class Live {
   }
 
   static token() {
-    const given = new URLSearchParams(location.hash.slice(1)).get("token");
+    const fields = new URLSearchParams(location.hash.slice(1));
+    const given = fields.get("token");
     if (given) {
       sessionStorage.setItem("bayplan-token", given);
-      history.replaceState(null, "", location.pathname);
+      fields.delete("token");
+      const rest = fields.toString();
+      history.replaceState(null, "", rest ? `#${rest}` : location.pathname);
     }
     return given || sessionStorage.getItem("bayplan-token") || "";
   }

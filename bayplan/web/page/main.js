@@ -9,18 +9,37 @@ class App {
     this.model = new Model(this.data, tale.base);
     this.model.seek(this.model.last);
     this.live = null;
+    /** Choices that the reader made, as opposed to those that fit the data. */
+    this.wasChosen = { resource: false, group: false };
     this.tiles = new Tiles(this);
     this.account = new Account(this);
     this.details = new Details(this);
     this.timeline = new Timeline(this);
     this.lists = new Lists(this);
     this.search = new Search(this);
+    this.address = new Address(this);
     this.choose();
     this.setTheme(savedTheme());
     this.listen();
     this.timeline.draw();
-    this.refresh();
+    this.address.read();
     this.subtitle();
+  }
+
+  /** The chosen resource, as an address names it. */
+  resourceField() {
+    return this.data.resources[this.tiles.resource];
+  }
+
+  /** Sets the choices above the tiles as an address names them; an empty one is as at first. */
+  setChoices(resource, group, sort) {
+    const known = this.data.resources.indexOf(resource);
+    this.wasChosen = { resource: known !== NONE, group: group !== "" };
+    this.tiles.resource = Math.max(0, known);
+    this.tiles.groupBy = group === "-" ? "" : group;
+    this.tiles.sortBy = sort;
+    $("sort").value = sort;
+    this.choose();
   }
 
   refresh() {
@@ -79,7 +98,7 @@ class App {
     if (!resources.includes(this.tiles.resource) && resources.length) [this.tiles.resource] = resources;
     fill($("resource"), resources.map((resource) => h("option", { value: resource, selected: resource === this.tiles.resource }, resourceName(data.resources[resource]))));
     const labels = [...values].filter(([, set]) => set.size <= MOST_GROUPS).map(([key]) => data.texts[key]).sort(byName);
-    if (this.tiles.groupBy === "" && !this.wasChosen) this.tiles.groupBy = ZONE_LABELS.find((label) => labels.includes(label)) || "";
+    if (this.tiles.groupBy === "" && !this.wasChosen.group) this.tiles.groupBy = ZONE_LABELS.find((label) => labels.includes(label)) || "";
     if (this.tiles.groupBy && !labels.includes(this.tiles.groupBy)) labels.push(this.tiles.groupBy);
     fill($("group"), h("option", { value: "" }, "none"), labels.map((label) => h("option", { value: label, selected: label === this.tiles.groupBy }, labelName(label))));
     this.legend();
@@ -110,20 +129,25 @@ class App {
 
   listen() {
     $("resource").addEventListener("change", (event) => {
+      this.wasChosen.resource = true;
       this.tiles.resource = Number(event.target.value);
       this.legend();
       this.refresh();
+      this.address.write();
     });
     $("group").addEventListener("change", (event) => {
-      this.wasChosen = true;
+      this.wasChosen.group = true;
       this.tiles.groupBy = event.target.value;
       this.refresh();
+      this.address.write();
     });
     $("sort").addEventListener("change", (event) => {
       this.tiles.sortBy = event.target.value;
       this.refresh();
+      this.address.write();
     });
     document.addEventListener("keydown", (event) => this.onKey(event));
+    $("copy-link").addEventListener("click", (event) => this.address.copy(event.currentTarget));
     for (const button of $("theme").children) button.addEventListener("click", () => this.setTheme(button.dataset.theme, true));
     $("theme").addEventListener("keydown", (event) => this.onThemeKey(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.setTheme(savedTheme()));

@@ -188,6 +188,17 @@ class Model {
     return all > 0 ? this.used[resource][node] / all : NaN;
   }
 
+  /** The pod with a `namespace/name`: the one that is there, or else the last that was. */
+  podNamed(key) {
+    let found = NONE;
+    for (let pod = 0; pod < this.state.length; pod += 1) {
+      if (this.data.podKey(pod) !== key) continue;
+      if (this.state[pod] !== GONE) return pod;
+      found = pod;
+    }
+    return found;
+  }
+
   podsOn(node) {
     const pods = [];
     for (let pod = 0; pod < this.state.length; pod += 1) {

@@ -18,7 +18,16 @@ class Search {
     });
   }
 
+  /** Sets the words without showing what they find; the tiles that match are highlighted. */
+  set(text) {
+    if (this.input.value.trim() === text) return;
+    this.input.value = text;
+    this.search();
+    this.hide();
+  }
+
   search() {
+    this.app.address.write(false);
     const words = this.input.value.trim().toLowerCase();
     this.active = 0;
     if (!words) {

@@ -65,11 +65,32 @@ class Timeline {
     return moment > 0 ? Math.min(1, data.events.t[moment - 1] / this.end) : 0;
   }
 
+  /** The moment as an address names it: nothing at the end, a time where time passes, else a number of changes. */
+  field() {
+    const { data, model } = this.app;
+    if (this.isFollowing || this.place >= 1) return {};
+    if (!this.isTimed) return { at: String(model.at) };
+    const seconds = this.place * this.end;
+    return { t: data.isLive ? new Date(data.started.getTime() + seconds * 1000).toISOString() : String(Math.round(seconds * 1000) / 1000) };
+  }
+
+  /** Goes to the moment that an address names. */
+  readField(time, at) {
+    const { data, model } = this.app;
+    this.isPlaying = false;
+    const seconds = data.isLive ? (Date.parse(time) - data.started.getTime()) / 1000 : Number(time);
+    this.isFollowing = !(time && Number.isFinite(seconds)) && !at;
+    if (this.isFollowing) this.go(1, model.last);
+    else if (at) this.go(this.placeOf(Number(at) || 0), Number(at) || 0);
+    else this.go(seconds / this.end);
+  }
+
   go(place, moment = this.momentOf(place)) {
     this.place = Math.max(0, Math.min(1, place));
     this.app.model.seek(moment);
     this.draw();
     this.app.refresh();
+    if (!this.isPlaying && !this.isFollowing) this.app.address.write(false);
   }
 
   stepBy(by) {
@@ -109,6 +130,7 @@ class Timeline {
   stop() {
     this.isPlaying = false;
     this.draw();
+    this.app.address.write(false);
   }
 
   playOn(now) {

@@ -182,8 +182,10 @@ class LiveCluster:
         """Write an event about a pod."""
         self._events.record(event)
 
-    def warn(self, workload: KubeObject, reason: str, message: str) -> None:
-        """Write an event about a failure of a workload."""
+    def warn(
+        self, workload: KubeObject | Pod, reason: str, message: str, reporter: str = ""
+    ) -> None:
+        """Write an event about a failure of a workload or pod, as of its controller by default."""
         about = {
             "kind": workload.kind,
             "apiVersion": workload.api_version,
@@ -191,7 +193,7 @@ class LiveCluster:
             "name": workload.name,
             "uid": workload.uid,
         }
-        reporter = f"{workload.kind.lower()}-controller"
+        reporter = reporter or f"{workload.kind.lower()}-controller"
         self._events.say(about, type_="Warning", reason=reason, message=message, reporter=reporter)
 
     def _find(self, obj: AnyObject) -> AnyObject:

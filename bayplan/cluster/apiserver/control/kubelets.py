@@ -1,24 +1,26 @@
-"""Kubelets: fake kubelets that start bound pods and remove terminating ones after their grace period.
+"""Kubelets: fake kubelets that start bound pods, remove terminating ones, and complete new nodes.
 
-Nothing is run: statuses are written as a kubelet would. `bayplan.dev/duration` says whether a pod
-ends by itself.
+Nothing is run: statuses are written as a kubelet would. Annotations and PodStages say how a pod
+starts and ends; without them it runs at once and for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from hashlib import blake2b
 from typing import Any
 
 from ....api.node import Node
 from ....api.pod import Pod
+from ....api.pod_stages import StageRule
 from ....clock import Clock
-from ...memory import Kubelets
 from ...objects import Later
-from ..registry.pods import PODS, set_condition
+from ..registry.pods import PODS
 from ..registry.registry import DeleteOptions, ObjectRegistry
+from . import pod_statuses
 from .cluster import LiveCluster
+from .node_status import missing_status
+from .stages import StagePlayer
 
 Tree = dict[str, Any]
 
@@ -26,25 +28,36 @@ BATCH = 500
 """Number of pods started per step, so that clients are served in between."""
 
 
-class NodeAgents(Kubelets):
-    """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods."""
+class NodeAgents:
+    """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods.
+
+    Terminating pods are removed after their grace period, or at once without `grace`. `rules` are
+    the stages of pods that documents give.
+    """
 
     def __init__(
-        self, cluster: LiveCluster, registry: ObjectRegistry, clock: Clock, timers: Later
+        self,
+        cluster: LiveCluster,
+        registry: ObjectRegistry,
+        clock: Clock,
+        timers: Later,
+        *,
+        grace: bool = True,
+        rules: Sequence[StageRule] = (),
     ) -> None:
-        super().__init__(cluster, clock, timers)
+        self._cluster = cluster
         self._registry = registry
+        self._clock = clock
+        self._timers = timers
+        self._grace = grace
+        self._stages = StagePlayer(self, cluster, registry, timers, rules)
         self._arrived: dict[tuple[str, str], None] = {}
-        self._silent: list[str] = []
+        self._new_nodes: list[str] = []
 
     def on_add(self, obj: Any) -> None:
-        """Handle a pod that already has a node or is terminating since before the start.
-
-        A node without conditions gets a kubelet that reports them.
-        """
-        super().on_add(obj)
-        if isinstance(obj, Node) and not any(c.type == "Ready" for c in obj.conditions):
-            self._silent.append(obj.name)
+        """Handle a pod that already has a node or is terminating since before the start, and a node."""
+        if isinstance(obj, Node):
+            self._new_nodes.append(obj.name)
         if isinstance(obj, Pod) and obj.node_name:
             self._arrived[obj.namespace, obj.name] = None
             if obj.is_terminating:
@@ -52,7 +65,6 @@ class NodeAgents(Kubelets):
 
     def on_update(self, old: Any, new: Any) -> None:
         """Handle a bound or terminating pod."""
-        super().on_update(old, new)
         if not isinstance(new, Pod) or not new.node_name:
             return
         if not old.node_name:
@@ -60,37 +72,52 @@ class NodeAgents(Kubelets):
         if new.is_terminating and new.deletion_timestamp != old.deletion_timestamp:
             self._expect_end(new)
 
+    def on_delete(self, obj: Any) -> None:
+        """Nothing to do: a timer checks whether its pod still exists."""
+
     @property
     def has_work(self) -> bool:
-        """Whether pods wait to be started."""
-        return bool(self._arrived or self._silent)
+        """Whether pods wait to be started, or nodes to be completed."""
+        return bool(self._arrived or self._new_nodes)
 
     def run_once(self) -> None:
         """Start some of the bound pods."""
-        silent, self._silent = self._silent, []
-        for name in silent:
-            self._report_ready(name)
+        names, self._new_nodes = self._new_nodes, []
+        for name in names:
+            self._complete_node(name)
         keys = list(self._arrived)[:BATCH]
         for key in keys:
             del self._arrived[key]
             pod: Pod | None = self._cluster.get("Pod", *key)
-            if pod is not None and pod.status.phase == "Pending" and not pod.is_terminating:
-                self._write(pod, self._start)
+            if pod is not None and not pod.is_finished:
+                self._take_on(pod)
 
-    def _report_ready(self, name: str) -> None:
+    def _take_on(self, pod: Pod) -> None:
+        """Start a new pod; let one that runs already, from before a restart of the server, go on."""
+        stages = self._stages.of(pod)
+        if pod.status.phase != "Pending":
+            if stages is not None:
+                self._stages.resume(pod, stages)
+        elif not pod.is_terminating:
+            if stages is None:
+                self.write(pod, pod_statuses.running)
+            else:
+                self._stages.start(pod, stages)
+
+    def _complete_node(self, name: str) -> None:
+        """Write what the node's kubelet would report and its manifest does not have."""
         store = self._registry.store
         record = store.get("nodes", ("", name))
         if record is None:
             return
-        tree, now = record.decode(), self._registry.now()
-        status = tree.setdefault("status", {})
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
-        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-        status["conditions"] = [*(status.get("conditions") or ()), {**ready, **times}]
-        store.put("nodes", record.key, tree)
+        tree = record.decode()
+        status = tree.get("status") or {}
+        missing = missing_status(tree, self._registry.now())
+        if missing:
+            store.put("nodes", record.key, {**tree, "status": {**status, **missing}})
 
     def _expect_end(self, pod: Pod) -> None:
-        """Remove the pod when its grace period is over."""
+        """Remove the pod when its grace period is over; without `grace`, at the next step."""
 
         def leave() -> None:
             stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)
@@ -98,92 +125,25 @@ class NodeAgents(Kubelets):
                 pod.uid,
                 pod.deletion_timestamp,
             ):
-                self._leave(stored)
+                self.remove(stored)
 
-        leaves = datetime.fromisoformat(pod.deletion_timestamp or "")
-        self._timers.after(max((leaves - self._clock.now()).total_seconds(), 0), leave)
+        left_s = 0.0
+        if self._grace:
+            leaves = datetime.fromisoformat(pod.deletion_timestamp or "")
+            left_s = max((leaves - self._clock.now()).total_seconds(), 0)
+        self._timers.after(left_s, leave)
 
-    def _leave(self, pod: Pod) -> None:
+    def remove(self, pod: Pod) -> None:
+        """Remove a terminating pod."""
         options = DeleteOptions(grace_s=0, uid=pod.uid)
         self._registry.delete(PODS, pod.namespace, pod.name, options)
 
-    def _finish(self, pod: Pod) -> None:
-        """Finish the pod."""
-        stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)
-        if stored is None or stored.uid != pod.uid or stored.is_finished:
-            return
-        if stored.is_terminating:
-            self._leave(stored)
-        else:
-            self._write(stored, self._end)
-
-    def _write(self, pod: Pod, edit: Callable[[Tree], Tree]) -> None:
-        """Write the status of an existing pod, bypassing the rules of the API."""
+    def write(self, pod: Pod, edit: Callable[[Tree, str], Tree]) -> Tree | None:
+        """Write the status of an existing pod, bypassing the rules of the API; returns the pod."""
         store, key = self._registry.store, (pod.namespace, pod.name)
         record = store.get(PODS.storage, key)
-        if record is not None:
-            store.put(PODS.storage, key, edit(record.decode()))
-
-    def _start(self, tree: Tree) -> Tree:
-        """The status of a running and ready pod."""
-        now, spec = self._registry.now(), tree["spec"]
-        status = {**(tree.get("status") or {}), "phase": "Running"}
-        address = make_address("10.244", tree["metadata"]["uid"])
-        host = make_address("10.0", spec["nodeName"])
-        status |= {
-            "hostIP": host,
-            "hostIPs": [{"ip": host}],
-            "podIP": host if spec.get("hostNetwork") else address,
-            "startTime": now,
-            "observedGeneration": tree["metadata"].get("generation", 1),
-        }
-        status["podIPs"] = [{"ip": status["podIP"]}]
-        status.pop("nominatedNodeName", None)
-        for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"):
-            set_condition(status, {"type": kind, "status": "True"}, now)
-        set_condition(status, {"type": "PodScheduled", "status": "True"}, now)
-        status["containerStatuses"] = [
-            _container_status(container, {"running": {"startedAt": now}})
-            for container in spec.get("containers") or ()
-        ]
-        done = {"reason": "Completed", "exitCode": 0, "startedAt": now, "finishedAt": now}
-        first = [
-            _container_status(c, {"terminated": done}) for c in spec.get("initContainers") or ()
-        ]
-        if first:
-            status["initContainerStatuses"] = first
-        return {**tree, "status": status}
-
-    def _end(self, tree: Tree) -> Tree:
-        """The status of a succeeded pod."""
-        now = self._registry.now()
-        status = {**(tree.get("status") or {}), "phase": "Succeeded"}
-        over = {"status": "False", "reason": "PodCompleted"}
-        for kind in ("Ready", "ContainersReady"):
-            set_condition(status, {"type": kind, **over}, now)
-        for container in status.get("containerStatuses") or ():
-            began = ((container.get("state") or {}).get("running") or {}).get("startedAt")
-            done = {"reason": "Completed", "exitCode": 0, "startedAt": began, "finishedAt": now}
-            container.update(state={"terminated": done}, ready=False, started=False)
-        return {**tree, "status": status}
-
-
-def _container_status(container: Tree, state: Tree) -> Tree:
-    image = str(container.get("image") or "")
-    return {
-        "name": container.get("name"),
-        "state": state,
-        "lastState": {},
-        "ready": True,
-        "restartCount": 0,
-        "image": image,
-        "imageID": f"pretend://{image}",
-        "containerID": f"pretend://{blake2b(image.encode(), digest_size=16).hexdigest()}",
-        "started": "running" in state,
-    }
-
-
-def make_address(network: str, name: str) -> str:
-    """A deterministic address for `name` in `network`, the first two of its four numbers."""
-    third, fourth = blake2b(name.encode(), digest_size=2).digest()
-    return f"{network}.{third}.{fourth or 1}"
+        if record is None:
+            return None
+        tree = edit(record.decode(), self._registry.now())
+        store.put(PODS.storage, key, tree)
+        return tree

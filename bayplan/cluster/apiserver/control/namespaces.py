@@ -52,10 +52,9 @@ class NamespaceController:
 
     def _contents(self, namespace: str) -> Iterator[tuple[ApiResource, Record]]:
         for storage in self._store.resources():
-            resource = self._registry.catalog.at(storage)
-            if resource is not None and resource.is_namespaced:
+            if BY_STORAGE[storage].is_namespaced:
                 for record in self._store.list(storage, namespace):
-                    yield resource, record
+                    yield BY_STORAGE[storage], record
 
     def _finish(self, name: str) -> None:
         record = self._store.get("namespaces", ("", name))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from ....api.pod import Pod
+from ....api.pod_stages import StageRule
 from ....clock import Clock, Timers
 from ....errors import BayplanError
 from ...memory import (
@@ -27,7 +28,6 @@ from ..registry.registry import ObjectRegistry
 from ..store import RecordChange, Store
 from .budgets import BudgetController
 from .cluster import LiveCluster
-from .definitions import DefinitionController
 from .events import EventSweeper
 from .garbage import GarbageCollector
 from .kubelets import NodeAgents
@@ -96,7 +96,7 @@ class _Workloads(Controllers):
 
 class ControlPlane:
     """The controllers of one cluster. With `runs_pods` False, bound pods stay pending, and
-    terminating ones stay until a client removes them."""
+    terminating ones stay until a client removes them; with `grace` False, terminating pods leave at once."""
 
     def __init__(
         self,
@@ -106,6 +106,8 @@ class ControlPlane:
         clock: Clock,
         runs_pods: bool = True,
         gates: Mapping[str, bool] | None = None,
+        grace: bool = True,
+        stages: Sequence[StageRule] = (),
     ) -> None:
         self.clock = clock
         self.timers = Timers(clock)
@@ -114,7 +116,7 @@ class ControlPlane:
         self.workloads = _Workloads(self.cluster, pods, clock, self.timers, gates)
         volumes = _Volumes(self.cluster, timers=self.timers)
         claims = _Claims(self.cluster)
-        agents = NodeAgents(self.cluster, registry, clock, self.timers)
+        agents = NodeAgents(self.cluster, registry, clock, self.timers, grace=grace, rules=stages)
         nodes = NodeController(self.cluster, registry, self.timers)
         protection = ProtectionController(self.cluster, registry)
         budgets = BudgetController(self.cluster, registry)
@@ -126,7 +128,6 @@ class ControlPlane:
         self._controllers: list[Controller] = [
             GarbageCollector(store, registry),
             NamespaceController(store, registry),
-            DefinitionController(store, registry),
             cron_jobs,
             self.workloads,
             volumes,
@@ -226,5 +227,4 @@ class ControlPlane:
             self._timer = None
         when = self.timers.next()
         if when is not None and self._loop is not None:
-            delay = max(when - self.clock.monotonic(), 0)
-            self._timer = self._loop.call_later(delay, self.wake)
+            self._timer = self._loop.call_later(self.clock.wait_s(when), self.wake)

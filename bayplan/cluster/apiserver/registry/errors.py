@@ -125,6 +125,12 @@ def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
     return StatusError(415, "UnsupportedMediaType", message)
 
 
+def too_large(limit: int) -> StatusError:
+    """The body of the request is too large."""
+    message = f"Request entity too large: limit is {limit}"
+    return StatusError(413, "RequestEntityTooLarge", message)
+
+
 def not_acceptable(accepted: Sequence[str]) -> StatusError:
     """The client accepts no supported media type."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"

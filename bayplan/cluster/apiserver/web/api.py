@@ -6,20 +6,27 @@ durable.
 
 from __future__ import annotations
 
-import hmac
 import logging
 
 from aiohttp import web
 
 from ....clock import Clock
 from ..registry import scaling
-from ..registry.errors import StatusError, internal, method_not_allowed
-from ..registry.registry import STATUS_WRITES, ObjectRegistry
+from ..registry.errors import (
+    StatusError,
+    internal,
+    method_not_allowed,
+    no_such_path,
+    too_large,
+)
+from ..registry.registry import ObjectRegistry
+from ..registry.resources import RESOURCES
 from ..store.journal import StorageError
+from .access import RequestAccess
 from .answers import View, respond, respond_error, respond_tree
 from .discovery import answer_discovery
 from .lists import Lists
-from .openapi import OpenApiDocuments
+from .openapi import answer_openapi
 from .requests import Options, Target, parse_options, parse_target, wanted_form
 from .watches import Watches
 from .writing import Writing
@@ -29,17 +36,20 @@ log = logging.getLogger(__name__)
 
 
 class Api:
-    """The API of one cluster. With a `token`, requests without it are rejected, except for probes."""
+    """The API of one cluster. `access` decides about requests; probes need no token."""
 
-    def __init__(self, registry: ObjectRegistry, clock: Clock, token: str = "") -> None:
+    def __init__(
+        self, registry: ObjectRegistry, clock: Clock, access: RequestAccess, token: str = ""
+    ) -> None:
         self._registry = registry
         self._store = registry.store
         self._clock = clock
-        self._token = token
+        self._access = access
         self._lists = Lists(self._store, clock)
         self._watches = Watches(self._store)
         self._writing = Writing(registry, token)
-        self._documents = OpenApiDocuments(registry.catalog)
+        serves = registry.groups.serves
+        self._resources = tuple(resource for resource in RESOURCES if serves(resource))
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Handle a request; errors are returned in Kubernetes' form."""
@@ -49,6 +59,8 @@ class Api:
             return respond_error(error)
         except StorageError as error:
             return respond_error(internal(str(error)))
+        except web.HTTPRequestEntityTooLarge:
+            return respond_error(too_large(request.client_max_size))
         except (ConnectionError, TimeoutError):
             raise
         except Exception as error:
@@ -56,31 +68,26 @@ class Api:
             return respond_error(internal(f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._access.check_sender(request)
         path = request.path.rstrip("/")
         if path.partition("/healthz/")[0] in HEALTH:
             return web.Response(text="ok")
-        self._check_token(request)
+        self._access.check_token(request)
         accept = request.headers.get("Accept", "")
         if request.method == "GET":
             if path.startswith("/openapi/"):
-                return self._documents.answer(path, accept)
-            resources = self._registry.catalog.resources
-            found = answer_discovery(path, accept, request.host, resources)
+                return answer_openapi(path, accept)
+            found = answer_discovery(path, accept, request.host, self._resources)
             if found is not None:
                 return found
-        target = parse_target(path, self._registry.catalog)
+        target = parse_target(path)
+        if not self._registry.groups.serves(target.resource):
+            raise no_such_path()
         options = parse_options(request.query)
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
         response = await self._dispatch(request, target, options, view)
         await self._store.safe()
         return response
-
-    def _check_token(self, request: web.BaseRequest) -> None:
-        if not self._token:
-            return
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
-            raise StatusError(401, "Unauthorized", "Unauthorized")
 
     async def _dispatch(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
@@ -107,7 +114,7 @@ class Api:
             return respond(view.list(page.records, page.metadata))
         record = self._registry.get(resource, target.namespace, target.name)
         if target.subresource == "scale":
-            return respond_tree(scaling.scale_of(resource, record.decode()))
-        if target.subresource not in ("", *STATUS_WRITES):
+            return respond_tree(scaling.scale_of(record.decode()))
+        if target.subresource not in ("", "status"):
             raise method_not_allowed()
         return respond(view.object(record))

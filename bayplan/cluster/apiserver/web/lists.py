@@ -20,7 +20,7 @@ from ..registry.errors import StatusError, bad_request, gone, invalid
 from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
 from ..store import Record, Store
-from .requests import Options
+from .requests import Options, is_number
 
 MAX_KEPT = 64
 KEPT_S = 300.0
@@ -65,7 +65,7 @@ class Lists:
         text, current = options.resource_version, self._store.resource_version
         if not text or text == "0":
             return
-        if not text.isdecimal():
+        if not is_number(text):
             raise bad_request(f'Invalid value: "{text}": resourceVersion: expected a number')
         if int(text) > current:
             raise too_large(int(text), current)
@@ -94,7 +94,7 @@ class Lists:
         if limit <= 0 or len(records) <= limit:
             return ListPage(records, metadata)
         token = token_hex(8)
-        until = self._clock.monotonic() + KEPT_S
+        until = self._clock.monotonic() + KEPT_S * self._clock.speed
         self._rests[token] = _Rest(resource.storage, records[limit:], version, until)
         now = self._clock.monotonic()
         while len(self._rests) > MAX_KEPT or next(iter(self._rests.values())).until < now:

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 from aiohttp import web
 
-from ..registry.catalog import ResourceCatalog
+from ...objects.yaml_tree import YamlError, iter_trees
 from ..registry.errors import bad_request, no_such_path, not_acceptable, unsupported_media_type
 from ..registry.registry import DeleteOptions
-from ..registry.resources import ApiResource
+from ..registry.resources import BY_PATH, ApiResource
 from ..schema.protobuf import MIME as PROTOBUF
 from ..schema.protobuf import ProtobufError, decode_object
 
 JSON, YAML = "application/json", "application/yaml"
 TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 _BODIES = (JSON, YAML, PROTOBUF)
+MAX_DIGITS = 19
 _TRUE = ("true", "1", "True", "t")
 Tree = dict[str, Any]
 
@@ -32,7 +32,7 @@ class Target(NamedTuple):
     subresource: str = ""
 
 
-def parse_target(path: str, catalog: ResourceCatalog) -> Target:
+def parse_target(path: str) -> Target:
     """Parse the path of a request for objects; raises StatusError (404) when it does not exist."""
     steps = path.strip("/").split("/")
     if steps[0] == "api" and len(steps) > 2:
@@ -44,7 +44,7 @@ def parse_target(path: str, catalog: ResourceCatalog) -> Target:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and not _is_about_namespace(rest):
         namespace, rest = rest[1], rest[2:]
-    resource = catalog.find(group, version, rest[0])
+    resource = BY_PATH.get((group, version, rest[0]))
     if resource is None or len(rest) > 3 or (namespace and not resource.is_namespaced):
         raise no_such_path()
     name = rest[1] if len(rest) > 1 else ""
@@ -112,9 +112,14 @@ def parse_options(query: Mapping[str, str]) -> Options:
 
 def _number(query: Mapping[str, str], name: str) -> int:
     text = query.get(name) or "0"
-    if not text.removeprefix("-").isdecimal():
+    if not is_number(text.removeprefix("-")):
         raise bad_request(f'Invalid value: "{text}": {name}: expected a number')
     return int(text)
+
+
+def is_number(text: str) -> bool:
+    """Whether this is a number without a sign that fits 64 bits."""
+    return text.isascii() and text.isdecimal() and len(text) < MAX_DIGITS
 
 
 def wanted_form(accept: str) -> str:
@@ -137,8 +142,9 @@ def wanted_form(accept: str) -> str:
 
 async def read_body(request: web.BaseRequest) -> Tree:
     """The object in the body; raises StatusError when it is invalid."""
-    kind = request.content_type
-    if kind not in (*_BODIES, "application/octet-stream", "text/plain"):
+    # Without a type it is JSON. Types that a page of another site may send are not accepted.
+    kind = request.content_type if "Content-Type" in request.headers else JSON
+    if kind not in _BODIES:
         raise unsupported_media_type(_BODIES)
     data = await request.read()
     if kind == PROTOBUF:
@@ -153,7 +159,7 @@ def parse_json(data: bytes) -> Any:
     """Decode JSON; raises StatusError (400) when it is malformed."""
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise bad_request(f"the body of the request is no JSON: {error}") from None
 
 
@@ -170,20 +176,12 @@ def parse_yaml(data: bytes) -> Any:
     if data[:1] == b"{":
         return parse_json(data)
     try:
-        return yaml.load(data, Loader=_Loader)
-    except yaml.YAMLError as error:
-        problem = " ".join(str(error).split())
-        raise bad_request(f"the body of the request is no YAML: {problem}") from None
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML with JSON's types: dates stay text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+        trees = list(iter_trees(data))
+    except YamlError as error:
+        raise bad_request(f"the body of the request is no YAML: {error}") from None
+    if len(trees) > 1:
+        raise bad_request("the body of the request has more than one YAML document")
+    return trees[0] if trees else None
 
 
 def parse_delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:

@@ -13,17 +13,19 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ..registry.errors import bad_request, gone
+from ..registry.errors import bad_request, gone, too_many_requests
 from ..registry.selecting import make_matcher
 from ..store import Store, TooOldError, Watcher
 from ..store.watching import WatchEvent
 from .answers import HEADERS, View
 from .lists import check_initial_events
-from .requests import JSON, TABLE, Options, Target
+from .requests import JSON, TABLE, Options, Target, is_number
 
 MIN_TIMEOUT_S = 1800.0
 BOOKMARK_EVERY_S = 60.0
 MAX_CHUNK = 1000
+MAX_WATCHES = 10_000
+RETRY_AFTER_S = 1
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 _ENCODER = msgspec.json.Encoder()
 
@@ -33,6 +35,7 @@ class Watches:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._open = 0
 
     async def serve(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
@@ -44,6 +47,9 @@ class Watches:
             fields = ",".join(filter(None, (fields, f"metadata.name={target.name}")))
         matches = make_matcher(target.resource, options.labels, fields)
         since = self._since(options)
+        if self._open >= MAX_WATCHES:
+            message = f"too many watches are open: the limit is {MAX_WATCHES}"
+            raise too_many_requests(message, (), RETRY_AFTER_S)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": JSON})
         response.enable_chunked_encoding()
         try:
@@ -52,12 +58,14 @@ class Watches:
             await response.prepare(request)
             await response.write(_line("ERROR", gone(str(error)).as_status()))
             return response
+        self._open += 1
         try:
             await response.prepare(request)
             await _Stream(response, watcher, view).run(options, self._store)
         except ConnectionError:
             pass  # the client disconnected
         finally:
+            self._open -= 1
             self._store.unwatch(watcher)
         return response
 
@@ -66,7 +74,7 @@ class Watches:
         text = options.resource_version
         if options.sends_initial or text in ("", "0"):
             return None
-        if not text.isdecimal():
+        if not is_number(text):
             raise bad_request(f'Invalid value: "{text}": resourceVersion: expected a number')
         if int(text) > self._store.resource_version:
             # It is from before a restart without data: the client must list again.

@@ -1,0 +1,65 @@
+"""Access: which requests are handled: those with the token, and never those of another site's page.
+
+A web page that the user has open can send requests to the loopback. It can send them under a host
+name of its own that was pointed at this machine (DNS rebinding), or from its own origin. Neither is
+accepted, whether or not the server asks for a token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from ..registry.errors import StatusError
+
+
+class RequestAccess:
+    """Checks requests. `hosts` are names that the server has besides its addresses and localhost;
+    with a `token`, requests must carry it."""
+
+    def __init__(self, token: str = "", hosts: Collection[str] = ()) -> None:
+        self._token = token.encode()
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    def check_sender(self, request: web.BaseRequest) -> None:
+        """Reject what the page of another site sent; raises StatusError (403)."""
+        if not self._is_ours(request.host):
+            raise StatusError(403, "Forbidden", f'host "{request.host}" is not this server')
+        origin = request.headers.get("Origin")
+        if origin is not None and not self._may_send(origin, request.host):
+            raise StatusError(403, "Forbidden", f'origin "{origin}" may not use this server')
+
+    def check_token(self, request: web.BaseRequest) -> None:
+        """Reject a request without the token; raises StatusError (401)."""
+        if not self._token:
+            return
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(
+            given.strip().encode(errors="surrogateescape"), self._token
+        ):
+            raise StatusError(401, "Unauthorized", "Unauthorized")
+
+    def _may_send(self, origin: str, host: str) -> bool:
+        """Whether a page of this origin may use the server: its own, and with a token also another
+        server of this machine, such as `kubectl proxy`."""
+        try:
+            sender = urlsplit(origin).netloc
+        except ValueError:
+            return False
+        return sender.lower() == host.lower() or (bool(self._token) and self._is_ours(sender))
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether this is an address, localhost or a name of the server; the port is ignored."""
+        name, colon, port = host.rpartition(":")
+        name = (name if colon and port.isdecimal() else host).lower()
+        if name == "localhost" or name in self._hosts:
+            return True
+        try:
+            ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return False
+        return True

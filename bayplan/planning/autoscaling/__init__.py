@@ -1,0 +1,44 @@
+"""Autoscaling: Karpenter and Cluster Autoscaler in the virtual time of a simulation.
+
+What lives here: `autoscaler.py` (the controller, beside those of `sim/`), `shadow.py` (a scheduler that judges nodes
+which do not exist yet), `launch_options.py` and `pool_nodes.py` (what can be launched, and what was), `claims.py` and
+`group_estimates.py` (how Karpenter and Cluster Autoscaler plan nodes), `scale_down.py` with `consolidation.py`,
+`unneeded.py` and `draining.py` (how nodes are taken away). No placement rule may stand here: where a pod
+can run is asked from the shadow scheduler. `cli/` and `notebook/` call `autoscaled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...sim.settings import Settings
+from ...sim.simulation import Simulation
+from ...sim.timeline import Timeline
+from ...sim.world import InputObject
+from ..pools import NodePool
+from .autoscaler import Autoscaler, first_nodes
+from .options import AutoscalerOptions
+
+__all__ = ["Autoscaler", "AutoscalerOptions", "autoscaled"]
+
+
+def autoscaled(
+    settings: Settings,
+    objects: Sequence[InputObject],
+    pools: Sequence[NodePool],
+    options: AutoscalerOptions | None = None,
+    place_of: Callable[[InputObject], str] | None = None,
+    **more: Any,
+) -> Simulation:
+    """A simulation of `objects` with an autoscaler; pools have their minimum at the start.
+
+    `more` are further arguments of `Simulation`.
+    """
+    present = [obj for obj in objects if not isinstance(obj, Timeline)]
+    simulation = settings.simulation(
+        [*objects, *first_nodes(pools, present)], place_of, nodes_come=True, **more
+    )
+    controller = Autoscaler(simulation, pools, settings, options or AutoscalerOptions())
+    simulation.let_control(controller)
+    return simulation

@@ -1,0 +1,223 @@
+"""Claims: new nodes as Karpenter plans them, each with a set of types that gets smaller with every pod.
+
+Facts from Karpenter's documentation of scheduling and of its NodePools: pods are taken by size, the largest first.
+Nodes that exist or boot come before new ones, and new ones with fewer pods before others. A pod that fits none of them
+gets a new one, from the pool with the highest weight that can run it. What is launched is the cheapest type that holds
+all pods of a claim. Which node can run a pod is asked from the shadow scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...api.pod import Pod
+from ...cluster.objects import ClusterObject
+from ...table import Ints
+from ..pools import NodePool
+from .launch_options import (
+    ChoiceKey,
+    LaunchOptions,
+    OptionChoice,
+    cheapest,
+    choice_key,
+    largest_first,
+)
+from .launch_plan import LaunchPlan
+from .pool_use import PoolUse
+from .shadow import ShadowScheduler
+
+CLAIM = "bayplan-claim-"
+
+
+@dataclass(slots=True)
+class NodeClaim:
+    """A new node, whose type is not chosen yet."""
+
+    name: str
+    pool: NodePool
+    zone: str
+    options: Ints
+    """The numbers of the options that hold its pods."""
+    used: Ints
+    """int64 per resource: what its pods request."""
+    shown: int
+    """The option as which the shadow has it: the largest."""
+    objects: list[ClusterObject]
+    """What the shadow has for it."""
+    pods: list[Pod] = field(default_factory=list)
+
+
+class ClaimPlanner:
+    """Plans nodes for pods, on a shadow scheduler in a trial."""
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        shadow: ShadowScheduler,
+        use: PoolUse,
+        excluded: Iterable[int] = (),
+    ) -> None:
+        self._options, self._shadow = options, shadow
+        self._excluded = list(excluded)
+        """Rows of nodes that get no pod."""
+        self._use = use.copy()
+        self._claims: dict[int, NodeClaim] = {}
+        """By row of the shadow's table."""
+        self._full: set[ChoiceKey] = set()
+        self._number = 0
+        self._plan = LaunchPlan()
+
+    def plan(
+        self, pods: Iterable[Pod], most_nodes: int | None = None, *, is_all_or_nothing: bool = False
+    ) -> LaunchPlan:
+        """Find places for `pods`, with at most so many new nodes, within a trial; `close` after it.
+
+        With `is_all_or_nothing`, the first pod without a place ends the search.
+        """
+        for pod in largest_first(pods):
+            if is_all_or_nothing and self._plan.left:
+                break
+            choice = self._options.choice(pod)
+            if choice_key(pod) in self._full or not choice.is_possible:
+                self._plan.left.append(pod)
+                continue
+            if self._fill(pod, choice):
+                continue
+            if (most_nodes is not None and len(self._claims) >= most_nodes) or not self._open(
+                pod, choice
+            ):
+                self._full.add(choice_key(pod))
+                self._plan.left.append(pod)
+        for claim in self._claims.values():
+            option = cheapest([self._options.all[i] for i in claim.options.tolist()])
+            self._plan.launches.append((option, claim.pods))
+        return self._plan
+
+    def close(self) -> None:
+        """Remove the new nodes from the shadow; after the trial."""
+        for claim in self._claims.values():
+            self._shadow.drop(claim.objects)
+
+    def _fill(self, pod: Pod, choice: OptionChoice) -> bool:
+        """Put the pod on a node that exists or boots, else on a claim; False: it fits none."""
+        totals = self._shadow.totals(pod)
+        if self._excluded:
+            totals = totals.copy()
+            totals[self._excluded] = -1
+        rows = np.flatnonzero(totals >= 0)
+        if not len(rows) and not self._claims:
+            return False
+        claimed = [row for row in rows.tolist() if row in self._claims] if self._claims else []
+        if len(rows) > len(claimed):
+            if claimed:
+                totals = totals.copy()
+                totals[claimed] = -1
+            row = int(totals.argmax())
+            name = self._shadow.table.names[row]
+            self._shadow.place(pod, name)
+            self._plan.existing[pod.uid] = name
+            return True
+        claimed.sort(key=lambda row: len(self._claims[row].pods))
+        if any(self._join(self._claims[row], pod, choice) for row in claimed):
+            return True
+        # A claim is shown as its largest type, which may not be one of those that can run the pod.
+        return any(
+            self._join_as_other(claim, pod, choice)
+            for claim in self._claims.values()
+            if not choice.accepts[claim.shown]
+        )
+
+    def _narrowed(self, claim: NodeClaim, choice: OptionChoice) -> Ints:
+        """The options of a claim that hold one more pod."""
+        numbers, used = claim.options, claim.used + choice.requests
+        fits = (self._options.free[numbers] >= used).all(axis=1) & choice.accepts[numbers]
+        return numbers[fits]
+
+    def _join(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
+        left = self._narrowed(claim, choice)
+        if not len(left):
+            return False
+        self._shadow.place(pod, claim.name)
+        claim.options, claim.used = left, claim.used + choice.requests
+        claim.pods.append(pod)
+        if claim.shown not in left:
+            self._show(claim, self._largest(left))
+        return True
+
+    def _join_as_other(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
+        """Show a claim as the largest type that can run the pod, and ask again."""
+        left, before = self._narrowed(claim, choice), claim.shown
+        if not len(left):
+            return False
+        self._show(claim, self._largest(left))
+        row = self._shadow.table.row_of[claim.name]
+        if self._shadow.totals(pod)[row] >= 0 and self._join(claim, pod, choice):
+            return True
+        self._show(claim, before)
+        return False
+
+    def _show(self, claim: NodeClaim, number: int) -> None:
+        self._shadow.drop(claim.objects[1:])
+        claim.objects = self._options.all[number].make_objects(claim.name, is_shadow=True)
+        self._shadow.put(claim.objects)
+        claim.shown = number
+
+    def _largest(self, numbers: Ints) -> int:
+        found: list[int] = numbers.tolist()
+        return max(found, key=lambda i: (self._options.all[i].size, -i))
+
+    def _open(self, pod: Pod, choice: OptionChoice) -> bool:
+        """Begin a claim, in the first pool that may have one; False: none may."""
+        pools: dict[str, list[int]] = {}
+        for number in np.flatnonzero(choice.accepts).tolist():
+            pools.setdefault(self._options.all[number].pool.name, []).append(number)
+        for numbers in pools.values():
+            pool = self._options.all[numbers[0]].pool
+            allowed = [i for i in numbers if self._use.allows(pool, self._options.all[i].type)]
+            if allowed and self._open_in(pool, allowed, pod, choice):
+                return True
+        return False
+
+    def _open_in(self, pool: NodePool, numbers: list[int], pod: Pod, choice: OptionChoice) -> bool:
+        """Try a node in each zone, and keep the one that the scheduler prefers."""
+        zones: dict[str, list[int]] = {}
+        for number in numbers:
+            zones.setdefault(self._options.all[number].zone, []).append(number)
+        tried: list[NodeClaim] = []
+        for zone, members in zones.items():
+            self._number += 1
+            largest = self._largest(np.array(members))
+            name = f"{CLAIM}{self._number}"
+            objects = self._options.all[largest].make_objects(name, is_shadow=True)
+            self._shadow.put(objects)
+            options, used = np.array(members, dtype=np.int64), np.zeros_like(choice.requests)
+            tried.append(NodeClaim(name, pool, zone, options, used, largest, objects))
+        totals, rows = self._shadow.totals(pod), self._shadow.table.row_of
+        ranked = sorted(
+            (claim for claim in tried if totals[rows[claim.name]] >= 0),
+            key=lambda claim: (
+                -int(totals[rows[claim.name]]),
+                self._use.zones[pool.name, claim.zone],
+                claim.zone,
+            ),
+        )
+        chosen = ranked[0] if ranked else None
+        for claim in tried:
+            if claim is not chosen:
+                self._shadow.drop(claim.objects)
+        if chosen is None or not self._join(chosen, pod, choice):
+            if chosen is not None:
+                self._shadow.drop(chosen.objects)
+            return False
+        self._claims[rows[chosen.name]] = chosen
+        self._reserve(chosen)
+        return True
+
+    def _reserve(self, claim: NodeClaim) -> None:
+        """Count the claim with the largest amounts of its types, as any of them may be launched."""
+        types = [self._options.all[i].type for i in claim.options.tolist()]
+        most = {name: max(one.capacity.get(name, 0) for one in types) for name in claim.pool.limits}
+        self._use.add(claim.pool, claim.zone, most)

@@ -1,0 +1,176 @@
+"""Consolidation: which nodes Karpenter takes away by choice.
+
+Facts from its documentation of disruption: nodes without pods go first; then several nodes whose pods fit elsewhere, or
+beside them on one new node that is cheaper than all of them; then single ones. Nodes with fewer pods are tried first.
+Budgets of the pool, annotations and disruption budgets of pods keep nodes. A spot node is not replaced by a spot node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ...api.node import Node
+from ..pools import WHEN_UNDERUTILIZED
+from .blockers import Blockers
+from .launch_options import LaunchOption
+from .launch_plan import LaunchPlan
+from .pool_budgets import EMPTY, UNDERUTILIZED, allowed_disruptions
+from .pool_nodes import PoolNode, PoolNodes
+from .relocation import Relocation
+
+MAX_NODES, MAX_PODS = 100, 300
+"""Of a group of nodes that are tried together."""
+MAX_SINGLE = 20
+"""Single nodes that are tried at a time; the next time goes on behind them."""
+
+
+@dataclass(slots=True)
+class RemovalCommand:
+    """Nodes to take away, and what is launched before."""
+
+    nodes: list[PoolNode]
+    why: str
+    launches: list[LaunchOption] = field(default_factory=list)
+
+
+class Consolidation:
+    """Decides for all pools."""
+
+    def __init__(
+        self,
+        nodes: PoolNodes,
+        relocation: Relocation,
+        blockers: Blockers,
+        find_node: Callable[[str], Node | None],
+    ) -> None:
+        self._nodes, self._relocation, self._blockers = nodes, relocation, blockers
+        self._find_node = find_node
+        self._last = ""
+        """The single node that was tried last."""
+
+    def eligible_s(self, node: PoolNode) -> float | None:
+        """From when on the node may be taken away; None: never."""
+        after = node.pool.consolidate_after_s
+        return None if after is None else max(node.changed_s + after, node.expected_until_s)
+
+    def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
+        """The nodes without pods that may go now."""
+        found: list[PoolNode] = []
+        for pool_nodes, allowed in self._by_pool(now, leaving, EMPTY, self._empty_ones):
+            ready = (node for node in pool_nodes if self._is_ready(node, now_s, leaving))
+            found += [node for node in ready if not self._blocker(node)][:allowed]
+        return RemovalCommand(found, "empty") if found else None
+
+    def _empty_ones(self) -> Iterator[PoolNode]:
+        return (node for node in self._nodes.empty.values())
+
+    def underutilized(
+        self, now_s: float, now: datetime, leaving: set[str]
+    ) -> RemovalCommand | None:
+        """Nodes whose pods fit elsewhere, or on one cheaper node."""
+        candidates: list[PoolNode] = []
+        for pool_nodes, allowed in self._by_pool(now, leaving, UNDERUTILIZED, self._used_ones):
+            ready = [node for node in pool_nodes if self._is_ready(node, now_s, leaving)]
+            ready.sort(key=_disruption_cost)
+            candidates += _first(ready, allowed, self._blocker)
+        candidates.sort(key=_disruption_cost)
+        return self._several(candidates, leaving) or self._single(candidates, leaving)
+
+    def _used_ones(self) -> Iterator[PoolNode]:
+        return (
+            node
+            for node in self._nodes
+            if node.pods
+            and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
+            and node.record.price is not None
+        )
+
+    def _by_pool(
+        self,
+        now: datetime,
+        leaving: set[str],
+        reason: str,
+        choose: Callable[[], Iterator[PoolNode]],
+    ) -> Iterator[tuple[list[PoolNode], int]]:
+        """The chosen nodes of each pool, and how many of them may go."""
+        pools: dict[str, list[PoolNode]] = {}
+        for node in choose():
+            pools.setdefault(node.pool.name, []).append(node)
+        for name, members in pools.items():
+            pool, total = members[0].pool, self._nodes.use.nodes[name]
+            gone = sum(
+                node.pool is pool for node in map(self._nodes.live.get, leaving) if node is not None
+            )
+            allowed = allowed_disruptions(pool, reason, now, nodes=total, disrupted=gone)
+            yield members, max(min(allowed, total - gone - pool.minimum), 0)
+
+    def _is_ready(self, node: PoolNode, now_s: float, leaving: set[str]) -> bool:
+        since = self.eligible_s(node)
+        return node.is_joined and since is not None and since <= now_s and node.name not in leaving
+
+    def _blocker(self, node: PoolNode) -> str:
+        stored = self._find_node(node.name)
+        return "gone" if stored is None else self._blockers.of_node(node, stored)
+
+    def _several(self, candidates: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
+        """The longest beginning of the candidates, of two or more, that can go together."""
+        most = pods = 0
+        for node in candidates[:MAX_NODES]:
+            pods += len(node.pods)
+            if pods > MAX_PODS:
+                break
+            most += 1
+        low, high, found = 2, most, None
+        while low <= high:
+            middle = (low + high) // 2
+            command = self._try(candidates[:middle], leaving)
+            if command is None:
+                high = middle - 1
+            else:
+                found, low = command, middle + 1
+        return found
+
+    def _single(self, candidates: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
+        """The first single candidate that can go, from where the last search ended."""
+        names = [node.name for node in candidates]
+        start = names.index(self._last) + 1 if self._last in names else 0
+        for node in (candidates[start:] + candidates[:start])[:MAX_SINGLE]:
+            self._last = node.name
+            command = self._try([node], leaving)
+            if command is not None:
+                return command
+        return None
+
+    def _try(self, nodes: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
+        plan = self._relocation.find(nodes, leaving, most_nodes=1)
+        if plan is None or not _is_worth_it(nodes, plan):
+            return None
+        return RemovalCommand(nodes, "underutilized", [option for option, _ in plan.launches])
+
+
+def _is_worth_it(nodes: list[PoolNode], plan: LaunchPlan) -> bool:
+    """Whether a plan costs less than the nodes that it replaces."""
+    if not plan.launches:
+        return True
+    is_all_spot = all(node.record.is_spot for node in nodes)
+    if is_all_spot and any(option.type.is_spot for option, _ in plan.launches):
+        return False
+    return plan.price < sum(node.record.price or 0.0 for node in nodes)
+
+
+def _disruption_cost(node: PoolNode) -> tuple[int, float, str]:
+    """Nodes with fewer pods first; of these the dearer ones."""
+    return len(node.pods), -(node.record.price or 0.0), node.name
+
+
+def _first(nodes: list[PoolNode], count: int, blocker: Callable[[PoolNode], str]) -> list[PoolNode]:
+    """The first `count` nodes that nothing keeps."""
+    found: list[PoolNode] = []
+    for node in nodes:
+        if len(found) >= count:
+            break
+        if not blocker(node):
+            found.append(node)
+    return found

@@ -1,0 +1,147 @@
+"""Pool nodes: the nodes of a run that belong to pools, from launch to removal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ...api.node import ZONE, Node
+from ...api.pod import Pod
+from ...sim.scaling import ScaledNode
+from ..node_groups import group_of_node
+from ..node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
+from ..pools import NodePool
+from .launch_options import LaunchOption
+from .pool_use import PoolUse
+
+
+@dataclass(slots=True, eq=False)
+class PoolNode:
+    """A node that exists or boots."""
+
+    record: ScaledNode
+    pool: NodePool
+    type: NodeType
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """The pods on it by uid, without daemons and static pods; terminating ones are among them."""
+    changed_s: float = 0.0
+    """When such a pod came or went, or it joined."""
+    expected_until_s: float = 0.0
+    """Until then pods are expected on it, and it is not taken away."""
+
+    @property
+    def name(self) -> str:
+        """The name of the node."""
+        return self.record.name
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it can run pods."""
+        return self.record.joined_s is not None
+
+
+class PoolNodes:
+    """All nodes of pools, with a record of those that are gone."""
+
+    def __init__(self, pools: Iterable[NodePool]) -> None:
+        self._pools = {pool.name: pool for pool in pools}
+        self.live: dict[str, PoolNode] = {}
+        self.booting: dict[str, PoolNode] = {}
+        self.empty: dict[str, PoolNode] = {}
+        """Nodes that have joined and have no pods but daemons."""
+        self.records: list[ScaledNode] = []
+        self.use = PoolUse()
+        self._last_number = 0
+
+    def __iter__(self) -> Iterator[PoolNode]:
+        return iter(self.live.values())
+
+    def adopt(self, node: Node, now_s: float) -> PoolNode | None:
+        """Count a node that exists already, by its labels; None if it is of no pool."""
+        pool = self._pools.get(node.labels.get(POOL_LABEL) or group_of_node(node))
+        kind = None if pool is None else _type_of(node, pool)
+        if pool is None or kind is None:
+            return None
+        record = ScaledNode(
+            node.name,
+            pool.name,
+            kind.name,
+            node.labels.get(ZONE, ""),
+            _price(node, kind),
+            kind.is_spot,
+            now_s,
+            now_s,
+            is_given=True,
+        )
+        return self._add(PoolNode(record, pool, kind, changed_s=now_s))
+
+    def launch(
+        self, option: LaunchOption, now_s: float, is_taken: Callable[[str], bool]
+    ) -> PoolNode:
+        """A new node that begins to boot; its name is one that `is_taken` does not refuse."""
+        pool, kind = option.pool, option.type
+        while True:
+            self._last_number += 1
+            name = f"{pool.name}-{self._last_number}"
+            if name not in self.live and not is_taken(name):
+                break
+        record = ScaledNode(
+            name, pool.name, kind.name, option.zone, kind.price, kind.is_spot, now_s
+        )
+        return self._add(PoolNode(record, pool, kind))
+
+    def remove(self, node: PoolNode, now_s: float, why: str) -> None:
+        """A node is gone."""
+        del self.live[node.name]
+        self.booting.pop(node.name, None)
+        self.empty.pop(node.name, None)
+        node.record.removed_s, node.record.why = now_s, node.record.why or why
+        self.use.add(node.pool, node.record.zone, node.type.capacity, -1)
+
+    def join(self, node: PoolNode, now_s: float) -> None:
+        """A node has booted."""
+        node.record.joined_s = node.changed_s = now_s
+        del self.booting[node.name]
+        self.empty[node.name] = node
+
+    def put_pod(self, node: PoolNode, pod: Pod) -> bool:
+        """Note a pod on a node, or its change; whether it is new there."""
+        is_new = pod.uid not in node.pods
+        node.pods[pod.uid] = pod
+        if is_new:
+            self.empty.pop(node.name, None)
+        return is_new
+
+    def take_pod(self, node: PoolNode, pod: Pod) -> bool:
+        """Note that a pod is not on a node any more; whether it was."""
+        was_there = node.pods.pop(pod.uid, None) is not None
+        if was_there and not node.pods:
+            self.empty[node.name] = node
+        return was_there
+
+    def _add(self, node: PoolNode) -> PoolNode:
+        self.live[node.name] = node
+        (self.empty if node.is_joined else self.booting)[node.name] = node
+        self.records.append(node.record)
+        self.use.add(node.pool, node.record.zone, node.type.capacity)
+        return node
+
+
+def _type_of(node: Node, pool: NodePool) -> NodeType | None:
+    """The type of a pool that a node is of, by name and capacity type; else the only type there is."""
+    name = node.labels.get(INSTANCE_TYPE)
+    found = [one for one in pool.types if one.name == name]
+    capacity_type = node.labels.get(CAPACITY_TYPE)
+    exact = [one for one in found if one.labels.get(CAPACITY_TYPE) == capacity_type]
+    if exact or found:
+        return (exact or found)[0]
+    return pool.types[0] if len(pool.types) == 1 else None
+
+
+def _price(node: Node, kind: NodeType) -> float | None:
+    """What the node itself says, else the price of its type."""
+    text = (node.annotations or {}).get(COST)
+    try:
+        return kind.price if text is None else float(text)
+    except ValueError:
+        return kind.price

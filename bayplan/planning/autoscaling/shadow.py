@@ -1,0 +1,156 @@
+"""Shadow: a scheduler beside that of the simulation, on which an autoscaler tries nodes that do not exist.
+
+It has the same configuration and plugins, and follows the cluster of the simulation. Its cluster also has the nodes
+that boot, and for the time of a question the nodes that could be launched; pods are put on nodes on trial. Nothing of
+it reaches the simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...answers.still_cluster import StillCluster
+from ...api.node import Node
+from ...api.pod import EMPTY_STATUS, Pod
+from ...clock import Clock
+from ...cluster.objects import ClusterObject
+from ...config import default_config
+from ...scheduler import FirstByName, Inquiry, SchedulerSettings, build_scheduler
+from ...sim.settings import Settings
+from ...table import Ints, NodeTable
+
+
+class ShadowScheduler:
+    """Answers where a pod could run, with the scheduler's own filters. Watches the simulation's cluster."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        config = settings.config or default_config(settings.feature_gates)
+        # An answer is about all nodes, also in a profile that samples them.
+        profiles = tuple(replace(p, percentage_of_nodes_to_score=None) for p in config.profiles)
+        self._cluster = StillCluster()
+        self._scheduler = build_scheduler(
+            replace(config, percentage_of_nodes_to_score=None, profiles=profiles),
+            self._cluster,
+            SchedulerSettings(
+                clock=clock,
+                ties=FirstByName(),
+                plugins=settings.plugins,
+                feature_gates=settings.feature_gates,
+                faults_are_fatal=True,
+            ),
+        )
+        self._cluster.watch(self._scheduler)
+        self._on_trial: list[Pod] = []
+        self._lifted: list[Pod] = []
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes that exist, boot, or are tried."""
+        return self._scheduler.cache.table
+
+    @property
+    def version(self) -> int:
+        """Changes with every object other than a pod or a node."""
+        return self._cluster.version
+
+    @property
+    def profiles(self) -> frozenset[str]:
+        """The names of the schedulers that the configuration has."""
+        return frozenset(self._scheduler.profiles)
+
+    # The cluster of the simulation
+
+    def on_add(self, obj: Any) -> None:
+        """Take over an object."""
+        self._cluster.put_in(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Take over a change; a new condition of a waiting pod is of no account."""
+        if isinstance(new, Pod) and not new.node_name and is_condition_only(old, new):
+            return
+        self._cluster.put_in(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """Take over a deletion."""
+        known = self._cluster.get(obj.kind, obj.namespace, obj.name)
+        if known is not None:
+            self._cluster.take_out(known)
+
+    # Questions
+
+    def put(self, objects: Iterable[ClusterObject]) -> None:
+        """Add or replace objects that the simulation does not have."""
+        for obj in objects:
+            self._cluster.put_in(obj)
+
+    def drop(self, objects: Iterable[ClusterObject]) -> None:
+        """Remove such objects."""
+        for obj in objects:
+            self.on_delete(obj)
+
+    def ask(self, pod: Pod) -> Inquiry:
+        """What the scheduler says about a pod now."""
+        return Inquiry(self._scheduler, pod)
+
+    def totals(self, pod: Pod) -> Ints:
+        """int64 per row of the table: the score of a node, negative where the pod does not fit."""
+        found = Inquiry(self._scheduler, pod).totals()
+        self._scheduler.faults.check()
+        return found
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Pods that are placed or taken off within it are back where they were at its end."""
+        self._trial = self._scheduler.cache.begin_trial(hides_terms=False)
+        try:
+            yield
+        finally:
+            for pod in reversed(self._on_trial):
+                self._trial.forget(pod)
+            self._on_trial.clear()
+            self._scheduler.cache.end_trial()
+            for pod in self._lifted:
+                self._scheduler.cache.pod_groups.set_pod(pod)
+            self._lifted.clear()
+
+    def place(self, pod: Pod, node_name: str) -> None:
+        """Put a waiting pod on a node, within a trial."""
+        self._trial.assume(pod, pod.with_node(node_name))
+        self._on_trial.append(pod)
+
+    def take_back(self, count: int) -> None:
+        """Take the last `count` placed pods off their nodes."""
+        for pod in reversed(self._on_trial[len(self._on_trial) - count :]):
+            self._trial.forget(pod)
+        del self._on_trial[len(self._on_trial) - count :]
+
+    def lift(self, pod: Pod) -> Pod:
+        """Take a running pod off its node, within a trial; returns the same pod, waiting."""
+        self._trial.remove(pod)
+        self._lifted.append(pod)
+        return pod.replace(node_name="", status=EMPTY_STATUS)
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """The pods on a node."""
+        row = self.table.row_of.get(node_name)
+        return [] if row is None else list(self.table.pods[row].values())
+
+    def node(self, name: str) -> Node | None:
+        """A node that exists or boots."""
+        return self._cluster.get("Node", "", name)
+
+
+def is_condition_only(old: Pod, new: Pod) -> bool:
+    """Whether two versions of a waiting pod differ in nothing that scheduling depends on."""
+    return (
+        not old.node_name
+        and old.spec is new.spec
+        and old.labels is new.labels
+        and old.nominated_node_name == new.nominated_node_name
+        and old.deletion_timestamp == new.deletion_timestamp
+        and old.status.phase == new.status.phase
+    )
