@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,19 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Clusters of `bayplan up` are listed in a folder of the tests, not of the user."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    yield
+    if before is None:
+        del os.environ["XDG_STATE_HOME"]
+    else:
+        os.environ["XDG_STATE_HOME"] = before
+
 
 NOT_RUN = {
     "NOT RUN against a real kube-apiserver": "Set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.",

@@ -53,12 +53,16 @@ def example(
 
 
 def read_example(name: str) -> str:
-    """One of `FILES`: from the installed package, or from the checkout that is installed in editable mode."""
-    packaged = PACKAGE / "examples" / FILES[name]
-    in_checkout = PACKAGE.parent / "examples" / FILES[name]
-    for path in (packaged, in_checkout):
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
+    """The text of one of `FILES`."""
+    return find_example(FILES[name]).read_text(encoding="utf-8")
+
+
+def find_example(path: str) -> Path:
+    """An example file: of the installed package, or of the checkout that is installed in editable mode."""
+    packaged = PACKAGE / "examples" / path
+    for found in (packaged, PACKAGE.parent / "examples" / path):
+        if found.is_file():
+            return found
     raise InputError(f"{packaged}: expected an example file of the package; got no such file")
 
 

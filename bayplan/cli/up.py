@@ -10,18 +10,33 @@ import signal
 import socket
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InputError
+from .cluster_entries import (
+    DEFAULT_NAME,
+    LOG,
+    ClusterEntry,
+    StateFolderError,
+    check_name,
+    claim,
+    folder_of,
+    remove_entry,
+    write_entry,
+)
 from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption, read_settings
 from .consoles import stderr_console
+from .detaching import DetachedServer, fork_server
 from .failures import reports_failures
 from .option_groups import takes_options
 from .options import StrictOption
+from .pool_options import InstanceTypesOption
 from .serving import need_web_server
 
 if TYPE_CHECKING:
@@ -62,11 +77,37 @@ class UpOptions:
             show_default=False,
         ),
     ] = None
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="What these nodes have: a type of the table, as m5.xlarge, or amounts, as cpu=4,memory=16Gi.",
+            show_default=False,
+        ),
+    ] = None
+    instance_types: InstanceTypesOption = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Name of the cluster, for down and clusters. Default: {DEFAULT_NAME}; while that is taken, "
+            f"{DEFAULT_NAME}-2 and so on.",
+            show_default=False,
+        ),
+    ] = None
+    detach: Annotated[
+        bool,
+        typer.Option(
+            "--detach",
+            "-d",
+            help="End when the cluster serves, and let it go on; bayplan down ends it.",
+        ),
+    ] = False
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where to write the kubeconfig. Default: beside the data, or a new file.",
+            help="Where to write the kubeconfig. Default: beside the data, or in a folder of the cluster's name.",
             show_default=False,
         ),
     ] = None
@@ -139,16 +180,46 @@ class UpOptions:
 def up(options: UpOptions) -> None:
     """Run a cluster on this machine: an API server, controllers, a scheduler, and simulated nodes.
 
-    Prints the line that points kubectl to it. Ctrl-C ends it.
+    Prints the line that points kubectl to it. Ctrl-C ends it, or bayplan down.
 
     Exit status: 0, or 2 when the input is wrong.
 
     Example: bayplan up --nodes 5 --plugins my_policy.py
     """
     need_web_server()
+    if options.name is not None:
+        check_name(options.name)
+    detached = None
+    if options.detach:
+        detached = fork_server(Path("-") in (options.filename or ()), announce)
+    entry = claim_entry(options)
+    try:
+        serve(options, entry, detached)
+    finally:
+        if entry is not None:
+            remove_entry(entry)
+
+
+def claim_entry(options: UpOptions) -> ClusterEntry | None:
+    """The cluster's name and folder; None when there can be no folder and none is needed."""
+    is_needed = options.detach or options.name is not None
+    try:
+        return claim(options.name or DEFAULT_NAME, next_free=not is_needed)
+    except StateFolderError:
+        if is_needed:
+            raise
+        return None
+
+
+def serve(
+    options: UpOptions, entry: ClusterEntry | None, detached: DetachedServer | None = None
+) -> None:
+    """Serve until told to end."""
+    from ..cluster.apiserver import NodeShape
     from ..config import parse_feature_gates
     from ..sim.settings import DEFAULT_SETTINGS
     from ..web.page_server import PageServer
+    from .node_shapes import read_shape
     from .up_manifests import add_nodes, load, read_manifests
 
     gates = parse_feature_gates(options.feature_gates)
@@ -157,6 +228,7 @@ def up(options: UpOptions) -> None:
         if options.scheduler
         else None
     )
+    shape = read_shape(options.like, options.instance_types) if options.like else NodeShape()
     folder = options.data_dir.resolve() if options.data_dir is not None else None
     manifests = read_manifests(options.filename or [], options.strict)
     server = make_server(options, folder, gates, manifests)
@@ -168,13 +240,13 @@ def up(options: UpOptions) -> None:
             load(server, manifests)
             has_nodes = manifests.objects or server.store.count("nodes")
             default = 0 if has_nodes else DEFAULT_NODES
-            add_nodes(server, default if options.nodes is None else options.nodes)
+            add_nodes(server, default if options.nodes is None else options.nodes, shape)
             running = start_scheduler(server, settings)
-            path = write_kubeconfig(server, options.kubeconfig, folder)
+            path = write_kubeconfig(server, options.kubeconfig, folder or own_folder)
             if options.page:
                 shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
                 await shown.start(options.page_port)
-            announce(server, path, shown.url if shown is not None else "")
+            say_ready(server, path, shown.url if shown is not None else "", entry, detached)
             await until_told()
         finally:
             if shown is not None:
@@ -182,7 +254,13 @@ def up(options: UpOptions) -> None:
             await server.stop()
 
     gc.set_threshold(100_000, 20, 20)  # the objects live long: collecting finds nothing
-    asyncio.run(run())
+    with ExitStack() as stack:
+        own_folder = (
+            folder_of(entry.name)
+            if entry is not None
+            else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bayplan-")))
+        )
+        asyncio.run(run())
 
 
 def make_server(
@@ -268,14 +346,14 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
     return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
 
 
-def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) -> Path:
+def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path:
     """Write the kubeconfig, for its owner only, and return where it is."""
     import yaml
 
     from ..cluster.apiserver import make_kubeconfig
 
     if path is None:
-        path = (folder or Path(tempfile.mkdtemp(prefix="bayplan-"))) / "kubeconfig"
+        path = folder / "kubeconfig"
     if not is_ours(path):
         expected = "expected a new file, or one that bayplan up wrote"
         raise InputError(f"--kubeconfig: {path}: {expected}; got one that holds something else")
@@ -320,14 +398,39 @@ def _names(kubeconfig: dict[str, Any], key: str) -> list[Any]:
     return [entry.get("name") if isinstance(entry, dict) else entry for entry in known]
 
 
-def announce(server: ApiServer, kubeconfig: Path, page: str) -> None:
+def say_ready(
+    server: ApiServer,
+    kubeconfig: Path,
+    page: str,
+    entry: ClusterEntry | None,
+    detached: DetachedServer | None,
+) -> None:
+    """Write what is to be known of the cluster to its entry, and print it."""
+    known = replace(
+        entry or ClusterEntry("", os.getpid(), ""),
+        server=server.url,
+        page=page,
+        kubeconfig=str(kubeconfig),
+        nodes=server.store.count("nodes"),
+        started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    if entry is not None:
+        write_entry(known)
+    if detached is not None:
+        detached.be_ready({**asdict(known), "is_detached": True}, folder_of(known.name) / LOG)
+    else:
+        announce(asdict(known))
+
+
+def announce(known: Mapping[str, Any]) -> None:
     """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
-    count = server.store.count("nodes")
     console = stderr_console()
-    console.print(f"Serving {server.url} with {count} nodes. Ctrl-C ends it.", highlight=False)
-    if page:
-        console.print(f"Page {page}", highlight=False, soft_wrap=True)
-    typer.echo(f"export KUBECONFIG={kubeconfig}")
+    ending = f"bayplan down {known['name']}" if known.get("is_detached") else "Ctrl-C"
+    serving = f"Serving {known['server']} with {known['nodes']} nodes. {ending} ends it."
+    console.print(serving, highlight=False)
+    if known["page"]:
+        console.print(f"Page {known['page']}", highlight=False, soft_wrap=True)
+    typer.echo(f"export KUBECONFIG={known['kubeconfig']}")
 
 
 async def until_told() -> None:

@@ -12,7 +12,7 @@ from .options import warn
 from .stage_documents import check_annotations, is_stages, read_stages
 
 if TYPE_CHECKING:
-    from ..cluster.apiserver import ApiServer
+    from ..cluster.apiserver import ApiServer, NodeShape
 
 Tree = dict[str, Any]
 
@@ -50,11 +50,11 @@ def load(server: ApiServer, manifests: UpManifests) -> None:
             raise InputError(f"{place}: {error}") from None
 
 
-def add_nodes(server: ApiServer, count: int) -> None:
+def add_nodes(server: ApiServer, count: int, shape: NodeShape) -> None:
     """Put so many nodes into the cluster, unless they are there."""
     from ..cluster.apiserver import make_nodes
 
-    for node in make_nodes(count, server.registry.now()):
+    for node in make_nodes(count, server.registry.now(), shape):
         server.load(node)
 
 

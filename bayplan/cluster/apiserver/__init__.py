@@ -11,7 +11,14 @@ and tests that need a cluster.
 from .control.cluster import LiveCluster
 from .credentials import make_credentials
 from .kubeconfig import make_kubeconfig
-from .nodes import make_nodes
+from .nodes import NodeShape, make_nodes
 from .server import ApiServer
 
-__all__ = ["ApiServer", "LiveCluster", "make_credentials", "make_kubeconfig", "make_nodes"]
+__all__ = [
+    "ApiServer",
+    "LiveCluster",
+    "NodeShape",
+    "make_credentials",
+    "make_kubeconfig",
+    "make_nodes",
+]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from .control.node_status import condition, missing_status
@@ -19,27 +21,43 @@ RESOURCES = {
 }
 
 
-def make_nodes(count: int, now: str) -> list[Tree]:
-    """A number of equal, ready nodes, in three zones in turn."""
+@dataclass(frozen=True)
+class NodeShape:
+    """What equal nodes have: amounts as quantities, zones in turn, and labels."""
+
+    capacity: Mapping[str, str] = field(default_factory=lambda: RESOURCES)
+    allocatable: Mapping[str, str] = field(default_factory=lambda: RESOURCES)
+    zones: tuple[str, ...] = ZONES
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+DEFAULT_SHAPE = NodeShape()
+
+
+def make_nodes(count: int, now: str, shape: NodeShape = DEFAULT_SHAPE) -> list[Tree]:
+    """A number of equal, ready nodes, in the zones in turn."""
     return [
-        _make_node(f"node-{number}", ZONES[number % len(ZONES)], now) for number in range(count)
+        _make_node(f"node-{number}", shape.zones[number % len(shape.zones)], now, shape)
+        for number in range(count)
     ]
 
 
-def _make_node(name: str, zone: str, now: str) -> Tree:
+def _make_node(name: str, zone: str, now: str, shape: NodeShape) -> Tree:
     labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "topology.kubernetes.io/zone": zone,
         "topology.kubernetes.io/region": "local",
+        **shape.labels,
     }
     conditions = [
         condition("MemoryPressure", "False", "KubeletHasSufficientMemory", now),
         condition("DiskPressure", "False", "KubeletHasNoDiskPressure", now),
         condition("PIDPressure", "False", "KubeletHasSufficientPID", now),
     ]
-    status = {"capacity": dict(RESOURCES), "allocatable": dict(RESOURCES), "conditions": conditions}
+    amounts = {"capacity": dict(shape.capacity), "allocatable": dict(shape.allocatable)}
+    status = {**amounts, "conditions": conditions}
     tree: Tree = {
         "apiVersion": "v1",
         "kind": "Node",
