@@ -55,7 +55,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "trace": CommandEntry("import_trace", "app", "Convert traces of real clusters to manifests."),
     "up": CommandEntry("up", "up", "Run a cluster on this machine, for kubectl."),
     "down": CommandEntry("down", "down", "End a cluster that up runs."),
-    "clusters": CommandEntry("down", "clusters", "List the clusters that up runs."),
+    "clusters": CommandEntry("list_clusters", "clusters", "List the clusters that up runs."),
     "run": CommandEntry("run", "app", "Schedule the pods of a real cluster."),
     "config": CommandEntry("config", "app", "Show, check and convert configuration files."),
     "plugins": CommandEntry("plugins", "plugins", "List every plugin and its extension points."),

@@ -1,17 +1,14 @@
-"""Down: `bayplan down` and `bayplan clusters`, the clusters of `bayplan up` on this machine."""
+"""Down: `bayplan down`, the end of a cluster of `bayplan up`."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from dataclasses import asdict
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ..api.own_documents import API_VERSION
 from ..errors import InputError
 from .cluster_entries import (
     DEFAULT_NAME,
@@ -22,59 +19,16 @@ from .cluster_entries import (
     remove_entry,
     running_clusters,
 )
-from .consoles import stderr_console, stdout_console, written_to_stdout
-from .documents import print_json_document, print_yaml_document
+from .consoles import stderr_console
 from .failures import reports_failures
 
 PATIENCE_S = 30.0
 PAUSE_S = 0.05
 
 
-class ClustersOutput(StrEnum):
-    """How the clusters are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
 def complete_cluster(incomplete: str) -> list[str]:
     """Names of running clusters for shell completion."""
     return [entry.name for entry in running_clusters() if entry.name.startswith(incomplete)]
-
-
-@reports_failures
-def clusters(
-    output: Annotated[
-        ClustersOutput,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORM",
-            help=f"How to print it: {', '.join(ClustersOutput)}.",
-        ),
-    ] = ClustersOutput.TABLE,
-) -> None:
-    """List the clusters of bayplan up that run on this machine.
-
-    Example: bayplan clusters -o json
-    """
-    found = running_clusters()
-    document = {
-        "apiVersion": API_VERSION,
-        "kind": "ClusterList",
-        "items": [_described(entry) for entry in found],
-    }
-    match output:
-        case ClustersOutput.JSON:
-            print_json_document(document)
-        case ClustersOutput.YAML:
-            print_yaml_document(document)
-        case ClustersOutput.NAME:
-            print("\n".join(entry.name for entry in found), end="\n" if found else "")
-        case _:
-            _print_table(found)
 
 
 @reports_failures
@@ -128,24 +82,3 @@ def _end(entry: ClusterEntry) -> None:
 
 def _say(text: str) -> None:
     stderr_console().print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def _described(entry: ClusterEntry) -> dict[str, Any]:
-    found = asdict(entry)
-    del found["process_started"]
-    return found
-
-
-def _print_table(found: list[ClusterEntry]) -> None:
-    from .render.listing import Listing, show_listing
-
-    if not found:
-        _say("No clusters run here; bayplan up starts one.")
-        return
-    console = stdout_console()
-    table = Listing(("NAME", "SERVER", "NODES", "PID", "STARTED", "KUBECONFIG"))
-    for entry in found:
-        row = (entry.name, entry.server, str(entry.nodes), str(entry.pid), entry.started)
-        table.add(*row, entry.kubeconfig)
-    with written_to_stdout(console):
-        show_listing(console, table)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..api.quantity import format_quantity
 from ..api.resources import CPU, MEMORY
-from ..cluster.apiserver import NodeShape
+from ..cluster.apiserver import NodeModel
 from ..cluster.apiserver.nodes import RESOURCES, ZONES
 from ..config.problems import Problems
 from ..errors import InputError
@@ -18,7 +18,7 @@ from .example import find_example
 TABLE = "plan/instance-types.csv"
 
 
-def read_shape(text: str, table: Path | None) -> NodeShape:
+def read_shape(text: str, table: Path | None) -> NodeModel:
     """The shape that `--like` names: a type of the table, the shipped one by default, or `cpu=4,memory=16Gi`.
 
     Raises InputError.
@@ -35,13 +35,13 @@ def read_shape(text: str, table: Path | None) -> NodeShape:
     return _of_type(found)
 
 
-def _of_type(found: InstanceType) -> NodeShape:
+def _of_type(found: InstanceType) -> NodeModel:
     labels = {"node.kubernetes.io/instance-type": found.name, **found.labels}
     zones = found.zones or ZONES
-    return NodeShape(_texts(found.capacity), _texts(found.allocatable), zones, labels)
+    return NodeModel(_texts(found.capacity), _texts(found.allocatable), zones, labels)
 
 
-def _of_amounts(text: str) -> NodeShape:
+def _of_amounts(text: str) -> NodeModel:
     given: dict[str, str] = {}
     problems = Problems()
     for part in text.split(","):
@@ -57,7 +57,7 @@ def _of_amounts(text: str) -> NodeShape:
     if problems_text:
         raise InputError("\n".join(problems_text))
     capacity = {**RESOURCES, **_texts(amounts)}
-    return NodeShape(capacity, capacity)
+    return NodeModel(capacity, capacity)
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, str]:

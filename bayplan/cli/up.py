@@ -215,7 +215,7 @@ def serve(
     options: UpOptions, entry: ClusterEntry | None, detached: DetachedServer | None = None
 ) -> None:
     """Serve until told to end."""
-    from ..cluster.apiserver import NodeShape
+    from ..cluster.apiserver import NodeModel
     from ..config import parse_feature_gates
     from ..sim.settings import DEFAULT_SETTINGS
     from ..web.page_server import PageServer
@@ -228,7 +228,7 @@ def serve(
         if options.scheduler
         else None
     )
-    shape = read_shape(options.like, options.instance_types) if options.like else NodeShape()
+    shape = read_shape(options.like, options.instance_types) if options.like else NodeModel()
     folder = options.data_dir.resolve() if options.data_dir is not None else None
     manifests = read_manifests(options.filename or [], options.strict)
     server = make_server(options, folder, gates, manifests)

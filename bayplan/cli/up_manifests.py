@@ -12,7 +12,7 @@ from .options import warn
 from .stage_documents import check_annotations, is_stages, read_stages
 
 if TYPE_CHECKING:
-    from ..cluster.apiserver import ApiServer, NodeShape
+    from ..cluster.apiserver import ApiServer, NodeModel
 
 Tree = dict[str, Any]
 
@@ -50,7 +50,7 @@ def load(server: ApiServer, manifests: UpManifests) -> None:
             raise InputError(f"{place}: {error}") from None
 
 
-def add_nodes(server: ApiServer, count: int, shape: NodeShape) -> None:
+def add_nodes(server: ApiServer, count: int, shape: NodeModel) -> None:
     """Put so many nodes into the cluster, unless they are there."""
     from ..cluster.apiserver import make_nodes
 

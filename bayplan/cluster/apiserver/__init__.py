@@ -11,13 +11,13 @@ and tests that need a cluster.
 from .control.cluster import LiveCluster
 from .credentials import make_credentials
 from .kubeconfig import make_kubeconfig
-from .nodes import NodeShape, make_nodes
+from .nodes import NodeModel, make_nodes
 from .server import ApiServer
 
 __all__ = [
     "ApiServer",
     "LiveCluster",
-    "NodeShape",
+    "NodeModel",
     "make_credentials",
     "make_kubeconfig",
     "make_nodes",

@@ -22,7 +22,7 @@ RESOURCES = {
 
 
 @dataclass(frozen=True)
-class NodeShape:
+class NodeModel:
     """What equal nodes have: amounts as quantities, zones in turn, and labels."""
 
     capacity: Mapping[str, str] = field(default_factory=lambda: RESOURCES)
@@ -31,10 +31,10 @@ class NodeShape:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-DEFAULT_SHAPE = NodeShape()
+DEFAULT_SHAPE = NodeModel()
 
 
-def make_nodes(count: int, now: str, shape: NodeShape = DEFAULT_SHAPE) -> list[Tree]:
+def make_nodes(count: int, now: str, shape: NodeModel = DEFAULT_SHAPE) -> list[Tree]:
     """A number of equal, ready nodes, in the zones in turn."""
     return [
         _make_node(f"node-{number}", shape.zones[number % len(shape.zones)], now, shape)
@@ -42,7 +42,7 @@ def make_nodes(count: int, now: str, shape: NodeShape = DEFAULT_SHAPE) -> list[T
     ]
 
 
-def _make_node(name: str, zone: str, now: str, shape: NodeShape) -> Tree:
+def _make_node(name: str, zone: str, now: str, shape: NodeModel) -> Tree:
     labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
