@@ -16,7 +16,7 @@ from .targets import STDOUT
 from .trace_objects import ToOption, print_trace_notes, write_objects
 
 if TYPE_CHECKING:
-    from ..sim.traces import NodeModel, PublishedTrace, TraceWindow
+    from ..sim.traces import NodeShape, PublishedTrace, TraceWindow
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="The folder with the files of the trace.")
@@ -340,7 +340,7 @@ def _seconds(option: str, text: str | None, default: float) -> float:
     return seconds
 
 
-def _shapes(texts: list[str] | None, default: tuple[str, ...]) -> tuple[NodeModel, ...]:
+def _shapes(texts: list[str] | None, default: tuple[str, ...]) -> tuple[NodeShape, ...]:
     from ..sim.traces import parse_shape
 
     return tuple(parse_shape(text) for text in texts or default)
