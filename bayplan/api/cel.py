@@ -49,7 +49,7 @@ class Expression:
         try:
             self._compiled = _environment(has_sharing, has_lists).compile(text)
         except RuntimeError as error:
-            raise CelError(_one_line(error)) from None
+            raise CelError(first_line(error)) from None
         kind = self._compiled.return_type().name()
         if kind not in ("BOOL", "DYN"):
             raise CelError(f"must evaluate to bool or the unknown type, not {kind.lower()}")
@@ -64,7 +64,7 @@ class Expression:
                 return bool(answer.value())
             if kind != "ERROR":
                 raise CelError(f"result of type {kind.lower()} could not be converted to bool")
-            problem = _one_line(answer.value())
+            problem = first_line(answer.value())
             wider = _with_domain(data, problem)
             if wider is None:
                 raise CelError(problem)
@@ -156,7 +156,7 @@ def _with_domain(data: Mapping[str, Any], problem: str) -> dict[str, Any] | None
     }
 
 
-def _one_line(error: object) -> str:
+def first_line(error: object) -> str:
     """The first line of the library's message, without its leading code."""
     text = str(error).partition("\n")[0]
     for prefix in ("INVALID_ARGUMENT: ", "NOT_FOUND: ", "UNKNOWN: ", "OUT_OF_RANGE: ", "ERROR: "):
@@ -269,16 +269,29 @@ def _environment(has_sharing: bool, has_lists: bool) -> Any:
             ext_bindings.ExtBindings(),
             ext_optional.ExtOptional(),
             ext_strings.ExtStrings(),
-            cel.CelExtension("kubernetes", _functions(cel, has_lists)),
+            cel.CelExtension("kubernetes", declared(cel, _functions(cel, has_lists))),
         ],
     )
 
 
-def _functions(cel: Any, has_lists: bool) -> list[Any]:
-    """The functions that Kubernetes adds to the language, in the library's form."""
+Function = tuple[str, Any, list[Any], bool, Any]
+"""A name, the types of the result and of the arguments, whether it is a method, and what it does."""
+
+
+def _functions(cel: Any, has_lists: bool) -> list[Function]:
+    """The functions of device selectors."""
+    kind = cel.Type
+    functions = quantity_functions(cel)
+    if has_lists:
+        functions.append(("includes", kind.BOOL, [kind.DYN, kind.DYN], True, _includes))
+    return functions
+
+
+def quantity_functions(cel: Any) -> list[Function]:
+    """The functions about quantities and versions that Kubernetes adds to the language."""
     kind = cel.Type
     text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
-    overloads: list[tuple[str, Any, list[Any], bool, Any]] = [
+    return [
         ("quantity", dyn, [text], False, lambda given: _quantity(parse_quantity(given))),
         ("isQuantity", yes, [text], False, _is_quantity),
         ("semver", dyn, [text], False, lambda given: _semver(parse_semver(given))),
@@ -298,10 +311,12 @@ def _functions(cel: Any, has_lists: bool) -> list[Any]:
         ("minor", number, [dyn], True, lambda v: _version(v)[1]),
         ("patch", number, [dyn], True, lambda v: _version(v)[2]),
     ]
-    if has_lists:
-        overloads.append(("includes", yes, [dyn, dyn], True, _includes))
+
+
+def declared(cel: Any, functions: list[Function]) -> list[Any]:
+    """The functions in the library's form."""
     by_name: dict[str, list[Any]] = {}
-    for name, result, given, is_member, function in overloads:
+    for name, result, given, is_member, function in functions:
         turn = len(by_name.setdefault(name, []))
         made = cel.Overload(f"kubernetes_{name}_{turn}", result, given, is_member, function)
         by_name[name].append(made)

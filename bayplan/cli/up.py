@@ -316,20 +316,13 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
         plugins=settings.plugins,
         feature_gates=settings.feature_gates,
     )
-    _note_not_followed(driver.scheduler)
+    custom = (
+        profile.handle.custom_resources or {} for profile in driver.scheduler.profiles.values()
+    )
+    server.follow_custom({name: one for some in custom for name, one in some.items()}.values())
     plane.also_run(driver.run)
     plane.wake()
     return driver.scheduler
-
-
-def _note_not_followed(scheduler: Scheduler) -> None:
-    """Say on standard error which objects plugins will not find."""
-    names = sorted(
-        {n for p in scheduler.profiles.values() for n in p.handle.custom_resources or ()}
-    )
-    if names:
-        text = f"note: plugins find no objects here, which up does not follow: {', '.join(names)}"
-        stderr_console().print(text, style="dim", markup=False, soft_wrap=True)
 
 
 def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:

@@ -220,15 +220,43 @@ def test_plugins_of_a_file_are_used(tmp_path: Path) -> None:
     assert event["object"]["spec"]["nodeName"] == "node-2"
 
 
-def test_objects_that_plugins_do_not_find_are_said(capfd: pytest.CaptureFixture[str]) -> None:
+def zones_tree(node: str, cpu: str) -> dict[str, Any]:
+    """A node that insists on one zone, of which one has so many cpus."""
+    resources = [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": cpu}]
+    return {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": node},
+        "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"}],
+        "zones": [{"name": "node-0", "type": "Node", "resources": resources}],
+    }
+
+
+def test_plugins_find_custom_objects_of_files(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples" / "node-resource-topology"
+    small = [zones_tree(f"node-{i}", "1") for i in range(3)]
+    objects = tmp_path / "objects.json"
+    objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": small}))
+    amounts = {"cpu": "2", "memory": "1Gi"}
+    resources = {"requests": amounts, "limits": amounts}
+    container = {"name": "a", "image": "x", "resources": resources}
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": [container]}}
+    path = "/api/v1/namespaces/default/pods"
+    files = ("-f", str(example / "crd.yaml"), "-f", str(objects), "--nodes", "3")
 
-    with up("--plugins", str(example / "topology_match.py")) as (process, _):
-        process.terminate()
-        process.wait(TIMEOUT_S)
+    with up("--plugins", str(example / "topology_match.py"), *files) as (_, port):
+        assert ask(port, "POST", path, pod)[0] == 201
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+        connection.request("GET", f"{path}?watch=true")
+        response = connection.getresponse()
+        while True:
+            status = json.loads(response.readline())["object"].get("status") or {}
+            refused = [c for c in status.get("conditions") or () if c["status"] == "False"]
+            if refused:
+                break
+        connection.close()
 
-    said = "plugins find no objects here, which up does not follow: noderesourcetopologies."
-    assert said in capfd.readouterr().err
+    assert "no NUMA zone has room for the whole pod" in refused[0]["message"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from .fields import FIELDS, FieldType
 
 _UNCHECKED = frozenset(
     {
+        "apiextensions.v1.JSONSchemaProps",
         "core.v1.ContainerStatus",
         "core.v1.EnvFromSource",
         "core.v1.EnvVar",
@@ -31,7 +32,10 @@ _UNCHECKED = frozenset(
         "meta.v1.ManagedFieldsEntry",
     }
 )
-"""Parts of a pod that people do not write, or that have no effect on placement. Most fields of a pod are in them."""
+"""Parts of a pod that people do not write, or that have no effect on placement. Most fields of a pod are in them.
+
+So is a schema, whose type contains itself.
+"""
 _SIMILAR = 0.7
 
 

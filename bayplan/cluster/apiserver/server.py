@@ -11,21 +11,23 @@ import logging
 import os
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
+from ...api.custom import CustomResource
 from ...api.pod_stages import StageRule
 from ...clock import Clock, ManualClock, SystemClock
 from ...errors import InputError
 from ..certificates import Certificate
 from .control.mirror import Mirror
 from .control.plane import ControlPlane
+from .registry.conversion import to_stored
 from .registry.errors import StatusError, bad_request
 from .registry.registry import ObjectRegistry
-from .registry.resources import BY_KIND, BY_STORAGE, ApiResource, selectable_fields
+from .registry.resources import BY_STORAGE, ApiResource, selectable_fields
 from .store import Journal, MemoryJournal, SqliteJournal, Store
 from .web.access import RequestAccess
 from .web.api import Api
@@ -134,15 +136,18 @@ class ApiServer:
             await self._runner.cleanup()
             self._runner = None
 
+    def follow_custom(self, resources: Iterable[CustomResource]) -> None:
+        """Let plugins of a scheduler within the process find these objects."""
+        for resource in resources:
+            self._mirror.follow_custom(resource)
+
     def load(self, tree: Tree) -> bool:
         """Store an object of a manifest, unless one of its name exists; return whether it was new.
 
         Raises InputError when it is rejected.
         """
         try:
-            resource = _resource_of(tree)
-            if not self.registry.groups.serves(resource):
-                raise _no_match(tree)
+            resource = self._resource_of(tree)
             namespace = ""
             if resource.is_namespaced:
                 namespace = str((tree.get("metadata") or {}).get("namespace") or "default")
@@ -150,7 +155,7 @@ class ApiServer:
             name = str((tree.get("metadata") or {}).get("name") or "")
             if self.store.get(resource.storage, (namespace, name)) is not None:
                 return False
-            self.registry.create(resource, namespace, dict(tree))
+            self.registry.create(resource, namespace, to_stored(resource, dict(tree)))
         except StatusError as error:
             raise InputError(str(error)) from None
         return True
@@ -169,6 +174,14 @@ class ApiServer:
         metadata = {"name": "kubernetes", "namespace": "default"}
         self.load({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
+    def _resource_of(self, tree: Tree) -> ApiResource:
+        """The resource of a manifest; raises StatusError when it is not served."""
+        api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+        resource = self.registry.catalog.of_head(api_version, kind)
+        if resource is None or "create" not in resource.verbs or resource.is_review:
+            raise _no_match(tree)
+        return resource
+
     def _need_namespace(self, name: str) -> None:
         if self.store.get("namespaces", ("", name)) is None:
             self.registry.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}})
@@ -185,16 +198,6 @@ class ApiServer:
             key.write_bytes(self.certificate.key)
             context.load_cert_chain(cert, key)
         return context
-
-
-def _resource_of(tree: Tree) -> ApiResource:
-    """The resource of a manifest; raises StatusError when it is not served."""
-    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-    group = api_version.rpartition("/")[0]
-    resource = BY_KIND.get((group, kind))
-    if resource is None or resource.is_review or resource.api_version != api_version:
-        raise _no_match(tree)
-    return resource
 
 
 def _no_match(tree: Tree) -> StatusError:

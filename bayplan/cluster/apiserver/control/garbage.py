@@ -9,8 +9,7 @@ from typing import Any
 
 from ..registry.errors import StatusError
 from ..registry.registry import FOREGROUND, ORPHAN, DeleteOptions, ObjectRegistry
-from ..registry.resources import BY_KIND, BY_STORAGE
-from ..store import Key, RecordChange, Store
+from ..store import Key, Record, RecordChange, Store
 
 Tree = dict[str, Any]
 Place = tuple[str, Key]
@@ -72,14 +71,14 @@ class GarbageCollector:
             return
         if present:
             tree["metadata"]["ownerReferences"] = present
-            self._registry.write(BY_STORAGE[storage], record, tree)
+            self._write(storage, record, tree)
         elif not tree["metadata"].get("deletionTimestamp"):
             self._delete(storage, key, DeleteOptions(uid=record.uid, propagation="Background"))
 
     def _is_there(self, owner: Tree) -> bool:
         """Whether the owner exists; owners of kinds that are not served count as existing."""
         group = str(owner.get("apiVersion") or "").rpartition("/")[0]
-        if (group, owner.get("kind")) not in BY_KIND:
+        if not self._registry.catalog.has_kind(group, str(owner.get("kind"))):
             return True
         return self._store.find_uid(str(owner.get("uid"))) is not None
 
@@ -121,7 +120,7 @@ class GarbageCollector:
             metadata["ownerReferences"] = others
         else:
             del metadata["ownerReferences"]
-        self._registry.write(BY_STORAGE[place[0]], record, tree)
+        self._write(place[0], record, tree)
 
     def _let_go(self, place: Place, finalizer: str) -> None:
         record = self._store.get(*place)
@@ -132,11 +131,19 @@ class GarbageCollector:
         metadata["finalizers"] = [f for f in metadata["finalizers"] if f != finalizer]
         if not metadata["finalizers"]:
             del metadata["finalizers"]
-        self._registry.write(BY_STORAGE[place[0]], record, tree)
+        self._write(place[0], record, tree)
+
+    def _write(self, storage: str, record: Record, tree: Tree) -> None:
+        resource = self._registry.catalog.at(storage)
+        if resource is not None:  # None: its definition is gone
+            self._registry.write(resource, record, tree)
 
     def _delete(self, storage: str, key: Key, options: DeleteOptions) -> None:
+        resource = self._registry.catalog.at(storage)
+        if resource is None:
+            return
         try:
-            self._registry.delete(BY_STORAGE[storage], *key, options)
+            self._registry.delete(resource, *key, options)
         except StatusError as error:
             if error.code not in (404, 409):
                 raise

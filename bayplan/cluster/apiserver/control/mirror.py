@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ....api.custom import CustomResource, custom_kind
 from ....api.kinds import FieldError, Kind
 from ....api.lenient import decode_leniently
 from ....api.sourced import with_source
@@ -31,17 +32,30 @@ class Mirror(ObjectIndex):
 
     def __init__(self, store: Store) -> None:
         super().__init__()
+        self._store = store
+        self._kinds: dict[str, list[Kind]] = {}
         for storage, kind in KINDS_STORED.items():
-            for record in store.list(storage):
-                obj = _decode(kind, record)
-                if obj is not None:
-                    self.put_in(obj)
+            self._add_kind(storage, kind)
         store.follow(self._follow)
 
+    def follow_custom(self, resource: CustomResource) -> None:
+        """Also follow the objects of a resource that plugins read."""
+        group = resource.name.split(".", 2)[2]
+        storage = f"{resource.plural}.{group}" if group else resource.plural
+        self._add_kind(storage, custom_kind(resource))
+
+    def _add_kind(self, storage: str, kind: Kind) -> None:
+        self._kinds.setdefault(storage, []).append(kind)
+        for record in self._store.list(storage):
+            obj = _decode(kind, record)
+            if obj is not None:
+                self.put_in(obj)
+
     def _follow(self, change: RecordChange) -> None:
-        kind = KINDS_STORED.get(change.resource)
-        if kind is None:
-            return
+        for kind in self._kinds.get(change.resource, ()):
+            self._follow_kind(kind, change)
+
+    def _follow_kind(self, kind: Kind, change: RecordChange) -> None:
         if change.new is None:
             self._remove(kind, change.last)
             return

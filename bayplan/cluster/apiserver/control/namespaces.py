@@ -52,9 +52,10 @@ class NamespaceController:
 
     def _contents(self, namespace: str) -> Iterator[tuple[ApiResource, Record]]:
         for storage in self._store.resources():
-            if BY_STORAGE[storage].is_namespaced:
+            resource = self._registry.catalog.at(storage)
+            if resource is not None and resource.is_namespaced:
                 for record in self._store.list(storage, namespace):
-                    yield BY_STORAGE[storage], record
+                    yield resource, record
 
     def _finish(self, name: str) -> None:
         record = self._store.get("namespaces", ("", name))

@@ -28,6 +28,7 @@ from ..registry.registry import ObjectRegistry
 from ..store import RecordChange, Store
 from .budgets import BudgetController
 from .cluster import LiveCluster
+from .definitions import DefinitionController
 from .events import EventSweeper
 from .garbage import GarbageCollector
 from .kubelets import NodeAgents
@@ -128,6 +129,7 @@ class ControlPlane:
         self._controllers: list[Controller] = [
             GarbageCollector(store, registry),
             NamespaceController(store, registry),
+            DefinitionController(store, registry),
             cron_jobs,
             self.workloads,
             volumes,

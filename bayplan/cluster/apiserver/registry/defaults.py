@@ -10,6 +10,8 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+from .default_values import set_values
+
 Tree = dict[str, Any]
 
 FILE_MODE = 0o644
@@ -262,6 +264,12 @@ def _default_devices(spec: Tree) -> None:
                 fill(one, count=1)
 
 
+def _network_policy(tree: Tree) -> None:
+    spec = child(tree, "spec")
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+
+
 _DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "cronjobs.batch": _cron_job,
     "csidrivers.storage.k8s.io": _csi_driver,
@@ -269,6 +277,7 @@ _DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "deployments.apps": _deployment,
     "jobs.batch": _job,
     "limitranges": _limit_range,
+    "networkpolicies.networking.k8s.io": _network_policy,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "pods": _pod,
@@ -288,3 +297,4 @@ def apply_defaults(resource: str, tree: Tree) -> None:
     default = _DEFAULTS.get(resource)
     if default is not None:
         default(tree)
+    set_values(resource, tree)

@@ -89,7 +89,7 @@ def complete(resource: ApiResource, tree: Tree, now: str) -> None:
             tree.setdefault("status", {"loadBalancer": {}})
         case "jobs.batch":
             _select_own_pods(tree)
-        case _ if resource.has_status:
+        case _ if resource.has_status and resource.custom is None:
             tree.setdefault("status", {})
 
 
@@ -158,7 +158,10 @@ def count_generation(resource: ApiResource, tree: Tree, old: Mapping[str, Any]) 
     """Increment the generation when anything besides metadata and status changes."""
     if not resource.has_generation:
         return
-    before = {key: old[key] for key in old if key not in _NOT_COUNTED}
-    after = {key: tree[key] for key in tree if key not in _NOT_COUNTED}
+    ignored = _NOT_COUNTED
+    if resource.custom is not None and not resource.has_status:
+        ignored = ignored - {"status"}
+    before = {key: old[key] for key in old if key not in ignored}
+    after = {key: tree[key] for key in tree if key not in ignored}
     generation = int(old["metadata"].get("generation") or 0)
     tree["metadata"]["generation"] = generation + (before != after)

@@ -15,7 +15,8 @@ from ....api.quantity_text import ExactAmount
 from ....framework import Lister
 from ...memory.quotas import QuotaLedger, Use, quota_excess
 from ..store import Store
-from .resources import BY_STORAGE, ApiResource
+from .catalog import ResourceCatalog
+from .resources import ApiResource
 
 Tree = Mapping[str, Any]
 
@@ -28,8 +29,9 @@ ELSEWHERE = frozenset({"events", "persistentvolumeclaims", "pods"})
 class ObjectQuotas:
     """The quotas of a store."""
 
-    def __init__(self, store: Store, lister: Lister) -> None:
+    def __init__(self, store: Store, lister: Lister, catalog: ResourceCatalog) -> None:
         self._store = store
+        self._catalog = catalog
         self._lister = lister
         self.ledger = QuotaLedger(lister)
 
@@ -49,8 +51,12 @@ class ObjectQuotas:
     def used(self, quota: ResourceQuota) -> Use:
         """What is used of each limit that can be counted."""
         used = dict(self.ledger.used(quota))
-        for resource in BY_STORAGE.values():
-            if resource.is_namespaced and resource.storage not in ELSEWHERE:
+        for resource in self._catalog.resources:
+            if (
+                resource.is_namespaced
+                and not resource.stored_as
+                and resource.storage not in ELSEWHERE
+            ):
                 used |= self._counted(quota, resource)
         return used
 

@@ -18,6 +18,8 @@ from ....framework import Lister
 from ..store import Record, Store
 from . import pods, preparing, services
 from .admitting import Admitting
+from .catalog import ResourceCatalog
+from .custom.definitions import DEFINITIONS, Definitions, mark_terminating
 from .defaults import apply_defaults
 from .errors import already_exists, bad_request, forbidden, invalid, not_found, stale
 from .pod_groups import PodGroupRules
@@ -33,9 +35,12 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 ORPHANING = frozenset({"jobs.batch", "replicationcontrollers"})
 """Kinds whose pods are orphaned by default."""
 KEPT_NAMESPACES = ("default", "kube-system", "kube-public")
+STATUS_WRITES = ("status", "approval")
+"""Subresources that write the status only."""
 MADE_BY_PUT = frozenset(
     {"leases.coordination.k8s.io", "endpoints", "events", "limitranges", "resourcequotas"}
 )
+RESOURCE_VERSION = "metadata.resourceVersion"
 _PROPAGATION = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}
 _NAMESPACES = BY_STORAGE["namespaces"]
 
@@ -67,7 +72,9 @@ class ObjectRegistry:
         self.lister = lister
         self.clock = clock or SystemClock()
         self.groups = PodGroupRules(gates or {}, lister)
-        self.quotas = ObjectQuotas(store, lister)
+        self.catalog = ResourceCatalog(self.groups.serves)
+        self.definitions = Definitions(store, self.catalog)
+        self.quotas = ObjectQuotas(store, lister, self.catalog)
         self._admitting = Admitting(lister, self.quotas.ledger)
         self._second, self._text = datetime.min, ""
 
@@ -101,10 +108,16 @@ class ObjectRegistry:
         if resource.is_namespaced:
             self._check_namespace(resource, namespace, name)
         self.groups.prepare(resource, tree)
-        causes = [*create_causes(resource, tree), *self.groups.causes(resource, tree)]
+        self.definitions.prepare(resource, tree)
+        causes = [
+            *create_causes(resource, tree),
+            *self.groups.causes(resource, tree),
+            *self.definitions.causes(resource, tree),
+        ]
         if causes:
             raise invalid(resource, name, causes)
         self.groups.check(resource, tree)
+        self.definitions.complete(resource, tree, now)
         tree = self._admitting.admit(resource, tree)
         refusal = self.quotas.refusal(resource, namespace, tree)
         if refusal:
@@ -149,9 +162,13 @@ class ObjectRegistry:
         tree = edit({**head, **tree})
         self._check_identity(resource, tree, old)
         preparing.keep_server_set(tree, old)
-        if subresource == "status":
+        if subresource in STATUS_WRITES:
             tree = preparing.only_status(resource, tree, old)
-            causes = [*status_causes(resource, tree), *self.groups.status_causes(resource, tree)]
+            causes = [
+                *status_causes(resource, tree),
+                *self.groups.status_causes(resource, tree),
+                *self.definitions.status_causes(resource, tree, old),
+            ]
             if causes:
                 raise invalid(resource, name, causes)
         elif subresource == "finalize":
@@ -160,13 +177,16 @@ class ObjectRegistry:
             tree = preparing.all_but_status(resource, tree, old)
             apply_defaults(resource.storage, tree)
             self.groups.prepare(resource, tree, old)
+            self.definitions.prepare(resource, tree, old)
             causes = [
                 *update_causes(resource, tree, old),
                 *self.groups.causes(resource, tree, old),
+                *self.definitions.causes(resource, tree, old),
             ]
             if causes:
                 raise invalid(resource, name, causes)
             self.groups.check(resource, tree, old)
+            self.definitions.complete(resource, tree, self.now())
             preparing.count_generation(resource, tree, old)
         tree = preparing.bare(tree)
         self._admitting.check(resource, tree)
@@ -195,6 +215,10 @@ class ObjectRegistry:
         if metadata.get("uid") and metadata["uid"] != before["uid"]:
             pods.check_preconditions(resource, old, metadata["uid"], None)
         version = metadata.get("resourceVersion")
+        if not version and resource.custom is not None:
+            problem = "must be specified for an update"
+            cause = Cause("FieldValueInvalid", f"Invalid value: 0: {problem}", RESOURCE_VERSION)
+            raise invalid(resource, name, [cause])
         if version and str(version) != before["resourceVersion"]:
             raise stale(resource, name)
 
@@ -236,6 +260,8 @@ class ObjectRegistry:
             raise forbidden(resource, name, "this namespace may not be deleted")
         metadata = tree["metadata"]
         self._set_finalizers(resource, metadata, options.propagation)
+        if resource.storage == DEFINITIONS and not metadata.get("deletionTimestamp"):
+            mark_terminating(tree, self.now())
         grace_s = pods.grace_of(tree, options.grace_s) if resource.is_graceful else 0
         if metadata.get("deletionTimestamp"):
             grace_s = min(grace_s, int(metadata.get("deletionGracePeriodSeconds") or 0))

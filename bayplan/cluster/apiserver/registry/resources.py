@@ -1,11 +1,23 @@
-"""Resources: all served resources, by group, version and plural name."""
+"""Resources: the built-in resources, by group, version and plural name.
+
+`resources.txt` has one per line: version, kind and plural name, then words. `cluster`: without namespaces; `status` and
+`scale`: it has these subresources; `generation`: changes of the spec are counted; `graceful`: deleted after a grace
+period; `review`: answered, not stored. `short=`, `category=`, `sub=` (further subresources), `verbs=`, `fields=` (what
+field selectors can name) and `stored=` (the resource that has the objects) list names. The first version of a group is
+the preferred one.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from .custom.versions import CustomVersion
 
 STORED_VERBS = (
     "create",
@@ -44,6 +56,8 @@ class ApiResource(msgspec.Struct, frozen=True):
     stored_as: str = ""
     """The resource under which the objects are stored, when it is another one."""
     verbs: tuple[str, ...] = STORED_VERBS
+    custom: CustomVersion | None = None
+    """The version of a CustomResourceDefinition; None: it is built in."""
 
     @property
     def api_version(self) -> str:
@@ -68,7 +82,11 @@ class ApiResource(msgspec.Struct, frozen=True):
 
     @property
     def singular(self) -> str:
-        return self.kind.lower()
+        return self.custom.singular if self.custom is not None else self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        return self.custom.list_kind if self.custom is not None else f"{self.kind}List"
 
     @property
     def head(self) -> bytes:
@@ -76,226 +94,54 @@ class ApiResource(msgspec.Struct, frozen=True):
         return b'{"kind":"%s","apiVersion":"%s",' % (self.kind.encode(), self.api_version.encode())
 
 
-POD_FIELDS = (
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "spec.serviceAccountName",
-    "spec.hostNetwork",
-    "status.phase",
-    "status.podIP",
-    "status.nominatedNodeName",
-)
-EVENT_FIELDS = (
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-)
-_EVENT_NAMES = {
-    name.replace("involvedObject.", "regarding.").replace("Component", "Controller"): name
-    for name in EVENT_FIELDS
-    if name != "source"
+ALL_WORDS = frozenset({"cluster", "generation", "graceful", "review", "scale", "status"})
+_LISTS = {
+    "short": "short_names",
+    "category": "categories",
+    "verbs": "verbs",
+    "fields": "fields",
 }
-REGARDING_FIELDS = tuple(_EVENT_NAMES)
-ALL = ("all",)
 
 
-def _core(kind: str, plural: str, *short_names: str, **more: Any) -> ApiResource:
-    return ApiResource("", "v1", kind, plural, f"core.v1.{kind}", short_names=short_names, **more)
-
-
-def _grouped(
-    group: str, kind: str, plural: str, *short_names: str, version: str = "v1", **more: Any
-) -> ApiResource:
-    schema = f"{group.partition('.')[0]}.{version}.{kind}"
-    return ApiResource(group, version, kind, plural, schema, short_names=short_names, **more)
-
-
-def _workload(kind: str, plural: str, short_name: str, *more_subresources: str) -> ApiResource:
-    return _grouped(
-        "apps",
+def _parse(line: str) -> ApiResource:
+    """The resource of one line."""
+    api_version, kind, plural, *words = line.split()
+    group, _, version = api_version.rpartition("/")
+    flags = {word for word in words if "=" not in word}
+    assert flags <= ALL_WORDS, f"resources.txt: unknown word in {line!r}"
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    subresources: list[str] = [name for name in ("status", "scale") if name in flags]
+    subresources += [name for name in given.pop("sub", "").split(",") if name]
+    stored_as = given.pop("stored", "")
+    lists: dict[str, Any] = {_LISTS[name]: tuple(names.split(",")) for name, names in given.items()}
+    if "review" in flags:
+        lists["verbs"] = ("create",)
+    return ApiResource(
+        group,
+        version,
         kind,
         plural,
-        short_name,
-        categories=ALL,
-        subresources=("status", *more_subresources),
-        has_status=True,
-        has_generation=True,
-        scale="spec.replicas" if "scale" in more_subresources else "",
-        fields=("status.replicas",) if kind == "ReplicaSet" else (),
+        f"{group.partition('.')[0] or 'core'}.{version}.{kind}",
+        is_namespaced="cluster" not in flags,
+        subresources=tuple(subresources),
+        has_status="status" in flags,
+        has_generation="generation" in flags,
+        is_graceful="graceful" in flags,
+        is_review="review" in flags,
+        scale="spec.replicas" if "scale" in flags else "",
+        stored_as=stored_as,
+        **lists,
     )
 
 
-CLUSTER: dict[str, Any] = {"is_namespaced": False}
-STATUS: dict[str, Any] = {"has_status": True, "subresources": ("status",)}
-REVIEW: dict[str, Any] = {"is_review": True, "verbs": ("create",)}
-
-CORE = (
-    _core("ConfigMap", "configmaps", "cm"),
-    _core("Endpoints", "endpoints", "ep"),
-    _core("Event", "events", "ev", fields=EVENT_FIELDS),
-    _core("LimitRange", "limitranges", "limits"),
-    _core(
-        "Namespace",
-        "namespaces",
-        "ns",
-        has_status=True,
-        subresources=("status", "finalize"),
-        fields=("status.phase",),
-        **CLUSTER,
-    ),
-    _core("Node", "nodes", "no", fields=("spec.unschedulable",), **CLUSTER, **STATUS),
-    _core("PersistentVolumeClaim", "persistentvolumeclaims", "pvc", **STATUS),
-    _core("PersistentVolume", "persistentvolumes", "pv", **CLUSTER, **STATUS),
-    _core(
-        "Pod",
-        "pods",
-        "po",
-        categories=ALL,
-        has_status=True,
-        has_generation=True,
-        is_graceful=True,
-        subresources=("status", "binding", "eviction"),
-        fields=POD_FIELDS,
-    ),
-    _core("PodTemplate", "podtemplates", has_generation=True),
-    _core(
-        "ReplicationController",
-        "replicationcontrollers",
-        "rc",
-        categories=ALL,
-        has_status=True,
-        has_generation=True,
-        subresources=("status", "scale"),
-        scale="spec.replicas",
-        fields=("status.replicas",),
-    ),
-    _core("ResourceQuota", "resourcequotas", "quota", **STATUS),
-    _core("Secret", "secrets", fields=("type",)),
-    _core("ServiceAccount", "serviceaccounts", "sa"),
-    _core(
-        "Service",
-        "services",
-        "svc",
-        categories=ALL,
-        fields=("spec.clusterIP", "spec.type"),
-        **STATUS,
-    ),
-    _core("Binding", "bindings", verbs=("create",)),
-)
-APPS = (
-    _grouped("apps", "ControllerRevision", "controllerrevisions"),
-    _workload("DaemonSet", "daemonsets", "ds"),
-    _workload("Deployment", "deployments", "deploy", "scale"),
-    _workload("ReplicaSet", "replicasets", "rs", "scale"),
-    _workload("StatefulSet", "statefulsets", "sts", "scale"),
-)
-OTHERS = (
-    _grouped(
-        "authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", **CLUSTER, **REVIEW
-    ),
-    _grouped("authentication.k8s.io", "TokenReview", "tokenreviews", **CLUSTER, **REVIEW),
-    _grouped(
-        "authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", **REVIEW
-    ),
-    _grouped(
-        "authorization.k8s.io",
-        "SelfSubjectAccessReview",
-        "selfsubjectaccessreviews",
-        **CLUSTER,
-        **REVIEW,
-    ),
-    _grouped(
-        "authorization.k8s.io",
-        "SelfSubjectRulesReview",
-        "selfsubjectrulesreviews",
-        **CLUSTER,
-        **REVIEW,
-    ),
-    _grouped(
-        "authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", **CLUSTER, **REVIEW
-    ),
-    _grouped("batch", "CronJob", "cronjobs", "cj", categories=ALL, has_generation=True, **STATUS),
-    _grouped(
-        "batch",
-        "Job",
-        "jobs",
-        categories=ALL,
-        has_generation=True,
-        fields=("status.successful",),
-        **STATUS,
-    ),
-    _grouped("coordination.k8s.io", "Lease", "leases"),
-    _grouped("discovery.k8s.io", "EndpointSlice", "endpointslices"),
-    _grouped("events.k8s.io", "Event", "events", "ev", stored_as="events", fields=REGARDING_FIELDS),
-    _grouped("node.k8s.io", "RuntimeClass", "runtimeclasses", **CLUSTER),
-    _grouped(
-        "policy",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        "pdb",
-        has_generation=True,
-        **STATUS,
-    ),
-    _grouped("rbac.authorization.k8s.io", "ClusterRoleBinding", "clusterrolebindings", **CLUSTER),
-    _grouped("rbac.authorization.k8s.io", "ClusterRole", "clusterroles", **CLUSTER),
-    _grouped("rbac.authorization.k8s.io", "RoleBinding", "rolebindings"),
-    _grouped("rbac.authorization.k8s.io", "Role", "roles"),
-    _grouped("resource.k8s.io", "DeviceClass", "deviceclasses", has_generation=True, **CLUSTER),
-    _grouped(
-        "resource.k8s.io",
-        "DeviceTaintRule",
-        "devicetaintrules",
-        version="v1beta2",
-        has_generation=True,
-        **CLUSTER,
-        **STATUS,
-    ),
-    _grouped("resource.k8s.io", "ResourceClaim", "resourceclaims", **STATUS),
-    _grouped("resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates"),
-    _grouped(
-        "resource.k8s.io",
-        "ResourceSlice",
-        "resourceslices",
-        fields=("spec.nodeName", "spec.driver"),
-        has_generation=True,
-        **CLUSTER,
-    ),
-    _grouped(
-        "scheduling.k8s.io",
-        "PriorityClass",
-        "priorityclasses",
-        "pc",
-        has_generation=True,
-        **CLUSTER,
-    ),
-    _grouped(
-        "scheduling.k8s.io",
-        "PodGroup",
-        "podgroups",
-        version="v1alpha2",
-        **STATUS,
-    ),
-    _grouped("scheduling.k8s.io", "Workload", "workloads", version="v1alpha2"),
-    _grouped("storage.k8s.io", "CSIDriver", "csidrivers", has_generation=True, **CLUSTER),
-    _grouped("storage.k8s.io", "CSINode", "csinodes", **CLUSTER),
-    _grouped("storage.k8s.io", "CSIStorageCapacity", "csistoragecapacities"),
-    _grouped("storage.k8s.io", "StorageClass", "storageclasses", "sc", **CLUSTER),
-    _grouped("storage.k8s.io", "VolumeAttachment", "volumeattachments", **CLUSTER, **STATUS),
-    _grouped(
-        "storage.k8s.io", "VolumeAttributesClass", "volumeattributesclasses", "vac", **CLUSTER
-    ),
-)
-
-RESOURCES: tuple[ApiResource, ...] = (*CORE, *APPS, *OTHERS)
+_TEXT = files(__package__).joinpath("resources.txt").read_text("utf-8")
+RESOURCES: tuple[ApiResource, ...] = tuple(map(_parse, _TEXT.splitlines()))
+_EVENT_NAMES = {
+    name.replace("involvedObject.", "regarding.").replace("Component", "Controller"): name
+    for name in next(r for r in RESOURCES if r.plural == "events" and not r.group).fields
+    if name != "source"
+}
+"""The names of fields in events.k8s.io, and those of the stored objects."""
 BY_PATH: Mapping[tuple[str, str, str], ApiResource] = {
     (resource.group, resource.version, resource.plural): resource for resource in RESOURCES
 }
@@ -303,8 +149,9 @@ BY_STORAGE: Mapping[str, ApiResource] = {
     resource.name: resource for resource in RESOURCES if not resource.stored_as
 }
 BY_KIND: Mapping[tuple[str, str], ApiResource] = {
-    (resource.group, resource.kind): resource for resource in RESOURCES
+    (resource.group, resource.kind): resource for resource in reversed(RESOURCES)
 }
+"""In the preferred version."""
 
 
 def group_versions(resources: Iterable[ApiResource] = RESOURCES) -> dict[str, list[str]]:
@@ -315,6 +162,18 @@ def group_versions(resources: Iterable[ApiResource] = RESOURCES) -> dict[str, li
         if resource.version not in versions:
             versions.append(resource.version)
     return found
+
+
+_VERSION = re.compile(r"v(?P<major>\d+)(?:(?P<level>alpha|beta)(?P<minor>\d+))?")
+_LEVELS = {None: 2, "beta": 1, "alpha": 0}
+
+
+def version_rank(name: str) -> tuple[int, int, int, str]:
+    """Sorts versions: v2 before v1 before v2beta1 before v1alpha1, other names last."""
+    match = _VERSION.fullmatch(name)
+    if match is None:
+        return (1, 0, 0, name)
+    return (-_LEVELS[match["level"]], -int(match["major"]), -int(match["minor"] or 0), name)
 
 
 def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[str, ...]:

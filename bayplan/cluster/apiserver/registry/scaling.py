@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....api.causes import invalid_value
-from .errors import bad_request, invalid, stale
+from .errors import bad_request, internal, invalid, stale
 from .registry import Edit, ObjectRegistry
 from .resources import ApiResource
 
@@ -17,18 +17,27 @@ Tree = dict[str, Any]
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(tree: Mapping[str, Any]) -> Tree:
-    """The Scale of a workload."""
+def scale_of(resource: ApiResource, tree: Mapping[str, Any]) -> Tree:
+    """The Scale of a workload, or of an object of a custom resource; raises StatusError if it has none."""
     metadata, spec = tree["metadata"], tree.get("spec") or {}
-    status: Tree = {"replicas": int((tree.get("status") or {}).get("replicas") or 0)}
-    selector = _selector_text(spec.get("selector"))
+    replicas, status_path = spec.get("replicas"), ".status.replicas"
+    selector = ""
+    if resource.custom is not None:
+        paths = resource.custom.scale or {}
+        replicas, status_path = _at(tree, resource.scale), paths["statusReplicasPath"]
+        selector = str(_at(tree, paths.get("labelSelectorPath") or ".status.") or "")
+        if replicas is None:
+            raise internal(f'the spec replicas field "{resource.scale}" does not exist')
+    else:
+        selector = _selector_text(spec.get("selector"))
+    status: Tree = {"replicas": int(_at(tree, status_path) or 0)}
     if selector:
         status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: metadata[name] for name in _KEPT if name in metadata},
-        "spec": {"replicas": int(spec.get("replicas") or 0)},
+        "spec": {"replicas": int(replicas or 0)},
         "status": status,
     }
 
@@ -44,8 +53,8 @@ def update_scale(
     """Set the number of replicas to the result of `edit`; return the new Scale."""
 
     def scaled(tree: Tree) -> Tree:
-        before = scale_of(tree)
-        after = edit(scale_of(tree))
+        before = scale_of(resource, tree)
+        after = edit(scale_of(resource, tree))
         metadata = after.get("metadata") or {}
         if metadata.get("name") not in (None, "", name):
             raise bad_request(
@@ -58,10 +67,26 @@ def update_scale(
         if not isinstance(replicas, int) or replicas < 0:
             cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
             raise invalid(resource, name, [cause])
-        tree["spec"] = {**(tree.get("spec") or {}), "replicas": replicas}
+        _set(tree, resource.scale, replicas)
         return tree
 
-    return scale_of(registry.update(resource, namespace, name, scaled, "", dry_run).decode())
+    record = registry.update(resource, namespace, name, scaled, "", dry_run)
+    return scale_of(resource, record.decode())
+
+
+def _at(tree: Any, path: str) -> Any:
+    """The value at a path of names, as `.spec.replicas`."""
+    for step in path.removeprefix(".").split("."):
+        tree = tree.get(step) if isinstance(tree, Mapping) else None
+    return tree
+
+
+def _set(tree: Tree, path: str, value: Any) -> None:
+    *parents, last = path.removeprefix(".").split(".")
+    for step in parents:
+        tree[step] = dict(tree.get(step) or {})
+        tree = tree[step]
+    tree[last] = value
 
 
 def _selector_text(selector: Mapping[str, Any] | None) -> str:

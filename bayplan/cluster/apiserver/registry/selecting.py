@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ....api.label_query import parse_label_query
 from ....api.selectors import Requirement
@@ -76,8 +76,18 @@ def _field_condition(resource: ApiResource, term: FieldTerm, selector: str) -> M
             f'Unable to find "{about}" that match label selector "", field selector "{selector}":'
             f" field label not supported: {key}"
         )
+    if resource.custom is not None:
+        path = resource.custom.fields[key]
+        return lambda record: (_text(path.first(record.decode())) == value) is is_equal
     index = resource.field_index(key)
     return lambda record: (record.fields[index] == value) is is_equal
+
+
+def _text(value: Any) -> str:
+    """A value as selectors compare it."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _KEY_FIELDS: Mapping[str, int] = {"metadata.namespace": 0, "metadata.name": 1}

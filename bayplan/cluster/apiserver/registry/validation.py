@@ -104,7 +104,7 @@ def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
 def create_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
     """Yield the faults of a new object."""
     yield from metadata_causes(resource, tree["metadata"])
-    if resource.stored_as:
+    if resource.stored_as == "events":
         yield from event_causes(tree)
     check = _CHECKS.get(resource.storage)
     if check is not None:

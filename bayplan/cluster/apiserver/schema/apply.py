@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -58,15 +58,27 @@ class Manager(NamedTuple):
     subresource: str = ""
 
 
+class FieldLookup(Protocol):
+    """Gives the fields of types: `Fields`, or the schema of a custom resource."""
+
+    def of(self, type_name: str, /) -> Mapping[str, Field]:
+        """The fields of a type."""
+
+
 def apply(
-    live: Object, config: Object, type_name: str, manager: Manager, force: bool = False
+    live: Object,
+    config: Object,
+    type_name: str,
+    manager: Manager,
+    force: bool = False,
+    fields: FieldLookup = FIELDS,
 ) -> Object:
     """`live` (empty: not yet created) with the manager's configuration applied; raises
     ApplyConflictError unless forced."""
     kind = FieldType("struct", type_name)
     config = deepcopy(config)
     (config.get("metadata") or {}).pop("managedFields", None)
-    wanted = {path for path in _paths(config, kind) if not _is_ignored(path)}
+    wanted = {path for path in _paths(fields, config, kind) if not _is_ignored(path)}
     entries = list((live.get("metadata") or {}).get("managedFields") or ())
     owned = {i: set(_read(entry.get("fieldsV1") or {})) for i, entry in enumerate(entries)}
     mine = next((i for i, entry in enumerate(entries) if _is_of(entry, manager)), None)
@@ -81,7 +93,7 @@ def apply(
         raise ApplyConflictError([(str(entries[i].get("manager")), _text(p)) for i, p in conflicts])
     for i, path in conflicts:
         owned[i].discard(path)
-    merged: Object = _merge(deepcopy(live), config, kind, None)
+    merged: Object = _merge(fields, deepcopy(live), config, kind, None)
     kept = wanted.union(*others.values()) if others else wanted
     # Whole items first: without its key an item could no longer be found.
     before = owned.get(-1 if mine is None else mine, ())
@@ -136,7 +148,9 @@ def _is_ignored(path: Path) -> bool:
 # Which paths a configuration sets
 
 
-def _paths(value: Any, kind: FieldType | None, field: Field | None = None) -> Iterator[Path]:
+def _paths(
+    fields: FieldLookup, value: Any, kind: FieldType | None, field: Field | None = None
+) -> Iterator[Path]:
     """The paths of all values below, relative to here; the empty path is here itself."""
     if value is None or (field is not None and field.is_atomic):
         yield ()
@@ -144,8 +158,8 @@ def _paths(value: Any, kind: FieldType | None, field: Field | None = None) -> It
         if not value:
             yield ()
         for key, item in value.items():
-            inner = _field_of(kind, key)
-            for path in _paths(item, inner.type if inner else _item_of(kind), inner):
+            inner = _field_of(fields, kind, key)
+            for path in _paths(fields, item, inner.type if inner else _item_of(kind), inner):
                 yield (f"f:{key}", *path)
     elif isinstance(value, list) and field is not None and field.list_keys is not None:
         if not value:
@@ -154,14 +168,14 @@ def _paths(value: Any, kind: FieldType | None, field: Field | None = None) -> It
             step = _element_step(item, field)
             yield (step, SELF) if step.startswith("k:") else (step,)
             if isinstance(item, dict):
-                for path in _paths(item, _item_of(kind)):
+                for path in _paths(fields, item, _item_of(kind)):
                     yield (step, *path)
     else:
         yield ()
 
 
-def _field_of(kind: FieldType | None, key: str) -> Field | None:
-    return FIELDS.of(kind.name).get(key) if kind is not None and kind.form == "struct" else None
+def _field_of(fields: FieldLookup, kind: FieldType | None, key: str) -> Field | None:
+    return fields.of(kind.name).get(key) if kind is not None and kind.form == "struct" else None
 
 
 def _item_of(kind: FieldType | None) -> FieldType | None:
@@ -182,14 +196,16 @@ def _default_key(key: str) -> Any:
 # Merging, finding, removing
 
 
-def _merge(live: Any, config: Any, kind: FieldType | None, field: Field | None) -> Any:
+def _merge(
+    fields: FieldLookup, live: Any, config: Any, kind: FieldType | None, field: Field | None
+) -> Any:
     if field is not None and field.is_atomic:
         return config
     if isinstance(config, dict) and isinstance(live, dict):
         for key, value in config.items():
-            inner = _field_of(kind, key)
+            inner = _field_of(fields, kind, key)
             below = inner.type if inner else _item_of(kind)
-            live[key] = _merge(live.get(key), value, below, inner)
+            live[key] = _merge(fields, live.get(key), value, below, inner)
         return live
     if isinstance(config, list) and field is not None and field.list_keys is not None:
         merged = list(live) if isinstance(live, list) else []
@@ -198,7 +214,7 @@ def _merge(live: Any, config: Any, kind: FieldType | None, field: Field | None) 
             step = _element_step(item, field)
             if step in steps:
                 place = steps.index(step)
-                merged[place] = _merge(merged[place], item, _item_of(kind), None)
+                merged[place] = _merge(fields, merged[place], item, _item_of(kind), None)
             else:
                 merged.append(item)
                 steps.append(step)

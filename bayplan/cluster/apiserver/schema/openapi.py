@@ -14,6 +14,9 @@ from ....api.schema import FIELDS, Field, FieldType
 Tree = dict[str, Any]
 
 GVK = "x-kubernetes-group-version-kind"
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+_NOT_IN_V2 = frozenset({"allOf", "anyOf", "oneOf", "not", "nullable", "x-kubernetes-validations"})
 _SCALARS: Mapping[str, Tree] = {
     "string": {"type": "string"},
     "bytes": {"type": "string", "format": "byte"},
@@ -27,6 +30,12 @@ _SCALARS: Mapping[str, Tree] = {
     "bool": {"type": "boolean"},
     "any": {"type": "object"},
 }
+_PACKAGES = {
+    "meta": "io.k8s.apimachinery.pkg.apis.meta",
+    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+}
+_OBJECT_META = "meta.v1.ObjectMeta"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _PATCHES = (
     "application/json-patch+json",
@@ -46,6 +55,9 @@ class Served(NamedTuple):
     schema: str
     is_namespaced: bool
     is_stored: bool = True
+    custom: Tree | None = None
+    """The schema of a custom resource."""
+    list_kind: str = ""
 
     @property
     def gvk(self) -> Tree:
@@ -56,12 +68,19 @@ class Served(NamedTuple):
         """The path of the version in the index of documents."""
         return f"apis/{self.group}/{self.version}" if self.group else f"api/{self.version}"
 
+    @property
+    def type_name(self) -> str:
+        """The name of its type in the documents."""
+        if self.custom is None:
+            return full_name(self.schema)
+        return ".".join((*reversed(self.group.split(".")), self.version, self.kind))
+
 
 def full_name(type_name: str) -> str:
     """The name of a type in the documents."""
     package, _, rest = type_name.partition(".")
-    if package == "meta":
-        return f"io.k8s.apimachinery.pkg.apis.meta.{rest}"
+    if package in _PACKAGES:
+        return f"{_PACKAGES[package]}.{rest}"
     return f"io.k8s.api.{type_name}"
 
 
@@ -91,12 +110,48 @@ def _definitions(served: Iterable[Served], prefix: str) -> Tree:
     """The types of the kinds and all types within them."""
     found: Tree = {}
     for one in served:
-        for name in _reached(one.schema):
-            found.setdefault(full_name(name), _definition(name, prefix))
-        definition = found[full_name(one.schema)]
+        for name in _reached(_OBJECT_META if one.custom is not None else one.schema):
+            if full_name(name) not in found:
+                found[full_name(name)] = _definition(name, prefix)
+        if one.custom is not None:
+            found[one.type_name] = _custom_definition(one.custom, prefix)
+        definition = found[one.type_name]
         definition.setdefault(GVK, []).append(one.gvk)
         if one.is_stored:
-            found[f"{full_name(one.schema)}List"] = _list_definition(one, prefix)
+            found[f"{one.type_name}List"] = _list_definition(one, prefix)
+    return found
+
+
+def _custom_definition(schema: Tree, prefix: str) -> Tree:
+    """The schema of a custom resource, with the fields that every object has."""
+    found = dict(schema) if "components" in prefix else in_v2(schema)
+    if "properties" in found or not found.get(PRESERVE):
+        found["properties"] = {
+            **(found.get("properties") or {}),
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"$ref": prefix + full_name(_OBJECT_META)},
+        }
+    return found
+
+
+def in_v2(schema: Tree) -> Tree:
+    """A schema as OpenAPI v2 can say it: without nulls, alternatives and conditions on values.
+
+    Mirrors ToStructuralOpenAPIV2 of k8s.io/apiextensions-apiserver/pkg/controller/openapi/v2.
+    """
+    found = {key: value for key, value in schema.items() if key not in _NOT_IN_V2}
+    if schema.get(INT_OR_STRING):
+        found.pop("type", None)
+    if schema.get("nullable") or schema.get(PRESERVE):
+        for key in ("type", "items", "properties", "additionalProperties"):
+            found.pop(key, None)
+    if isinstance(found.get("items"), Mapping):
+        found["items"] = in_v2(found["items"])
+    if isinstance(found.get("additionalProperties"), Mapping):
+        found["additionalProperties"] = in_v2(found["additionalProperties"])
+    if "properties" in found:
+        found["properties"] = {name: in_v2(below) for name, below in found["properties"].items()}
     return found
 
 
@@ -141,9 +196,9 @@ def _list_definition(one: Served, prefix: str) -> Tree:
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"$ref": prefix + full_name("meta.v1.ListMeta")},
-            "items": {"type": "array", "items": {"$ref": prefix + full_name(one.schema)}},
+            "items": {"type": "array", "items": {"$ref": prefix + one.type_name}},
         },
-        GVK: [{**one.gvk, "kind": f"{one.kind}List"}],
+        GVK: [{**one.gvk, "kind": one.list_kind or f"{one.kind}List"}],
     }
 
 

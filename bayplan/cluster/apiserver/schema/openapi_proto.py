@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 Tree = Mapping[str, Any]
+_YES = b"\x10\x01"
+"""The second field of a message, a boolean, as true."""
 MIME = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 RETURNED_MIME = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """Content type of the response: a media type must not have an @, though clients request one."""
@@ -37,9 +39,12 @@ def encode_v2(document: Tree) -> bytes:
 
 def _schema(schema: Tree) -> bytes:
     out = [_text(1, schema.get("$ref", "")), _text(2, schema.get("format", ""))]
+    out.append(_text(4, schema.get("description", "")))
     out += [_text(19, name) for name in schema.get("required", ())]
     if "additionalProperties" in schema:
-        out.append(_message(21, _message(1, _schema(schema["additionalProperties"]))))
+        more = schema["additionalProperties"]
+        allows = _message(1, _schema(more)) if isinstance(more, Mapping) else _YES * bool(more)
+        out.append(_message(21, allows))
     if "type" in schema:
         out.append(_message(22, _text(1, schema["type"])))
     if "items" in schema:

@@ -209,6 +209,11 @@ class Store:
         self._watchers.setdefault(resource, []).append(watcher)
         return watcher
 
+    def end_watches(self, resource: str) -> None:
+        """End the watches of a resource that is gone."""
+        for watcher in self._watchers.get(resource, ()):
+            watcher.close()
+
     def unwatch(self, watcher: Watcher) -> None:
         """Remove the watcher."""
         self._watchers[watcher.resource].remove(watcher)

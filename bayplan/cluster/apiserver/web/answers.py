@@ -9,8 +9,9 @@ import msgspec
 from aiohttp import web
 
 from ....clock import Clock
+from ..registry.conversion import from_stored
+from ..registry.custom.values import set_defaults
 from ..registry.errors import StatusError
-from ..registry.events import from_core
 from ..registry.resources import ApiResource
 from ..store import Record
 from .requests import JSON, PARTIAL, PARTIAL_LIST, TABLE
@@ -18,6 +19,14 @@ from .tables import make_table
 
 HEADERS = {"Cache-Control": "no-cache, private"}
 _ENCODER = msgspec.json.Encoder()
+
+
+def warning_headers(texts: Sequence[str]) -> dict[str, str]:
+    """The header with warnings; none without texts."""
+    if not texts:
+        return {}
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return {"Warning": ", ".join(f'299 - "{text}"' for text in quoted)}
 
 
 def respond(
@@ -57,7 +66,9 @@ class View:
         self.form = form
         self._clock = clock
         self._include_object = include_object
-        self.is_plain = not form and not resource.stored_as
+        custom = resource.custom
+        self._schema = custom.schema if custom is not None and custom.schema.has_defaults else None
+        self.is_plain = not form and not resource.stored_as and self._schema is None
         """Whether the stored form is the served form."""
 
     def object(self, record: Record) -> bytes:
@@ -68,14 +79,19 @@ class View:
 
     def tree(self, record: Record) -> dict[str, Any]:
         """One object, as a tree."""
-        tree = record.decode()
         if self.form == TABLE:
             return self.table([record], {"resourceVersion": str(record.resource_version)})
         if self.form in (PARTIAL, PARTIAL_LIST):
-            return partial(tree)
-        if self.resource.stored_as:
-            tree = from_core(tree)
-        return {"kind": self.resource.kind, "apiVersion": self.resource.api_version, **tree}
+            return partial(record.decode())
+        head = {"kind": self.resource.kind, "apiVersion": self.resource.api_version}
+        return {**head, **self._served(record)}
+
+    def _served(self, record: Record) -> dict[str, Any]:
+        """An object in the version of the resource, with the defaults of its schema."""
+        tree = from_stored(self.resource, record.decode())
+        if self._schema is not None:
+            set_defaults(tree, self._schema.tree)
+        return tree
 
     def list(self, records: Sequence[Record], metadata: Mapping[str, Any]) -> bytes:
         """Many objects."""
@@ -88,9 +104,9 @@ class View:
         if self.is_plain:
             bodies = [record.data for record in records]
         else:
-            bodies = [_ENCODER.encode(from_core(record.decode())) for record in records]
-        head_bytes = b'{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[' % (
-            self.resource.kind.encode(),
+            bodies = [_ENCODER.encode(self._served(record)) for record in records]
+        head_bytes = b'{"kind":"%s","apiVersion":"%s","metadata":%s,"items":[' % (
+            self.resource.list_kind.encode(),
             self.resource.api_version.encode(),
             _ENCODER.encode(metadata),
         )

@@ -12,21 +12,14 @@ from aiohttp import web
 
 from ....clock import Clock
 from ..registry import scaling
-from ..registry.errors import (
-    StatusError,
-    internal,
-    method_not_allowed,
-    no_such_path,
-    too_large,
-)
-from ..registry.registry import ObjectRegistry
-from ..registry.resources import RESOURCES
+from ..registry.errors import StatusError, internal, method_not_allowed, too_large
+from ..registry.registry import STATUS_WRITES, ObjectRegistry
 from ..store.journal import StorageError
 from .access import RequestAccess
 from .answers import View, respond, respond_error, respond_tree
 from .discovery import answer_discovery
 from .lists import Lists
-from .openapi import answer_openapi
+from .openapi import OpenApiDocuments
 from .requests import Options, Target, parse_options, parse_target, wanted_form
 from .watches import Watches
 from .writing import Writing
@@ -48,8 +41,7 @@ class Api:
         self._lists = Lists(self._store, clock)
         self._watches = Watches(self._store)
         self._writing = Writing(registry, token)
-        serves = registry.groups.serves
-        self._resources = tuple(resource for resource in RESOURCES if serves(resource))
+        self._documents = OpenApiDocuments(registry.catalog)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Handle a request; errors are returned in Kubernetes' form."""
@@ -76,13 +68,12 @@ class Api:
         accept = request.headers.get("Accept", "")
         if request.method == "GET":
             if path.startswith("/openapi/"):
-                return answer_openapi(path, accept)
-            found = answer_discovery(path, accept, request.host, self._resources)
+                return self._documents.answer(path, accept)
+            resources = self._registry.catalog.resources
+            found = answer_discovery(path, accept, request.host, resources)
             if found is not None:
                 return found
-        target = parse_target(path)
-        if not self._registry.groups.serves(target.resource):
-            raise no_such_path()
+        target = parse_target(path, self._registry.catalog)
         options = parse_options(request.query)
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
         response = await self._dispatch(request, target, options, view)
@@ -114,7 +105,7 @@ class Api:
             return respond(view.list(page.records, page.metadata))
         record = self._registry.get(resource, target.namespace, target.name)
         if target.subresource == "scale":
-            return respond_tree(scaling.scale_of(record.decode()))
-        if target.subresource not in ("", "status"):
+            return respond_tree(scaling.scale_of(resource, record.decode()))
+        if target.subresource not in ("", *STATUS_WRITES):
             raise method_not_allowed()
         return respond(view.object(record))

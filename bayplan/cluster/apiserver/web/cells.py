@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 Tree = Mapping[str, Any]
 Row = Sequence[Any]
 
@@ -60,6 +62,13 @@ def since(text: str | None, now: datetime) -> str:
     return duration((now - datetime.fromisoformat(text)).total_seconds())
 
 
+def go_text(value: Any) -> str:
+    """A value as JSONPath prints it: objects and lists as JSON."""
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value).decode()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def age(tree: Tree, now: datetime) -> str:
     return since(tree["metadata"].get("creationTimestamp"), now)
 
@@ -83,7 +92,11 @@ def _pairs(labels: Mapping[str, str] | None) -> str:
 
 
 def _selector(tree: Tree) -> str:
-    selector = _at(tree, "spec", "selector") or {}
+    return selector_text(_at(tree, "spec", "selector") or {})
+
+
+def selector_text(selector: Tree) -> str:
+    """A label selector, or a map of labels."""
     if "matchLabels" not in selector and "matchExpressions" not in selector:
         return _pairs(selector)
     parts = [] if not selector.get("matchLabels") else [_pairs(selector["matchLabels"])]

@@ -7,7 +7,7 @@ Mirrors k8s.io/apiserver/pkg/endpoints/discovery.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -25,6 +25,12 @@ SUBRESOURCES = {
     "binding": ("", "v1", "Binding", ("create",)),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
     "finalize": ("", "v1", "Namespace", ("update",)),
+    "approval": ("", "", "", ("get", "patch", "update")),
+    "attach": ("", "v1", "PodAttachOptions", ("create", "get")),
+    "ephemeralcontainers": ("", "", "", ("get", "patch", "update")),
+    "exec": ("", "v1", "PodExecOptions", ("create", "get")),
+    "log": ("", "", "", ("get",)),
+    "portforward": ("", "v1", "PodPortForwardOptions", ("create", "get")),
 }
 VERSION = {
     "major": "1",
@@ -84,7 +90,7 @@ def _respond_aggregated(is_core: bool, version: str, resources: Resources) -> we
     return web.Response(body=_aggregated(is_core, version, resources), headers=headers)
 
 
-@cache
+@lru_cache(maxsize=8)
 def _aggregated(is_core: bool, version: str, resources: Resources) -> bytes:
     items = [
         {

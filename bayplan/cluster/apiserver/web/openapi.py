@@ -8,60 +8,91 @@ from hashlib import blake2b
 import msgspec
 from aiohttp import web
 
+from ..registry.catalog import ResourceCatalog
 from ..registry.errors import no_such_path, not_acceptable
-from ..registry.resources import RESOURCES
+from ..registry.resources import ApiResource
 from ..schema.openapi import Served, document_v2, document_v3
 from ..schema.openapi_proto import MIME, RETURNED_MIME, encode_v2
 from .answers import respond, respond_tree
 from .requests import JSON
 
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 
-def _served() -> list[Served]:
-    return [
-        Served(r.group, r.version, r.kind, r.plural, r.schema, r.is_namespaced, "list" in r.verbs)
-        for r in RESOURCES
-    ]
+
+class OpenApiDocuments:
+    """The documents of a catalog. They are built anew after a change of the custom resources."""
+
+    def __init__(self, catalog: ResourceCatalog) -> None:
+        self._catalog = catalog
+        self._revision = -1
+        self._served: dict[str, list[Served]] = {}
+        self._built: dict[str, bytes] = {}
+
+    def answer(self, path: str, accept: str) -> web.Response:
+        """The document at `path`, below /openapi."""
+        self._refresh()
+        if path == "/openapi/v2":
+            if "proto-openapi" in accept:
+                return web.Response(body=self._v2("proto"), headers={"Content-Type": RETURNED_MIME})
+            if accept and JSON not in accept and "*/*" not in accept:
+                raise not_acceptable([JSON, MIME])
+            return respond(self._v2("json"))
+        if path == "/openapi/v3":
+            return respond_tree({"paths": self._index()})
+        root = path.removeprefix("/openapi/v3/")
+        if root not in self._served:
+            raise no_such_path()
+        if root not in self._built:
+            self._built[root] = msgspec.json.encode(document_v3(self._served[root]))
+        return respond(self._built[root])
+
+    def _refresh(self) -> None:
+        if self._revision == self._catalog.revision:
+            return
+        self._revision = self._catalog.revision
+        self._served, self._built = {}, {}
+        for resource in self._catalog.resources:
+            one = served_of(resource)
+            self._served.setdefault(one.root, []).append(one)
+
+    def _v2(self, form: str) -> bytes:
+        if form not in self._built:
+            document = document_v2(one for served in self._served.values() for one in served)
+            encode = encode_v2 if form == "proto" else msgspec.json.encode
+            self._built[form] = encode(document)
+        return self._built[form]
+
+    def _index(self) -> dict[str, dict[str, str]]:
+        """The index of documents; the hash lets clients cache them."""
+        return {
+            root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_mark(served)}"}
+            for root, served in self._served.items()
+        }
+
+
+def served_of(resource: ApiResource) -> Served:
+    """What the documents say of a resource."""
+    return Served(
+        resource.group,
+        resource.version,
+        resource.kind,
+        resource.plural,
+        resource.schema,
+        resource.is_namespaced,
+        "list" in resource.verbs,
+        resource.custom.schema.tree if resource.custom is not None else None,
+        resource.list_kind,
+    )
+
+
+def _mark(served: list[Served]) -> str:
+    """A hash of what a document is built from: of custom schemas; the others do not change."""
+    names = [(one.plural, one.kind, one.is_namespaced, one.custom) for one in served]
+    return blake2b(_release() + _ENCODER.encode(names), digest_size=16).hexdigest().upper()
 
 
 @cache
-def _v2() -> bytes:
-    return msgspec.json.encode(document_v2(_served()))
+def _release() -> bytes:
+    from .... import __version__
 
-
-@cache
-def _v2_proto() -> bytes:
-    return encode_v2(document_v2(_served()))
-
-
-@cache
-def _v3(root: str) -> bytes:
-    served = [one for one in _served() if one.root == root]
-    if not served:
-        raise no_such_path()
-    return msgspec.json.encode(document_v3(served))
-
-
-def answer_openapi(path: str, accept: str) -> web.Response:
-    """The document at `path`, below /openapi."""
-    if path == "/openapi/v2":
-        if "proto-openapi" in accept:
-            return web.Response(body=_v2_proto(), headers={"Content-Type": RETURNED_MIME})
-        if accept and JSON not in accept and "*/*" not in accept:
-            raise not_acceptable([JSON, MIME])
-        return respond(_v2())
-    if path == "/openapi/v3":
-        return respond_tree({"paths": _index()})
-    root = path.removeprefix("/openapi/v3/")
-    if root == path:
-        raise no_such_path()
-    return respond(_v3(root))
-
-
-@cache
-def _index() -> dict[str, dict[str, str]]:
-    """The index of documents; the hash lets clients cache them."""
-    index = {}
-    for root in dict.fromkeys(one.root for one in _served()):
-        mark = blake2b(_v3(root), digest_size=16).hexdigest().upper()
-        index[root] = {"serverRelativeURL": f"/openapi/v3/{root}?hash={mark}"}
-    return index
+    return __version__.encode()

@@ -9,9 +9,10 @@ import msgspec
 from aiohttp import web
 
 from ...objects.yaml_tree import YamlError, iter_trees
+from ..registry.catalog import ResourceCatalog
 from ..registry.errors import bad_request, no_such_path, not_acceptable, unsupported_media_type
 from ..registry.registry import DeleteOptions
-from ..registry.resources import BY_PATH, ApiResource
+from ..registry.resources import ApiResource
 from ..schema.protobuf import MIME as PROTOBUF
 from ..schema.protobuf import ProtobufError, decode_object
 
@@ -32,7 +33,7 @@ class Target(NamedTuple):
     subresource: str = ""
 
 
-def parse_target(path: str) -> Target:
+def parse_target(path: str, catalog: ResourceCatalog) -> Target:
     """Parse the path of a request for objects; raises StatusError (404) when it does not exist."""
     steps = path.strip("/").split("/")
     if steps[0] == "api" and len(steps) > 2:
@@ -44,7 +45,7 @@ def parse_target(path: str) -> Target:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and not _is_about_namespace(rest):
         namespace, rest = rest[1], rest[2:]
-    resource = BY_PATH.get((group, version, rest[0]))
+    resource = catalog.find(group, version, rest[0])
     if resource is None or len(rest) > 3 or (namespace and not resource.is_namespaced):
         raise no_such_path()
     name = rest[1] if len(rest) > 1 else ""

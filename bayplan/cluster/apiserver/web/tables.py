@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple
 
+from ..registry.custom.versions import CustomVersion
 from ..registry.resources import ApiResource
 from ..store import Record
-from . import cells
+from . import cells, network_cells
+from .columns import NAME, PATHS, custom_cells, path_cell
 
 Tree = Mapping[str, Any]
 
@@ -35,6 +38,11 @@ def _created(tree: Tree, now: datetime) -> Sequence[Any]:
 
 PLAIN = PrinterColumns(("Name", "Age"), _plain)
 CREATED = PrinterColumns(("Name", "Created At"), _created)
+BINDINGS = PrinterColumns(
+    ("Name", "Role", "Age"),
+    network_cells.role_binding,
+    ("Users", "Groups", "ServiceAccounts"),
+)
 WORKLOAD = ("Containers", "Images", "Selector")
 
 TABLES: Mapping[str, PrinterColumns] = {
@@ -66,11 +74,25 @@ TABLES: Mapping[str, PrinterColumns] = {
         cells.event,
         ("Subobject", "Source", "First Seen", "Count", "Name"),
     ),
+    "endpoints": PrinterColumns(("Name", "Endpoints", "Age"), network_cells.endpoints),
+    "horizontalpodautoscalers.autoscaling": PrinterColumns(
+        ("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
+        network_cells.autoscaler,
+    ),
+    "ingresses.networking.k8s.io": PrinterColumns(
+        ("Name", "Class", "Hosts", "Address", "Ports", "Age"), network_cells.ingress
+    ),
+    "ipaddresses.networking.k8s.io": PrinterColumns(
+        ("Name", "ParentRef"), network_cells.ip_address
+    ),
     "jobs.batch": PrinterColumns(
         ("Name", "Status", "Completions", "Duration", "Age"), cells.job, WORKLOAD
     ),
     "leases.coordination.k8s.io": PrinterColumns(("Name", "Holder", "Age"), cells.lease),
     "namespaces": PrinterColumns(("Name", "Status", "Age"), cells.namespace),
+    "networkpolicies.networking.k8s.io": PrinterColumns(
+        ("Name", "Pod-Selector", "Age"), network_cells.network_policy
+    ),
     "nodes": PrinterColumns(
         ("Name", "Status", "Roles", "Age", "Version"),
         cells.node,
@@ -132,6 +154,9 @@ TABLES: Mapping[str, PrinterColumns] = {
     "resourceslices.resource.k8s.io": PrinterColumns(
         ("Name", "Node", "Driver", "Pool", "Age"), cells.resource_slice
     ),
+    "clusterrolebindings.rbac.authorization.k8s.io": BINDINGS,
+    "resourcequotas": PrinterColumns(("Name", "Request", "Limit", "Age"), network_cells.quota),
+    "rolebindings.rbac.authorization.k8s.io": BINDINGS,
     "roles.rbac.authorization.k8s.io": CREATED,
     "secrets": PrinterColumns(("Name", "Type", "Data", "Age"), cells.secret),
     "services": PrinterColumns(
@@ -159,15 +184,40 @@ TABLES: Mapping[str, PrinterColumns] = {
 }
 
 
+def columns_of(resource: ApiResource) -> PrinterColumns:
+    """The columns of a resource."""
+    storage = resource.storage
+    if storage in TABLES:
+        return TABLES[storage]
+    if storage in PATHS:
+        return _path_columns(storage)
+    return PLAIN
+
+
+@cache
+def _path_columns(storage: str) -> PrinterColumns:
+    columns = [path_cell(column) for column in PATHS[storage]]
+
+    def make(tree: Tree, now: datetime) -> Sequence[Any]:
+        return [tree["metadata"]["name"], *(cell(tree, now) for _, cell in columns)]
+
+    return PrinterColumns((NAME, *(heading for heading, _ in columns)), make)
+
+
 def make_table(
     resource: ApiResource, records: Sequence[Record], now: datetime, include_object: str
 ) -> dict[str, Any]:
     """The table of the objects; each row has the object, its metadata or nothing besides its cells."""
-    columns = TABLES.get(resource.storage, PLAIN)
+    custom = resource.custom
+    if custom is not None:
+        make, definitions = custom_cells(custom), _custom_definitions(custom)
+    else:
+        columns = columns_of(resource)
+        make, definitions = columns.cells, _definitions(columns)
     rows = []
     for record in records:
         tree = record.decode()
-        row: dict[str, Any] = {"cells": list(columns.cells(tree, now.astimezone(UTC)))}
+        row: dict[str, Any] = {"cells": list(make(tree, now.astimezone(UTC)))}
         if include_object == "Object":
             head = {"kind": resource.kind, "apiVersion": resource.api_version}
             row["object"] = {**head, **tree}
@@ -179,9 +229,26 @@ def make_table(
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
-        "columnDefinitions": _definitions(columns),
+        "columnDefinitions": definitions,
         "rows": rows,
     }
+
+
+def _custom_definitions(version: CustomVersion) -> list[dict[str, Any]]:
+    name = {"name": NAME, "type": "string", "format": "name", "description": "", "priority": 0}
+    return [
+        name,
+        *(
+            {
+                "name": column.name,
+                "type": column.type,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            }
+            for column in version.columns
+        ),
+    ]
 
 
 def _definitions(columns: PrinterColumns) -> list[dict[str, Any]]:

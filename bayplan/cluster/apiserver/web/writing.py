@@ -10,7 +10,9 @@ from aiohttp import web
 from ....api.causes import Cause, invalid_value
 from ....api.decode import without_nulls
 from ....api.merge_patch import merge_patch
+from ....api.schema import FIELDS
 from ..registry import evicting, reviews, scaling
+from ..registry.conversion import from_stored, to_stored
 from ..registry.errors import (
     StatusError,
     bad_request,
@@ -18,7 +20,7 @@ from ..registry.errors import (
     method_not_allowed,
     unsupported_media_type,
 )
-from ..registry.events import from_core, to_core
+from ..registry.not_modelled import write_warnings
 from ..registry.registry import MADE_BY_PUT, DeleteOptions, Edit, ObjectRegistry
 from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
@@ -27,7 +29,7 @@ from ..schema.checking import WrongTypeError, unknown_fields
 from ..schema.json_patch import PatchError, json_patch
 from ..schema.strategic import strategic_merge
 from ..store import Record
-from .answers import View, respond, respond_tree, success
+from .answers import View, respond, respond_tree, success, warning_headers
 from .requests import (
     Options,
     Target,
@@ -43,6 +45,8 @@ JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patc
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+CUSTOM_PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+"""Patches of custom resources, whose lists have no merge keys."""
 SCALE = "autoscaling.v1.Scale"
 RETURNED = frozenset(
     {
@@ -84,9 +88,9 @@ class Writing:
             name = str((body.get("metadata") or {}).get("name") or "")
             self._registry.bind(namespace, name, body, options.dry_run)
             return success(201)
-        tree = to_core(body) if resource.stored_as else body
+        tree = to_stored(resource, body)
         record = self._registry.create(resource, namespace, tree, options.dry_run)
-        return respond(view.object(record), 201, warnings)
+        return respond(view.object(record), 201, _and_effects(warnings, resource, tree))
 
     def _create_part(self, target: Target, body: Tree, options: Options) -> web.Response:
         match target.subresource:
@@ -116,25 +120,27 @@ class Writing:
         _check_head(resource, body)
         warnings = check_fields(resource, body, options.field_validation)
         _namespace_of(target, body)
-        tree = to_core(body) if resource.stored_as else body
+        tree = to_stored(resource, body)
         place = self._registry.store.get(resource.storage, (target.namespace, target.name))
         if place is None and resource.storage in MADE_BY_PUT and not target.subresource:
             tree.setdefault("metadata", {}).setdefault("name", target.name)
             record = self._registry.create(resource, target.namespace, tree, options.dry_run)
             return respond(view.object(record), 201, warnings)
         record = self._update(target, lambda old: tree, options)
-        return respond(view.object(record), 200, warnings)
+        return respond(view.object(record), 200, _and_effects(warnings, resource, tree))
 
     async def patch(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
     ) -> web.Response:
         """PATCH: change an object."""
         kind, data = request.content_type, await request.read()
-        if kind not in PATCHES:
-            raise unsupported_media_type(PATCHES)
+        resource = target.resource
+        accepted = PATCHES if resource.custom is None else CUSTOM_PATCHES
+        if kind not in accepted:
+            raise unsupported_media_type(accepted)
         if kind == APPLY_PATCH:
             return self._apply(target, parse_yaml(data), options, view)
-        resource, body = target.resource, parse_json(data)
+        body = parse_json(data)
         is_scale = target.subresource == "scale"
         schema = SCALE if is_scale else resource.schema
         warnings: dict[str, str] = {}
@@ -181,9 +187,9 @@ class Writing:
         store = self._registry.store
         key = (target.namespace if resource.is_namespaced else "", target.name)
         if store.get(resource.storage, key) is None and not target.subresource:
-            tree = edit({"metadata": {"name": target.name}})
+            tree = to_stored(resource, edit({"metadata": {"name": target.name}}))
             record = self._registry.create(resource, target.namespace, tree, options.dry_run)
-            return respond(view.object(record), 201, warnings)
+            return respond(view.object(record), 201, _and_effects(warnings, resource, tree))
         record = self._update(target, _through_version(resource, edit), options)
         return respond(view.object(record), 200, warnings)
 
@@ -244,11 +250,18 @@ class Writing:
         return respond(view.list(deleted, {"resourceVersion": version}))
 
 
+def _and_effects(headers: dict[str, str], resource: ApiResource, tree: Tree) -> dict[str, str]:
+    """The headers, with warnings about what has no effect here."""
+    more = warning_headers(write_warnings(resource, tree))
+    texts = [header["Warning"] for header in (headers, more) if header]
+    return {"Warning": ", ".join(texts)} if texts else {}
+
+
 def check_fields(resource: ApiResource, tree: Tree, mode: str) -> dict[str, str]:
     """Reject values of the wrong type, and unknown fields when requested; return warnings as
-    headers."""
+    headers. The schema of a custom resource drops unknown fields."""
     try:
-        unknown = unknown_fields(tree, resource.schema)
+        unknown = _unknown_fields(resource, tree)
     except WrongTypeError as error:
         message = (
             f'{resource.kind} in version "{resource.version}" cannot be handled as a'
@@ -264,8 +277,17 @@ def check_fields(resource: ApiResource, tree: Tree, mode: str) -> dict[str, str]
             f" {resource.kind}: strict decoding error: {', '.join(faults)}"
         )
         raise bad_request(message)
-    texts = (fault.replace('"', '\\"') for fault in faults)
-    return {"Warning": ", ".join(f'299 - "{text}"' for text in texts)}
+    return warning_headers(faults)
+
+
+def _unknown_fields(resource: ApiResource, tree: Tree) -> list[str]:
+    if resource.custom is None:
+        return unknown_fields(tree, resource.schema)
+    found = unknown_fields(tree.get("metadata"), "meta.v1.ObjectMeta")
+    for name in found:
+        if "." not in name and "[" not in name:
+            del tree["metadata"][name]
+    return [*(f"metadata.{name}" for name in found), *resource.custom.schema.prune(tree)]
 
 
 def check_types(tree: Tree, schema: str) -> None:
@@ -319,7 +341,7 @@ def _through_version(resource: ApiResource, edit: Edit) -> Edit:
     """An edit of the object in the resource's version."""
     if not resource.stored_as:
         return edit
-    return lambda tree: to_core(edit(from_core(tree)))
+    return lambda tree: to_stored(resource, edit(from_stored(resource, tree)))
 
 
 def _patched(kind: str, tree: Tree, body: Any, schema: str) -> Tree:
@@ -343,7 +365,8 @@ def _applied(
     tree: Tree, config: Tree, resource: ApiResource, manager: Manager, force: bool
 ) -> Tree:
     try:
-        return apply(tree, config, resource.schema, manager, force)
+        fields = resource.custom.schema if resource.custom is not None else FIELDS
+        return apply(tree, config, resource.schema, manager, force, fields)
     except ApplyConflictError as error:
         causes = [
             Cause("FieldManagerConflict", f'conflict with "{name}"', path).as_dict()

@@ -1,0 +1,97 @@
+"""CEL rules: expressions about the fields of an object, as in `x-kubernetes-validations`.
+
+Mirrors k8s.io/apiserver/pkg/cel/library, as far as its functions can be had: lists, sets, regular expressions,
+quantities, versions. `self` and `oldSelf` have no types: what kube-apiserver's checker refuses when an expression is
+compiled fails here when it is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from .cel import MISSING, CelError, Function, declared, first_line, quantity_functions
+
+_SYNTAX = "Syntax error"
+_NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
+
+
+class UnavailableError(CelError):
+    """An expression with something that is not available here."""
+
+
+class CelRule:
+    """A compiled expression."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._compiled = _rule_environment().compile(text)
+        except RuntimeError as error:
+            problem = first_line(error)
+            raise (CelError if _SYNTAX in problem else UnavailableError)(problem) from None
+
+    def evaluate(self, value: Any, old: Any = None) -> Any:
+        """The value of the expression; raises CelError when evaluation fails."""
+        answer = self._compiled.eval(data={"self": value, "oldSelf": old})
+        if answer.type().name() != "ERROR":
+            return answer.value()
+        problem = first_line(answer.value())
+        match = _NO_KEY.search(problem)
+        raise CelError(f"no such key: {match['key']}" if match else problem)
+
+
+@lru_cache(maxsize=4096)
+def compile_rule(text: str) -> CelRule:
+    """The expression; raises UnavailableError, or CelError when its syntax is wrong."""
+    return CelRule(text)
+
+
+@lru_cache(maxsize=1)
+def _rule_environment() -> Any:
+    try:
+        from cel_expr_python import cel  # an optional extra
+        from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings
+    except ImportError:
+        raise UnavailableError(MISSING) from None
+    return cel.NewEnv(
+        variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN},
+        extensions=[
+            ext_bindings.ExtBindings(),
+            ext_math.ExtMath(),
+            ext_optional.ExtOptional(),
+            ext_strings.ExtStrings(),
+            cel.CelExtension("rules", declared(cel, quantity_functions(cel) + _functions(cel))),
+        ],
+    )
+
+
+def _functions(cel: Any) -> list[Function]:
+    kind = cel.Type
+    text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
+    return [
+        ("isSorted", yes, [dyn], True, lambda items: list(items) == sorted(items)),
+        ("sum", dyn, [dyn], True, sum),
+        ("min", dyn, [dyn], True, min),
+        ("max", dyn, [dyn], True, max),
+        ("find", text, [text, text], True, _find),
+        ("findAll", dyn, [text, text], True, lambda value, pattern: _find_all(value, pattern, -1)),
+        ("findAll", dyn, [text, text, number], True, _find_all),
+        ("sets.contains", yes, [dyn, dyn], False, lambda a, b: all(x in a for x in b)),
+        ("sets.intersects", yes, [dyn, dyn], False, lambda a, b: any(x in a for x in b)),
+        ("sets.equivalent", yes, [dyn, dyn], False, _are_equivalent),
+    ]
+
+
+def _find(value: str, pattern: str) -> str:
+    match = re.search(pattern, value)
+    return match[0] if match else ""
+
+
+def _find_all(value: str, pattern: str, limit: int) -> list[str]:
+    found = [match[0] for match in re.finditer(pattern, value)]
+    return found if limit < 0 else found[:limit]
+
+
+def _are_equivalent(one: list[Any], other: list[Any]) -> bool:
+    return all(x in other for x in one) and all(x in one for x in other)

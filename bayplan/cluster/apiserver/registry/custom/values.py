@@ -1,0 +1,112 @@
+"""Values: what a structural schema does to an object: unknown fields and nulls are dropped, defaults are set.
+
+Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}. All functions modify the object.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+Tree = dict[str, Any]
+
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+EMBEDDED = "x-kubernetes-embedded-resource"
+META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+NO_SCHEMA: Tree = {}
+
+
+def below_of(schema: Tree, key: str) -> Tree | None:
+    """The schema of a field or entry; None: it has none."""
+    found = (schema.get("properties") or NO_SCHEMA).get(key)
+    if found is None:
+        found = schema.get("additionalProperties")
+    if isinstance(found, dict):
+        return found
+    return NO_SCHEMA if found else None
+
+
+def prune(tree: Tree, schema: Tree) -> list[str]:
+    """Drop the fields that the schema does not have; return their paths."""
+    unknown: list[str] = []
+    _prune(tree, {**schema, EMBEDDED: True}, "", unknown)
+    return sorted(unknown)
+
+
+def _prune(value: Any, schema: Tree | None, path: str, unknown: list[str]) -> None:
+    """A schema of None has no fields."""
+    if isinstance(value, list):
+        items = (schema or NO_SCHEMA).get("items")
+        keeps = bool((schema or NO_SCHEMA).get(PRESERVE))
+        for i, item in enumerate(value):
+            if items is not None or not keeps:
+                _prune(item, items, f"{path}[{i}]", unknown)
+    elif isinstance(value, dict):
+        _prune_fields(value, schema or NO_SCHEMA, path, unknown)
+
+
+def _prune_fields(value: Tree, schema: Tree, path: str, unknown: list[str]) -> None:
+    keeps = bool(schema.get(PRESERVE))
+    for key in list(value):
+        if schema.get(EMBEDDED) and key in META_FIELDS:
+            continue
+        where = f"{path}.{key}" if path else key
+        below = below_of(schema, key)
+        if below is not None:
+            _prune(value[key], below or None, where, unknown)
+        elif not keeps:
+            unknown.append(where)
+            del value[key]
+
+
+def drop_nulls(value: Any, schema: Tree | None) -> None:
+    """Drop nulls of fields that must not be null and have no default."""
+    if schema is None:
+        return
+    if isinstance(value, dict):
+        for key in list(value):
+            below = below_of(schema, key)
+            if (
+                below
+                and value[key] is None
+                and not below.get("nullable")
+                and "default" not in below
+            ):
+                del value[key]
+            else:
+                drop_nulls(value.get(key), below)
+    elif isinstance(value, list):
+        for item in value:
+            drop_nulls(item, schema.get("items"))
+
+
+def set_defaults(value: Any, schema: Tree | None) -> None:
+    """Set fields that are not set to their defaults."""
+    if schema is None:
+        return
+    if isinstance(value, dict):
+        for key, below in (schema.get("properties") or NO_SCHEMA).items():
+            default = below.get("default")
+            if default is not None and (
+                key not in value or (value[key] is None and not below.get("nullable"))
+            ):
+                value[key] = deepcopy(default)
+        for key, item in value.items():
+            set_defaults(item, below_of(schema, key))
+    elif isinstance(value, list):
+        for item in value:
+            set_defaults(item, schema.get("items"))
+
+
+def make_integers(value: Any, schema: Tree | None) -> Any:
+    """The value with whole numbers as integers where the schema wants them."""
+    if schema is None:
+        return value
+    if isinstance(value, float) and schema.get("type") == "integer" and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            value[key] = make_integers(item, below_of(schema, key))
+    elif isinstance(value, list):
+        value[:] = [make_integers(item, schema.get("items")) for item in value]
+    return value

@@ -1,0 +1,29 @@
+"""Custom resources in the API: the recorded answers are those of a real kube-apiserver."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bayplan.testing.live.client import LiveClient
+from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.custom_cases import CustomCases
+
+DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
+
+
+def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:
+    """To record anew, write what this finds to custom_answers.json."""
+    if missing_assets():
+        missing = ", ".join(missing_assets())
+        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
+    plane = LiveControlPlane(tmp_path)
+    try:
+        client = LiveClient(plane.kubeconfig)
+        cases = CustomCases(DATA / "custom_cases.yaml")
+        cases.prepare(client)
+        found = {name: cases.run(client, name) for name in cases.names}
+    finally:
+        plane.stop()
+
+    assert found == json.loads((DATA / "custom_answers.json").read_text())
