@@ -5,7 +5,7 @@ rows in NumPy, and the compiled form of all of them in one loop. Filter, scores,
 these and nothing else. May import `table` and `api`; plugins state their rules in these types, `engine` applies them.
 """
 
-from .fitting import free_amounts, shortage_at, shortages, verdict_codes
+from .fitting import copies_that_fit, free_amounts, shortage_at, shortages, verdict_codes
 from .kernel import KERNEL
 from .rules import NO_RULES, POD_COUNT, AmountRules, BalanceRule, FitRule, ShareKind, ShareRule
 from .scoring import balance_points, share_points
@@ -20,6 +20,7 @@ __all__ = [
     "ShareKind",
     "ShareRule",
     "balance_points",
+    "copies_that_fit",
     "free_amounts",
     "share_points",
     "shortage_at",

@@ -48,6 +48,15 @@ def free_amounts(table: NodeTable, resource: str) -> Ints:
     return free
 
 
+def copies_that_fit(table: NodeTable, rule: FitRule) -> Ints:
+    """int64 per row: how many pods of the rule fit beside each other, if nothing else refuses them."""
+    found = np.full(len(table), np.iinfo(np.int64).max)
+    for resource, wanted in rule.amounts.items():
+        if wanted > 0:
+            np.minimum(found, free_amounts(table, resource) // wanted, out=found)
+    return np.maximum(found, 0)
+
+
 def shortage_at(
     table: NodeTable, row: int, rule: FitRule, more: Mapping[str, int] = NOTHING
 ) -> int:

@@ -1,6 +1,7 @@
 """Capacity: how many more pods or pod groups of a mix fit, on which nodes, and which resource runs out first.
 
-Copies are placed one after the other by the scheduler until one does not fit. They do not preempt.
+Copies are placed one after the other by the scheduler until one does not fit. They do not preempt. Where each node
+takes as many as its amounts allow, whatever the order, they are counted per node instead of placed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from msgspec import to_builtins
 from msgspec.structs import replace
 
@@ -27,6 +29,7 @@ from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.showing import ShownAnswer
 from ..sim.totals import TotalsChange
 from ..sim.world import InputObject
+from ..table import Ints
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
 from .room import ResourceRoom, known_resources, totals
@@ -34,6 +37,7 @@ from .settlement import NONE_WAITED, Settlement
 from .stage import PlaceOf, Stage
 
 DEFAULT_LIMIT = 100_000
+"""The most copies that are placed one after the other, if no limit is given."""
 NEVER = "Never"
 LOWEST_PRIORITY = -(2**31)
 """A pod group of this priority preempts no pod."""
@@ -161,12 +165,14 @@ def find_capacity(
     settings: Settings = DEFAULT_SETTINGS,
     *,
     nodes: Sequence[str] = (),
-    limit: int = DEFAULT_LIMIT,
+    limit: int | None = None,
     as_is: bool = False,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> Capacity:
     """Return how many times the mix of `kinds` fits into the cluster of `objects`, up to `limit` pods.
+
+    Without a limit, copies that can be counted are all counted; others are placed up to DEFAULT_LIMIT.
 
     Pending pods of the cluster are tried first; with `as_is` they take no room. `nodes` restricts the
     copies to nodes with these names or labels (`key=value`), as a node affinity would. Raises
@@ -190,7 +196,7 @@ def find_capacity(
 class _Filling:
     """Fills a cluster with copies, round by round."""
 
-    def __init__(self, stage: Stage, kinds: Sequence[PodKind], limit: int) -> None:
+    def __init__(self, stage: Stage, kinds: Sequence[PodKind], limit: int | None) -> None:
         self._stage = stage
         self._scheduler = stage.simulation.scheduler
         self._limit = limit
@@ -206,14 +212,11 @@ class _Filling:
         table = self._scheduler.cache.table
         names = known_resources(table)
         before, whole_before = totals(table, names), self._stage.totals()
-        size, rounds, first = sum(kind.ratio * len(kind.pods) for kind in self._kinds), 0, ""
-        while self._placed + size <= self._limit:
-            first = self._place_round()
-            if first:
-                break
-            rounds += 1
-            if on_progress is not None:
-                on_progress(self._placed, self._limit)
+        counts = self._counts()
+        if counts is not None:
+            rounds, first = self._fill(counts)
+        else:
+            rounds, first = self._place_rounds(on_progress)
         after, whole_after = totals(table, names), self._stage.totals()
         if first:
             for found, kind in zip(self._found, self._kinds, strict=True):
@@ -232,6 +235,41 @@ class _Filling:
             first_refused=first,
             settled=settled,
         )
+
+    def _counts(self) -> Ints | None:
+        """int64 per row: how many copies fit on each node; None: they have to be placed one after the other."""
+        kind = self._kinds[0]
+        if len(self._kinds) > 1 or kind.ratio > 1 or kind.group is not None:
+            return None
+        if self._stage.cluster.count("ResourceQuota") or self._refusal(kind.pod):
+            return None
+        counts = Inquiry(self._scheduler, _more(kind.pod)).copies()
+        is_beyond = counts is not None and self._limit is not None and counts.sum() > self._limit
+        return None if is_beyond else counts
+
+    def _fill(self, counts: Ints) -> tuple[int, str]:
+        """Use the room of the copies; returns how many there are, and the kind of which one more does not fit."""
+        cache, kind, found = self._scheduler.cache, self._kinds[0], self._found[0]
+        for row in np.flatnonzero(counts).tolist():
+            count = int(counts[row])
+            cache.add_copies(kind.pod, row, count)
+            found.nodes[cache.table.names[row]] = count
+            found.fits += count
+        self._note_why(found, kind, _Copy())
+        return found.fits, found.name
+
+    def _place_rounds(self, on_progress: OnProgress | None) -> tuple[int, str]:
+        """Place the mix until a kind does not fit, or up to the limit; returns the number of rounds and that kind."""
+        limit = DEFAULT_LIMIT if self._limit is None else self._limit
+        size, rounds = sum(kind.ratio * len(kind.pods) for kind in self._kinds), 0
+        while self._placed + size <= limit:
+            first = self._place_round()
+            if first:
+                return rounds, first
+            rounds += 1
+            if on_progress is not None:
+                on_progress(self._placed, limit)
+        return rounds, ""
 
     def _admit(self, kind: PodKind) -> PodKind:
         """The pods as the API server would store them, with preemption disabled."""

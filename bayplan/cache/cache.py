@@ -103,6 +103,10 @@ class Cache:
         else:
             raise CacheError(f"pod {_named(pod)} was already in added state")
 
+    def add_copies(self, pod: Pod, row: int, count: int) -> None:
+        """Count `count` pods like `pod` at `row`, for a question: their room is used, and no pod is added."""
+        self._writer.add_copies(pod, row, count)
+
     def confirm_pod(self, pod: Pod) -> bool:
         """Confirm a pod assumed on its node; return False, without effect, unless it was assumed
         there."""

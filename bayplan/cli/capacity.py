@@ -36,15 +36,22 @@ def capacity(
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, help="Stop at this number of pods.")
-    ] = DEFAULT_LIMIT,
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="Stop at this number of pods. Default: all are counted; where they have to be placed one after the "
+            f"other, {DEFAULT_LIMIT:,}.",
+            show_default=False,
+        ),
+    ] = None,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
     """Say how many more pods or pod groups fit, where they go, and what runs out first.
 
-    The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Without -f the
-    cluster is the one that kubectl talks to. Nothing is changed.
+    The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Where only amounts
+    decide, they are counted instead. Without -f the cluster is the one that kubectl talks to. Nothing is changed.
 
     Exit status: 0, 1 when not even one pod fits, 2 when the input is wrong.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from ..amounts import POD_COUNT, copies_that_fit
 from ..amounts.kernel import (
     NONE_FEASIBLE,
     REFUSED,
@@ -220,6 +221,28 @@ class Engine:
                 return None  # pods that are judged alike and use different amounts
             classes.append(kinds[view])
         return Fillings(fillings, np.array(classes, dtype=np.int64))
+
+    def copies(self, pod: Pod) -> Ints | None:
+        """int64 per row: how many pods like `pod` fit beside each other; None: filters other than on node objects and
+        amounts take part. Scores do not matter: in the end every row is full.
+        """
+        if not self.applies or self._nominator or pod.spec.pin or not self._is_like_its_class(pod):
+            return None
+        self._follow_cluster()
+        plan = self._plan_of(pod.pod_class.spec if self._is_by_spec else whole_key(pod), pod)
+        if plan is None or plan.fit is None or plan.row_filters:
+            return None
+        marks, state = self._marks.get(plan, pod) if plan.grouped else NO_MARKS, CycleState()
+        if not self._run_pre_filters(plan, state, pod, marks.quiet):
+            return None
+        if any(placed.plugin.name not in state.skip_filter for placed in plan.live_filters):
+            return None
+        used = {**pod.usage, POD_COUNT: 1}
+        if plan.fit.left_to_devices or any(used.get(n) != w for n, w in plan.fit.amounts.items()):
+            return None
+        view = self._view_of(plan, state)
+        view.refresh(state, pod, self._table)
+        return np.where(view.values < 0, 0, copies_that_fit(self._table, plan.fit))
 
     def _plain_view(self, state: CycleState, pod: Pod) -> ClassView | None:
         """The view of the class of `pod`, up to date, if its values are all that decides; else None."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ..answers import PodExplanation, find_pods
 from ..answers import explain as explain_pod
-from ..answers.capacity import DEFAULT_LIMIT, Capacity, find_capacity
+from ..answers.capacity import Capacity, find_capacity
 from ..answers.compare import Comparison
 from ..answers.compare import compare as compare_schedulers
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
@@ -147,7 +147,7 @@ def capacity(
     cluster: Cluster,
     *pods: Mapping[str, Any] | str | Path,
     nodes: Iterable[str] = (),
-    limit: int = DEFAULT_LIMIT,
+    limit: int | None = None,
     as_is: bool = False,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
@@ -159,7 +159,7 @@ def capacity(
     A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
     form. The waiting pods are placed first; with `as_is` they take no room.
     """
-    expect_number("capacity", "limit", limit)
+    expect_number("capacity", "limit", limit, optional=True)
     names = several("capacity", "nodes", nodes, (str,), "names or labels of nodes")
     for pod in pods:
         expect("capacity", "pods", pod, (Mapping, str, Path), "files, or pods as plain data")

@@ -30,6 +30,7 @@ from ..observe import ERROR, UNSCHEDULABLE
 from ..observe.times import DECIDED, ENDED, STARTED
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
+from ..table import Ints
 from . import steps
 from .attempt import Attempt, Explanation, Outcome
 from .binding import Binding, BindingTools
@@ -183,6 +184,10 @@ class Scheduler(EventHandlers):
     def decision_on(self, profile: ProfileRuntime, pod: Pod) -> Decision | None:
         """The engine's decision on `pod` as things stand; None: plugins have to be called. Goes through `Inquiry`."""
         return self._decider.by_engine(profile, pod)
+
+    def copies_of(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
+        """How many pods like `pod` fit on each row beside each other. Goes through `Inquiry.copies`."""
+        return self._decider.copies(profile, pod)
 
     def set_score_weights(self, weights: Mapping[str, int], profile_name: str) -> None:
         """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""

@@ -24,6 +24,7 @@ from ..framework import (
 )
 from ..observe.times import FILTERED, PRE_FILTERED, PRE_SCORED, PRE_SCORING, SCORED
 from ..runtime import PluginRunError, ProfileRuntime
+from ..runtime.failing import is_in_tree
 from ..table import Bools, Ints
 from . import steps
 from .agreement import check_feasible, check_refusals, check_totals
@@ -139,6 +140,23 @@ class Decider:
             return None
         try:
             return self._engines[profile.name].fillings(pods)
+        except PluginRunError as failed:
+            self._note_engine_failure(failed)
+            return None
+
+    def copies(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
+        """int64 per row: how many pods like `pod` fit beside each other; None: they have to be placed one by one.
+
+        So it is with plugins that are not part of this package: each attempt may matter to them.
+        """
+        if not self._may_use_engine or not all(map(is_in_tree, profile.plugins.values())):
+            return None
+        if not profile.run_pre_enqueue(pod).is_success:
+            return None
+        if not profile.committing.plan(pod.spec).is_idle:
+            return None
+        try:
+            return self._engines[profile.name].copies(pod)
         except PluginRunError as failed:
             self._note_engine_failure(failed)
             return None

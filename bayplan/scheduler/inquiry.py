@@ -123,6 +123,14 @@ class Inquiry:
             found[self.rows] = scoring.run_scores(self.state, self.pod, self.table, self.rows)
         return found
 
+    def copies(self) -> Ints | None:
+        """int64 per row: how many pods like this one fit beside each other.
+
+        None where that depends on the order in which they are placed, or on more than amounts: spread, affinity, host
+        ports, volumes, extenders.
+        """
+        return self._scheduler.copies_of(self.profile, self.pod)
+
     @cached_property
     def scores(self) -> Explanation:
         """What PreFilter and Score say; the statuses of filters are left out, see `refusals`."""

@@ -77,6 +77,10 @@ class TableWriter:
         self._count(row, pod, 1)
         return row
 
+    def add_copies(self, pod: Pod, row: int, count: int) -> None:
+        """Count `count` pods like `pod` at `row`. They are not among the pods of the row, and stay there for good."""
+        self._count(row, pod, count)
+
     def remove_pod(self, pod: Pod) -> int:
         """Take `pod`, the very object that was added, off its node."""
         row = self.table.row_of[pod.node_name]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.answers import capacity as capacity_module
 from bayplan.answers.capacity import Capacity, find_capacity
 from bayplan.answers.pod_kinds import PodKind, read_pod_kinds
 from bayplan.errors import InputError
@@ -112,6 +113,102 @@ def test_the_answer_fits_and_one_more_pod_does_not(
     copies = [pod.replace(name=f"p{i}", uid=f"p{i}") for i in range(fits + 1)]
     assert len(Simulation([*nodes, *copies[:-1]]).run().pending) == 0
     assert len(Simulation([*nodes, *copies]).run().pending) == 1
+
+
+ZONE = "topology.kubernetes.io/zone"
+SELECTOR = {"matchLabels": {"app": "p"}}
+ANTI = {"labelSelector": SELECTOR, "topologyKey": ZONE}
+KINDS: dict[str, dict[str, Any]] = {
+    "amounts": {},
+    "tolerates": {"tolerations": ["gpu"]},
+    "prefers nodes": {
+        "node_affinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 5,
+                    "preference": {"matchExpressions": [{"key": ZONE, "operator": "Exists"}]},
+                }
+            ]
+        }
+    },
+    "prefers to spread": {
+        "spread": [
+            {
+                "maxSkew": 1,
+                "topologyKey": ZONE,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": SELECTOR,
+            }
+        ]
+    },
+    "must spread": {
+        "spread": [
+            {
+                "maxSkew": 1,
+                "topologyKey": ZONE,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": SELECTOR,
+            }
+        ]
+    },
+    "one per zone": {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ANTI]}}
+    },
+    "host port": {"host_ports": [80]},
+    "gated": {"spec": {"schedulingGates": [{"name": "wait"}]}},
+}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 6), st.sampled_from("abc"), st.booleans(), st.integers(0, 3)),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from(sorted(KINDS)),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_counted_copies_are_those_that_the_scheduler_places(
+    sizes: list[tuple[int, str, bool, int]], kind: str, is_kept_away: bool
+) -> None:
+    objects: list[Any] = [
+        make_node(
+            f"n{i}",
+            cpu=str(cpu),
+            pods=5,
+            labels={ZONE: zone},
+            taints=["gpu:NoSchedule"] if gpu else [],
+        )
+        for i, (cpu, zone, gpu, _) in enumerate(sizes)
+    ]
+    keeps = {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ANTI]}}
+    }
+    objects += [
+        make_pod(f"r{i}-{j}", cpu="500m", node_name=f"n{i}", **(keeps if is_kept_away else {}))
+        for i, (_, _, _, running) in enumerate(sizes)
+        for j in range(running)
+    ]
+    pod = make_pod("p", cpu="700m", labels={"app": "p"}, **KINDS[kind])
+
+    counted = capacity(objects, pod)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(capacity_module._Filling, "_counts", lambda filling: None)
+        placed = capacity(objects, pod)
+    assert counted.to_dict() == placed.to_dict()
+
+
+def test_copies_are_counted_without_a_limit_and_without_placing_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = [make_node(f"n{i}", cpu="64", pods=1000) for i in range(250)]
+    monkeypatch.setattr(capacity_module._Filling, "_place", None)
+
+    found = capacity(nodes, make_pod("p", cpu="100m"))
+
+    assert (found.fits, found.is_limited) == (160_000, False)
 
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n"
