@@ -54,7 +54,8 @@ def copies_that_fit(table: NodeTable, rule: FitRule) -> Ints:
     for resource, wanted in rule.amounts.items():
         if wanted > 0:
             np.minimum(found, free_amounts(table, resource) // wanted, out=found)
-    return np.maximum(found, 0)
+    fitting: Ints = np.maximum(found, 0)
+    return fitting
 
 
 def shortage_at(

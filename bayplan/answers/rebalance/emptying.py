@@ -6,7 +6,7 @@ nodes that accept them, and all moves are undone when one pod fits nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...errors import InputError
 from ...sim.totals import MAIN_RESOURCES
-from ...table import Bools, NodeTable
+from ...table import Ints, NodeTable
 from ..owners import is_daemon, is_static
 from ..room import utilisation
 from .moving import Mover
@@ -55,64 +55,89 @@ def cost_of(node: Node) -> float:
 
 def total_price(table: NodeTable, price: Price) -> float:
     """The total price of nodes that run pods other than daemons and static pods."""
-    nodes = (table.nodes[row] for row in np.flatnonzero(_in_use(table)).tolist())
-    return sum(price(node) for node in nodes if node is not None)
+    return _NodesInUse(table, price).total()
+
+
+class _NodesInUse:
+    """The nodes with pods to move, followed from move to move."""
+
+    def __init__(self, table: NodeTable, price: Price) -> None:
+        counts = [
+            sum(not (is_daemon(pod) or is_static(pod)) for pod in pods.values())
+            for pods in table.pods
+        ]
+        self.loads: Ints = np.where(table.live, np.array(counts, dtype=np.int64), 0)
+        """int64 per row: pods other than daemons and static pods."""
+        in_use = self.loads > 0
+        prices = [
+            price(node) if is_used and node is not None else 0.0
+            for node, is_used in zip(table.nodes, in_use.tolist(), strict=True)
+        ]
+        self.prices = np.array(prices)
+        self._names = np.argsort(np.argsort(np.array(table.names, dtype=np.str_)))
+        """Of each row, its place by name."""
+
+    def total(self) -> float:
+        """The price of all nodes in use."""
+        return float(sum(self.prices[self.loads > 0].tolist()))
+
+    def move_all(self, source: int, targets: Iterable[int]) -> None:
+        """Note that the pods of a row are on other rows now."""
+        self.loads[source] = 0
+        for row in targets:
+            self.loads[row] += 1
+
+    def ranked(self, table: NodeTable, most: int) -> Iterator[int]:
+        """The rows in use with at most `most` pods: highest price per move, then lowest utilisation."""
+        rows = np.flatnonzero((self.loads > 0) & (self.loads <= most))
+        shares = np.add.reduce([utilisation(table, name)[rows] for name in MAIN_RESOURCES])
+        per_move = -self.prices[rows] / self.loads[rows]
+        yield from rows[np.lexsort((self._names[rows], shares, per_move))].tolist()
 
 
 def emptying_moves(mover: Mover, most: int, price: Price) -> Iterator[Move]:
     """The moves that empty nodes, highest price per move first."""
     failures, left = 0, most
     tried: set[int] = set()
+    in_use = _NodesInUse(mover.table, price)
     while failures < PATIENCE:
-        row = _next_node(mover, price, left, tried)
+        row = _next_node(mover, in_use, left, tried)
         if row is None:
             return
         tried.add(row)
-        moves = _empty(mover, row, price)
+        moves = _empty(mover, row, in_use)
         failures = 0 if moves else failures + 1
         left -= len(moves)
         yield from moves
 
 
-def _next_node(mover: Mover, price: Price, left: int, tried: set[int]) -> int | None:
-    """The node to empty next: highest price per move, then lowest utilisation."""
-    table = mover.table
-    shares = sum(utilisation(table, name) for name in MAIN_RESOURCES)
-    best: tuple[float, float, str] | None = None
-    chosen = None
-    for row in np.flatnonzero(_in_use(table)).tolist():
-        node = table.nodes[row]
-        if row in tried or node is None:
-            continue
-        pods = _to_move(mover, row)
-        if pods is None or len(pods) > left:
-            continue
-        rank = (-price(node) / len(pods), float(np.asarray(shares)[row]), node.name)
-        if best is None or rank < best:
-            best, chosen = rank, row
-    return chosen
+def _next_node(mover: Mover, in_use: _NodesInUse, left: int, tried: set[int]) -> int | None:
+    """The node to empty next, all of whose pods may be moved."""
+    ranked = in_use.ranked(mover.table, left)
+    return next((row for row in ranked if row not in tried and _to_move(mover, row)), None)
 
 
-def _to_move(mover: Mover, row: int) -> list[Pod] | None:
-    """The pods to move for the node to be empty, largest first; None when one may not be moved."""
+def _to_move(mover: Mover, row: int) -> list[Pod]:
+    """The pods to move for the node to be empty, largest first; none when one may not be moved."""
     pods = [pod for pod in mover.pods_at(row) if not (is_daemon(pod) or is_static(pod))]
-    if not pods or not all(map(mover.is_movable, pods)):
-        return None
+    if not all(map(mover.is_movable, pods)):
+        return []
     return sorted(pods, key=lambda pod: (size_of(pod), pod.key), reverse=True)
 
 
-def _empty(mover: Mover, source: int, price: Price) -> list[Move]:
+def _empty(mover: Mover, source: int, in_use: _NodesInUse) -> list[Move]:
     """Move all pods of a node; undo all when one fits nowhere."""
     table = mover.table
-    before = total_price(table, price)
+    before = in_use.total()
     placed: list[tuple[Pod, int, str]] = []
-    for pod in _to_move(mover, source) or ():
-        landed = _land(mover, pod, source) if mover.is_movable(pod) else None
+    for pod in _to_move(mover, source):
+        landed = _land(mover, pod, source, in_use) if mover.is_movable(pod) else None
         if landed is None:
             mover.put_back((moved, table.names[source]) for moved, _, _ in reversed(placed))
             return []
         placed.append((pod, *landed))
-    after = total_price(table, price)
+    in_use.move_all(source, (row for _, row, _ in placed))
+    after = in_use.total()
     last = len(placed) - 1
     return [
         Move(
@@ -128,13 +153,13 @@ def _empty(mover: Mover, source: int, price: Price) -> list[Move]:
     ]
 
 
-def _land(mover: Mover, pod: Pod, source: int) -> tuple[int, str] | None:
+def _land(mover: Mover, pod: Pod, source: int, in_use: _NodesInUse) -> tuple[int, str] | None:
     """Put the pod on the fullest node in use that accepts it; return its row and the scheduler's
     own choice."""
     table = mover.table
     with mover.lifted(pod) as waiting:
         rows = mover.landing_rows(waiting, source)
-        rows = rows[_in_use(table)[rows]]
+        rows = rows[in_use.loads[rows] > 0]
         if not len(rows):
             return None
         shares = np.add.reduce([utilisation(table, name)[rows] for name in MAIN_RESOURCES])
@@ -142,14 +167,3 @@ def _land(mover: Mover, pod: Pod, source: int) -> tuple[int, str] | None:
         choice = mover.choice(waiting, row)
         mover.put(waiting, row)
     return row, choice
-
-
-def _in_use(table: NodeTable) -> Bools:
-    """bool per row: the node runs pods other than daemons and static pods."""
-    return np.array(
-        [
-            bool(live) and any(not (is_daemon(pod) or is_static(pod)) for pod in pods.values())
-            for live, pods in zip(table.live.tolist(), table.pods, strict=False)
-        ],
-        dtype=np.bool_,
-    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 import numpy as np
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodClass
 from ...scheduler import Inquiry
 from ...table import Ints, NodeTable
-from ..budgets import BudgetCounts
+from ..budgets import BudgetCounts, BudgetUse
 from ..owners import is_bare, is_daemon, is_static, is_there, successor_of
 from ..stage import Stage
 
@@ -29,6 +30,8 @@ class Mover:
         self.scheduler = stage.simulation.scheduler
         self.budgets = BudgetCounts(stage.cluster)
         self._moved: set[str] = set()
+        self._classes: dict[PodClass, tuple[bool, list[BudgetUse]]] = {}
+        """Per class of pods: whether such pods may be evicted if their budgets allow it, and these."""
 
     @property
     def table(self) -> NodeTable:
@@ -37,20 +40,35 @@ class Mover:
     def is_movable(self, pod: Pod) -> bool:
         """Whether the pod may be evicted: a controller recreates it, it is no daemon, and its
         budgets allow it."""
+        known = self._classes.get(pod.pod_class)
+        if known is None:
+            known = self._classes[pod.pod_class] = self._may_move(pod), self.budgets.uses_of(pod)
+        may_move, uses = known
         return (
-            bool(pod.node_name)
+            may_move
+            and bool(pod.node_name)
             and is_there(pod)
-            and not (is_bare(pod) or is_daemon(pod) or is_static(pod))
-            and pod.priority < CRITICAL
             and not pod.spec.resource_claims
-            and pod.scheduler_name in self.scheduler.profiles
-            and pod.key not in self._moved
-            and self.budgets.allow(pod)
+            and not is_static(pod)
+            and not (self._moved and pod.key in self._moved)
+            and all(use.down < use.allowed for use in uses)
         )
 
+    def _may_move(self, pod: Pod) -> bool:
+        """Whether pods of this class may be evicted, as far as it does not depend on the single pod."""
+        return (
+            not (is_bare(pod) or is_daemon(pod))
+            and pod.priority < CRITICAL
+            and pod.scheduler_name in self.scheduler.profiles
+        )
+
+    @cached_property
     def movable_pods(self) -> list[Pod]:
-        """The movable pods, in node order."""
-        return [pod for pod in self.pods() if self.is_movable(pod)]
+        """The pods that were movable before the first move, in node order."""
+        assert not self._moved, "read before pods are moved"
+        table = self.table
+        rows = table.numbers(table.live_rows).tolist()
+        return [pod for row in rows for pod in table.pods[row].values() if self.is_movable(pod)]
 
     def pods(self) -> Iterator[Pod]:
         """The pods on live nodes."""
@@ -66,11 +84,11 @@ class Mover:
     def lifted(self, pod: Pod) -> Iterator[Pod]:
         """Inside the block the pod is off its node and its copy is pending; afterwards it is back,
         unless it was placed."""
-        waiting = self.stage.exchange(self._stored(pod), successor_of(pod), WHY)
+        waiting = self.stage.exchange(self.stored(pod.key), successor_of(pod), WHY)
         try:
             yield waiting
         finally:
-            if not self._stored(pod).node_name:
+            if not self.stored(pod.key).node_name:
                 self.stage.cluster.bind(waiting, pod.node_name)
 
     def landing_rows(self, waiting: Pod, source: int) -> Ints:
@@ -102,12 +120,13 @@ class Mover:
     def put_back(self, moves: Iterable[tuple[Pod, str]]) -> None:
         """Undo permanent moves: each pod returns to its former node."""
         for pod, source in moves:
-            waiting = self.stage.exchange(self._stored(pod), successor_of(pod), WHY)
+            waiting = self.stage.exchange(self.stored(pod.key), successor_of(pod), WHY)
             self.stage.cluster.bind(waiting, source)
             self._moved.discard(pod.key)
             self.budgets.give_back(pod)
 
-    def _stored(self, pod: Pod) -> Pod:
-        stored = self.stage.cluster.get("Pod", pod.namespace, pod.name)
+    def stored(self, key: str) -> Pod:
+        """The pod of this `namespace/name` as it is now."""
+        stored = self.stage.cluster.get("Pod", *key.split("/", 1))
         assert isinstance(stored, Pod), "the pod still exists"
         return stored

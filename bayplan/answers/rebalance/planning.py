@@ -11,7 +11,7 @@ from ..stage import PlaceOf, Stage
 from .emptying import cost_of, emptying_moves, one_each, total_price
 from .moving import Mover
 from .plan import Move, Objective, RebalancePlan
-from .repairing import misplaced_pods, repairing_moves
+from .repairing import Misplaced, repairing_moves
 from .spreading import Balance, spread_moves
 
 DEFAULT_MOVES = 20
@@ -40,10 +40,11 @@ def plan_rebalance(
     if as_is:
         stage.leave_waiting_alone()
     mover = Mover(stage, by_eviction)
-    plan = RebalancePlan(objective, _value(mover, objective), movable=len(mover.movable_pods()))
+    before, moves = _begin(mover, objective, max_moves)
+    plan = RebalancePlan(objective, before, movable=len(mover.movable_pods))
     plan.settled = stage.settlement
     totals_before = stage.totals()
-    for move in _moves(mover, objective, max_moves):
+    for move in moves:
         plan.moves.append(move)
         if on_progress is not None:
             on_progress(len(plan.moves), max_moves)
@@ -52,25 +53,15 @@ def plan_rebalance(
     return plan
 
 
-def _value(mover: Mover, objective: Objective) -> float:
+def _begin(mover: Mover, objective: Objective, most: int) -> tuple[float, Iterator[Move]]:
+    """The value of the objective, and the moves that improve it, each made when it is asked for."""
     match objective:
         case Objective.SPREAD:
-            return Balance(mover.table).value()
-        case Objective.PACK:
-            return total_price(mover.table, one_each)
-        case Objective.COST:
-            return total_price(mover.table, cost_of)
+            return Balance(mover.table).value(), spread_moves(mover, most)
+        case Objective.PACK | Objective.COST:
+            price = one_each if objective is Objective.PACK else cost_of
+            return total_price(mover.table, price), emptying_moves(mover, most, price)
         case Objective.CONSTRAINTS:
-            return float(len(misplaced_pods(mover)))
-
-
-def _moves(mover: Mover, objective: Objective, most: int) -> Iterator[Move]:
-    match objective:
-        case Objective.SPREAD:
-            return spread_moves(mover, most)
-        case Objective.PACK:
-            return emptying_moves(mover, most, one_each)
-        case Objective.COST:
-            return emptying_moves(mover, most, cost_of)
-        case Objective.CONSTRAINTS:
-            return repairing_moves(mover, most)
+            misplacing = Misplaced(mover)
+            found = misplacing.find()
+            return float(len(found)), repairing_moves(mover, most, misplacing, found)

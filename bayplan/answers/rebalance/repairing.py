@@ -7,36 +7,90 @@ cordon is no reason to move: pods on cordoned nodes stay until a drain.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodClass
 from ...api.pod_spec import PodSpec
 from ...api.taints import Toleration
 from ...framework import Status
 from ...scheduler import Inquiry
+from ...table import Bools, NodeTable
 from ..owners import is_daemon, is_static, is_there
 from .moving import Mover
 from .plan import Move
 
+PodKey: TypeAlias = tuple[PodClass, PodSpec]
+
 CORDON = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
 
 
-def misplaced_pods(mover: Mover) -> dict[str, tuple[Pod, str]]:
-    """The pods that their own nodes would reject today, by key, with reasons; without daemons and
-    static pods."""
-    return {
-        pod.key: (pod, status.message)
-        for pod in _suspects(mover)
-        if not (status := _status_at_home(mover, pod)).is_success
-    }
+class Misplaced:
+    """Finds the pods that their own nodes would reject today, without daemons and static pods."""
+
+    def __init__(self, mover: Mover) -> None:
+        self._mover = mover
+        self._kinds: dict[PodKey, dict[str, int]] = {}
+        """Pods that the filters cannot tell apart, by name, and their rows."""
+        self._refusing: dict[PodKey, Bools] = {}
+        """Per row, for pods of which other pods are of no matter: what is found once stays."""
+        row_of = mover.table.row_of
+        for pod in mover.pods():
+            if is_daemon(pod) or is_static(pod) or not is_there(pod):
+                continue
+            if pod.scheduler_name in mover.scheduler.profiles:
+                kind = self._kinds.setdefault((pod.pod_class, pod.spec), {})
+                kind[pod.key] = row_of[pod.node_name]
+
+    def find(self) -> dict[str, tuple[Pod, str]]:
+        """The misplaced pods by key, in node order, with reasons."""
+        return {
+            pod.key: (pod, status.message)
+            for pod in self._suspects()
+            if not (status := _status_at_home(self._mover, pod)).is_success
+        }
+
+    def move(self, pod: Pod, row: int) -> None:
+        """Note that the pod is at another row now."""
+        self._kinds[pod.pod_class, pod.spec][pod.key] = row
+
+    def _suspects(self) -> list[Pod]:
+        """Candidates, found per kind: a pod whose node would accept a copy is not one.
+
+        Requests for resources and ports are ignored, since the pod itself holds them; all pods of an
+        overcommitted node are candidates.
+        """
+        overfull = _overfull_rows(self._mover.table)
+        found: list[tuple[int, str]] = []
+        for kind, rows in self._kinds.items():
+            is_suspect = overfull | self._rows_refusing(kind, next(iter(rows)))
+            if is_suspect.any():
+                found += [(row, key) for key, row in rows.items() if is_suspect[row]]
+        return [self._mover.stored(key) for _, key in sorted(found)]
+
+    def _rows_refusing(self, kind: PodKey, key: str) -> Bools:
+        known = self._refusing.get(kind)
+        if known is not None:
+            return known
+        mover = self._mover
+        probe = mover.stored(key).replace(uid="rebalance/probe", name="probe", node_name="")
+        inquiry = Inquiry(mover.scheduler, probe.with_spec(_light(probe.spec)))
+        refusing = mover.table.live.copy()
+        refusing[inquiry.rows] = False
+        if (
+            inquiry.copies() is not None
+        ):  # amounts are the pod's own, or a matter of `_overfull_rows`
+            self._refusing[kind] = refusing
+        return refusing
 
 
-def repairing_moves(mover: Mover, most: int) -> Iterator[Move]:
-    """Moves that reduce the number of misplaced pods, one after the other."""
-    misplaced = misplaced_pods(mover)
+def repairing_moves(
+    mover: Mover, most: int, misplacing: Misplaced, misplaced: dict[str, tuple[Pod, str]]
+) -> Iterator[Move]:
+    """Moves that reduce the number of `misplaced` pods, one after the other."""
     given_up: set[str] = set()
-    left = most
+    left, row_of = most, mover.table.row_of
     while left:
         candidates = (
             (pod, why)
@@ -47,11 +101,15 @@ def repairing_moves(mover: Mover, most: int) -> Iterator[Move]:
         if pod is None:
             return
         target = _move(mover, pod)
-        now = misplaced_pods(mover) if target is not None else misplaced
-        if target is None or len(now) >= len(misplaced):
+        if target is None:
             given_up.add(pod.key)
-            if target is not None:
-                mover.put_back([(pod, pod.node_name)])
+            continue
+        misplacing.move(pod, row_of[target])
+        now = misplacing.find()
+        if len(now) >= len(misplaced):
+            given_up.add(pod.key)
+            mover.put_back([(pod, pod.node_name)])
+            misplacing.move(pod, row_of[pod.node_name])
             continue
         before, after = float(len(misplaced)), float(len(now))
         yield Move(pod.key, pod.node_name, target, before, after, target, why)
@@ -72,40 +130,12 @@ def _move(mover: Mover, pod: Pod) -> str | None:
     return mover.table.names[row]
 
 
-def _suspects(mover: Mover) -> list[Pod]:
-    """Candidates for misplaced pods, found per pod class: a pod whose node would accept a copy is not
-    one.
-
-    Requests for resources and ports are ignored, since the pod itself holds them; all pods of an
-    overcommitted node are candidates.
-    """
-    table = mover.table
-    refusing: dict[object, set[int]] = {}
-    overfull = _overfull_rows(mover)
-    found = []
-    for pod in list(mover.pods()):
-        if is_daemon(pod) or is_static(pod) or not is_there(pod):
-            continue
-        if pod.scheduler_name not in mover.scheduler.profiles:
-            continue
-        kind = pod.pod_class, pod.spec
-        if kind not in refusing:
-            probe = pod.replace(uid="rebalance/probe", name="probe", node_name="")
-            accepted = Inquiry(mover.scheduler, probe.with_spec(_light(pod.spec))).rows
-            everywhere = set(table.numbers(table.live_rows).tolist())
-            refusing[kind] = everywhere - set(table.numbers(accepted).tolist())
-        row = table.row_of[pod.node_name]
-        if row in overfull or row in refusing[kind]:
-            found.append(pod)
-    return found
-
-
-def _overfull_rows(mover: Mover) -> set[int]:
-    table = mover.table
-    rows = set((table.pod_count > table.max_pods).nonzero()[0].tolist())
+def _overfull_rows(table: NodeTable) -> Bools:
+    """bool per row: more is requested than there is."""
+    found: Bools = table.pod_count > table.max_pods
     for name in table.requested:
-        rows |= set((table.requested[name] > table.allocatable[name]).nonzero()[0].tolist())
-    return rows
+        found = found | (table.requested[name] > table.allocatable[name])
+    return found
 
 
 def _status_at_home(mover: Mover, pod: Pod) -> Status:

@@ -8,13 +8,13 @@ on every node.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...api.pod import Pod
+from ...api.pod_spec import PodSpec
 from ...sim.totals import MAIN_RESOURCES
 from ...table import NodeTable
 from ..room import Floats, offered, used
@@ -73,11 +73,56 @@ class _Step:
     gain: float
 
 
+class Candidates:
+    """The pods that may be moved, in order of their names, and what each of them has in common with others."""
+
+    def __init__(self, mover: Mover) -> None:
+        self._mover = mover
+        row_of = mover.table.row_of
+        sizes: dict[PodSpec, Size] = {}
+        sized = []
+        for pod in sorted(mover.movable_pods, key=lambda pod: pod.key):
+            size = size_of(pod) if pod.status.has_resources else sizes.get(pod.spec)
+            if size is None:
+                size = sizes[pod.spec] = size_of(pod)
+            if any(size):
+                sized.append((pod, size))
+        self._pods = [pod for pod, _ in sized]
+        rows = [row_of[pod.node_name] for pod in self._pods]
+        self._rows = np.array(rows, dtype=np.int64)
+        self._sizes = list(dict.fromkeys(size for _, size in sized))
+        numbers = {size: number for number, size in enumerate(self._sizes)}
+        self._size_ids = np.array([numbers[size] for _, size in sized], dtype=np.int64)
+        self._groups = [
+            (row, size, pod.pod_class, pod.spec)
+            for row, (pod, size) in zip(rows, sized, strict=True)
+        ]
+        """Of pods on one node with equal ones, only the first is tried."""
+
+    def ranked(self, balance: Balance) -> Iterator[tuple[float, Pod]]:
+        """Pods by the upper bound of their gain, ignoring the filters; one of each group."""
+        if not self._pods:
+            return
+        live, bounds = self._mover.table.live, np.empty(len(self._pods))
+        for number, size in enumerate(self._sizes):
+            coming = float(np.max(balance.gains(size), initial=-np.inf, where=live))
+            going = balance.gains(tuple(-amount for amount in size))
+            of_size = np.flatnonzero(self._size_ids == number)
+            bounds[of_size] = going[self._rows[of_size]] + coming
+        seen: set[object] = set()
+        for index in np.argsort(-bounds, kind="stable").tolist():
+            pod, group = self._pods[index], self._groups[index]
+            if group not in seen and self._mover.is_movable(pod):
+                seen.add(group)
+                yield float(bounds[index]), pod
+
+
 def spread_moves(mover: Mover, most: int) -> Iterator[Move]:
     """The moves that even out the cluster most, one after the other."""
+    candidates = Candidates(mover)
     for _ in range(most):
         balance = Balance(mover.table)
-        step = _best_step(mover, balance)
+        step = _best_step(mover, balance, candidates)
         if step is None:
             return
         before = balance.value()
@@ -89,10 +134,10 @@ def spread_moves(mover: Mover, most: int) -> Iterator[Move]:
         yield Move(step.pod.key, step.pod.node_name, target, before, after, choice)
 
 
-def _best_step(mover: Mover, balance: Balance) -> _Step | None:
+def _best_step(mover: Mover, balance: Balance, candidates: Candidates) -> _Step | None:
     """The move with the greatest gain among the most promising pods."""
     best: _Step | None = None
-    for tried, (bound, pod) in enumerate(_candidates(mover, balance)):
+    for tried, (bound, pod) in enumerate(candidates.ranked(balance)):
         is_beaten = best is not None and best.gain >= bound
         if tried >= ENOUGH_TRIED or is_beaten or bound <= LEAST_GAIN:
             break
@@ -100,25 +145,6 @@ def _best_step(mover: Mover, balance: Balance) -> _Step | None:
         if found is not None and found.gain > (best.gain if best else LEAST_GAIN):
             best = found
     return best
-
-
-def _candidates(mover: Mover, balance: Balance) -> Iterator[tuple[float, Pod]]:
-    """Pods by the upper bound of their gain, ignoring the filters; one of each class per node."""
-    groups: defaultdict[Size, dict[tuple[int, object], Pod]] = defaultdict(dict)
-    row_of = mover.table.row_of
-    for pod in mover.movable_pods():
-        key = row_of[pod.node_name], (pod.pod_class, pod.spec)
-        groups[size_of(pod)].setdefault(key, pod)
-    ranked: list[tuple[float, str, Pod]] = []
-    for size, pods in groups.items():
-        if not any(size):
-            continue
-        coming = float(np.max(balance.gains(size), initial=-np.inf, where=mover.table.live))
-        going = balance.gains(tuple(-amount for amount in size))
-        ranked += ((float(going[row]) + coming, pod.key, pod) for (row, _), pod in pods.items())
-    ranked.sort(key=lambda entry: (-entry[0], entry[1]))
-    for bound, _, pod in ranked:
-        yield bound, pod
 
 
 def _try(mover: Mover, balance: Balance, pod: Pod) -> _Step | None:

@@ -86,7 +86,8 @@ def _ask(
     sizes: tuple[int, int],
     reading_s: float,
 ) -> QuestionRun:
-    done = _run("-m", "bayplan", *question, "-f", str(manifests))
+    folder = Path(workload.case.source).parent
+    done = _run("-m", "bayplan", *question, "-f", str(manifests), folder=folder)
     text = " ".join(question)
     if done.status not in (_PLACED, _PENDING) or not done.out:
         raise BayplanError(f"{workload.name}: expected an answer to {text}; got {done.complaint}")
@@ -116,11 +117,11 @@ class _Ended(NamedTuple):
         return self.err.strip() or f"exit status {self.status}"
 
 
-def _run(*arguments: str) -> _Ended:
+def _run(*arguments: str, folder: Path | None = None) -> _Ended:
     # Before and after: the processes of earlier runs count, too.
     cpu_before, start = children_cpu_s(), time.perf_counter()
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment())
+    done = subprocess.run(command, capture_output=True, text=True, env=_environment(), cwd=folder)
     seconds, cpu_s = time.perf_counter() - start, children_cpu_s() - cpu_before
     return _Ended(done.returncode, done.stdout, done.stderr, seconds, cpu_s)
 

@@ -235,7 +235,7 @@ class AskQuestion(Op, frozen=True):
 
     opcode = "ask"
     question: tuple[str, ...] = ()
-    """The command and its arguments, without the files."""
+    """The command and its arguments, without the files of the cluster; other files are relative to the workload's."""
 
 
 OPS: dict[str, type[Op]] = {
