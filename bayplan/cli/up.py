@@ -315,6 +315,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
         plane.wake,
         plugins=settings.plugins,
         feature_gates=settings.feature_gates,
+        take_first=plane.workloads.take_first_daemons,
     )
     custom = (
         profile.handle.custom_resources or {} for profile in driver.scheduler.profiles.values()

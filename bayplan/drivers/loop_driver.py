@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..api.pod import Pod
 from ..clock import Clock, Timers
 from ..config import SchedulerConfiguration
 from ..framework import Status, failure
@@ -74,7 +75,10 @@ class LoopExecutor:
 
 
 class LoopDriver:
-    """Schedules the pods of `cluster`. The owner of the loop calls `run`, at least whenever `wake` was called."""
+    """Schedules the pods of `cluster`. The owner of the loop calls `run`, at least whenever `wake` was called.
+
+    `take_first` gives pods that are tried before all others, each once: daemons that come with a new node.
+    """
 
     def __init__(
         self,
@@ -86,9 +90,11 @@ class LoopDriver:
         *,
         plugins: Iterable[PluginSource] = (),
         feature_gates: Mapping[str, bool] | None = None,
+        take_first: Callable[[], Sequence[Pod]] = tuple,
     ) -> None:
         self._clock = clock
         self._wake = wake
+        self._take_first = take_first
         self.scheduler = build_scheduler(
             config,
             cluster,
@@ -106,6 +112,10 @@ class LoopDriver:
     def run(self) -> bool:
         """Schedule for a little while; returns whether pods are left that could be tried."""
         self.scheduler.run_timers()
+        for pod in self._take_first():
+            queued = self.scheduler.queue.pop_specific(pod)
+            if queued is not None:
+                self.scheduler.schedule_popped(queued)
         end = self._clock.monotonic() + SLICE_S * self._clock.speed
         while self.scheduler.schedule_one() is not None:
             if self._clock.monotonic() > end:

@@ -31,7 +31,14 @@ LIMIT = 200
 def api() -> Iterator[ServerInThread]:
     def schedule(server: ApiServer) -> None:
         plane = server.plane
-        driver = LoopDriver(default_config(), plane.cluster, server.clock, plane.timers, plane.wake)
+        driver = LoopDriver(
+            default_config(),
+            plane.cluster,
+            server.clock,
+            plane.timers,
+            plane.wake,
+            take_first=plane.workloads.take_first_daemons,
+        )
         plane.also_run(driver.run)
 
     with api_server() as server:
@@ -103,6 +110,23 @@ def test_preemption_waits_for_the_grace_period_of_its_victim(api: ServerInThread
     assert nominated == "a"
     assert api.get(f"{PODS}/low").status == 404
     assert wait_for_node(api, "high") == "a"
+
+
+def test_daemons_are_on_a_new_node_before_more_important_pods_fill_it(api: ServerInThread) -> None:
+    api.make(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})
+    api.make(PODS, pod_tree("web", priorityClassName="high", containers=wants("3")))
+    api.settle()
+    daemon_set = workload_tree("DaemonSet", "agent")
+    daemon_set["spec"]["template"]["spec"]["containers"] = wants("2")
+    api.make("/apis/apps/v1/namespaces/default/daemonsets", daemon_set)
+
+    api.make("/api/v1/nodes", node_tree("a"))
+    api.settle()
+
+    pods = api.get(f"{PODS}?labelSelector=app").tree["items"]
+    where = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods}
+    scheduled = api.get(f"{EVENTS}?fieldSelector=reason%3DScheduled").tree["items"]
+    assert [event["regarding"]["name"].split("-")[0] for event in scheduled] == ["agent"], where
 
 
 def test_a_volume_is_made_where_its_pod_goes(api: ServerInThread) -> None:

@@ -140,8 +140,7 @@ class Controllers:
                 self._pods.add(obj)
             case Node():
                 self._changed_nodes.add(obj.name)
-                if not self._is_live:
-                    self._new_nodes.add(obj.name)
+                self._new_nodes.add(obj.name)
             case _ if obj.kind in self._sync:
                 if isinstance(obj, ReplicaSet):
                     self._replica_sets.add(obj)

@@ -187,10 +187,10 @@ class ControlPlane:
         """Do all pending work now."""
         for _ in range(MAX_ROUNDS):
             self.timers.fire_due()
+            self._run_once()
             more = [work() for work in self._extra]
             if not self.has_work and not any(more):
                 return
-            self._run_once()
         raise AssertionError("controllers do not settle")
 
     def _follow(self, change: RecordChange) -> None:
