@@ -69,6 +69,7 @@ class ReplicationControllerSpec(Wire, frozen=True):
     replicas: int | None = None
     selector: dict[str, str] | None = None
     template: PodTemplateSpec | None = None
+    min_ready_seconds: int = 0
 
 
 class ReplicationController(KubeObject, frozen=True):
@@ -89,6 +90,7 @@ class ReplicaSetSpec(Wire, frozen=True):
     replicas: int | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
+    min_ready_seconds: int = 0
 
 
 class ReplicaSet(KubeObject, frozen=True):

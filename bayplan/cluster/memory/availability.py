@@ -10,12 +10,20 @@ from datetime import datetime
 from typing import TypeAlias
 
 from ...api.pod import Pod
-from ...api.workloads import DaemonSet, Deployment, StatefulSet
+from ...api.workloads import (
+    DaemonSet,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from ...clock import Clock
 from ..objects import Later
 from .pod_index import OwnerKey
 
 IsReady: TypeAlias = Callable[[Pod], bool]
+Waiting: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet
+"""The workloads with `minReadySeconds`."""
 
 
 class Availability:
@@ -36,7 +44,7 @@ class Availability:
         self._expected: set[tuple[OwnerKey, str]] = set()
         """The workloads and uids of pods for which a timer is set."""
 
-    def of(self, workload: Deployment | StatefulSet | DaemonSet) -> IsReady:
+    def of(self, workload: Waiting) -> IsReady:
         """Whether a pod of the workload is available."""
         seconds = workload.spec.min_ready_seconds
         if seconds <= 0 or self._time is None:

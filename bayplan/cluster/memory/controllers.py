@@ -299,8 +299,9 @@ class Controllers:
             newest = self._cluster.add(made_set)
             self._replica_sets.add(newest)
             replica_sets.append(newest)
-        elif self._is_live and newest is not None and deployments.revision_of(newest) < last:
-            newest = self._cluster.update(deployments.with_revision(newest, last + 1))
+        elif self._is_live and newest is not None:
+            wanted = deployments.up_to_date(newest, deployment, last)
+            newest = newest if wanted is newest else self._cluster.update(wanted)
             replica_sets = [newest if rs.name == newest.name else rs for rs in replica_sets]
         if is_rollout and newest is not None:
             return self._roll_out(deployment, replica_sets, newest.name)

@@ -60,6 +60,7 @@ def make_replica_set(
             replicas=deployment.replicas,
             selector=replace(selector, match_labels=match_labels),
             template=made,
+            min_ready_seconds=spec.min_ready_seconds,
         ),
     )
 
@@ -70,10 +71,15 @@ def with_owner(replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
     return replace(replica_set, metadata=replace(replica_set.metadata, owner_references=owners))
 
 
-def with_revision(replica_set: ReplicaSet, revision: int) -> ReplicaSet:
-    """The replica set with the next revision."""
-    notes = {**replica_set.annotations, REVISION: str(revision)}
-    return replace(replica_set, metadata=replace(replica_set.metadata, annotations=notes))
+def up_to_date(newest: ReplicaSet, deployment: Deployment, last: int) -> ReplicaSet:
+    """The newest replica set with the highest revision, where another has that (`last`), and `minReadySeconds`."""
+    seconds = deployment.spec.min_ready_seconds
+    if newest.spec.min_ready_seconds != seconds:
+        newest = replace(newest, spec=replace(newest.spec, min_ready_seconds=seconds))
+    if revision_of(newest) < last:
+        notes = {**newest.annotations, REVISION: str(last + 1)}
+        newest = replace(newest, metadata=replace(newest.metadata, annotations=notes))
+    return newest
 
 
 def revision_of(replica_set: ReplicaSet) -> int:

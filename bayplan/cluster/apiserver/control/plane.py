@@ -125,7 +125,7 @@ class ControlPlane:
             self.cluster, clock, self.timers, is_active=lambda job: not ended_as(job)
         )
         quotas = QuotaController(store, self.cluster, registry, registry.quotas)
-        statuses = StatusController(self.cluster, self.workloads, registry)
+        statuses = StatusController(self.cluster, self.workloads, registry, (clock, self.timers))
         self._controllers: list[Controller] = [
             GarbageCollector(store, registry),
             NamespaceController(store, registry),

@@ -7,10 +7,13 @@ from typing import Any
 from ....api.meta import KubeObject, controller_of
 from ....api.node import Node
 from ....api.pod import Pod
-from ....api.workloads import DaemonSet, Job, StatefulSet
+from ....api.workloads import DaemonSet, Job, ReplicaSet, ReplicationController, StatefulSet
+from ....clock import Clock
 from ...memory import WORKLOAD_KINDS, Controllers, daemons, deployments
+from ...memory.availability import Availability
 from ...memory.jobs import DEFAULT_BACKOFF_LIMIT
-from ...memory.stateful_sets import REVISION_HASH
+from ...memory.pod_index import is_ready
+from ...objects import Later
 from ..registry.registry import ObjectRegistry
 from ..store import Record
 from . import workload_status
@@ -26,12 +29,17 @@ class StatusController:
     """Watches the cluster; `run_once` writes the statuses of workloads whose pods changed."""
 
     def __init__(
-        self, cluster: LiveCluster, controllers: Controllers, registry: ObjectRegistry
+        self,
+        cluster: LiveCluster,
+        controllers: Controllers,
+        registry: ObjectRegistry,
+        time: tuple[Clock, Later],
     ) -> None:
         self._cluster = cluster
         self._controllers = controllers
         self._registry = registry
         self._noted: dict[OwnerKey, None] = {}
+        self._available = Availability(is_ready, lambda key: self._noted.update({key: None}), time)
 
     def on_add(self, obj: Any) -> None:
         """Mark its status, or that of its owner, as stale."""
@@ -93,12 +101,14 @@ class StatusController:
         match workload:
             case StatefulSet():
                 revision = self._controllers.revision_of(workload)
-                return workload_status.stateful_set_status(tree, active, revision, REVISION_HASH)
+                is_available = self._available.of(workload)
+                return workload_status.stateful_set_status(tree, active, revision, is_available)
             case DaemonSet():
                 revision = self._controllers.revision_of(workload)
                 wanted = self._wanted_daemons(workload)
+                is_available = self._available.of(workload)
                 return workload_status.daemon_set_status(
-                    tree, active, wanted, revision, REVISION_HASH
+                    tree, active, wanted, revision, is_available
                 )
             case Job():
                 limit = workload.spec.backoff_limit
@@ -108,8 +118,11 @@ class StatusController:
                 found = self._replica_sets(workload)
                 newest = max(found, key=_revision, default=None)
                 return workload_status.deployment_status(tree, found, newest, now)
+            case ReplicaSet() | ReplicationController():
+                is_available = self._available.of(workload)
+                return workload_status.replica_set_status(tree, active, is_available)
             case _:
-                return workload_status.replica_set_status(tree, active)
+                raise AssertionError(f"{workload.kind} is no workload with pods")
 
     def _wanted_daemons(self, daemon_set: DaemonSet) -> int:
         template = daemon_set.spec.template

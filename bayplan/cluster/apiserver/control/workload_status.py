@@ -1,7 +1,6 @@
 """Workload status: compute the status of a workload from its pods.
 
-Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}. Here a ready
-pod is available at once; rollouts wait for `minReadySeconds`.
+Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ....api.pod import Pod
+from ...memory.availability import IsReady
 from ...memory.pod_index import OwnedPods, is_ready
+from ...memory.stateful_sets import REVISION_HASH
 
 Tree = dict[str, Any]
 
@@ -36,7 +37,7 @@ def without_zeros(status: Tree) -> Tree:
     }
 
 
-def replica_set_status(tree: Tree, pods: Iterable[Pod]) -> Tree:
+def replica_set_status(tree: Tree, pods: Iterable[Pod], is_available: IsReady) -> Tree:
     """Status of a ReplicaSet or ReplicationController."""
     pods = list(pods)
     ready = sum(map(is_ready, pods))
@@ -45,7 +46,7 @@ def replica_set_status(tree: Tree, pods: Iterable[Pod]) -> Tree:
             "replicas": len(pods),
             "fullyLabeledReplicas": len(pods),
             "readyReplicas": ready,
-            "availableReplicas": ready,
+            "availableReplicas": sum(map(is_available, pods)),
             "observedGeneration": tree["metadata"].get("generation", 1),
         }
     )
@@ -110,40 +111,42 @@ def _progressing(tree: Tree, newest: Tree | None, done: bool) -> Tree:
     }
 
 
-def stateful_set_status(tree: Tree, pods: Iterable[Pod], revision: str, label: str) -> Tree:
+def stateful_set_status(
+    tree: Tree, pods: Iterable[Pod], revision: str, is_available: IsReady
+) -> Tree:
     """Status of a StatefulSet."""
     pods = list(pods)
-    ready = sum(map(is_ready, pods))
-    updated = sum(pod.labels.get(label) == revision for pod in pods)
+    ready, available = sum(map(is_ready, pods)), sum(map(is_available, pods))
+    updated = sum(pod.labels.get(REVISION_HASH) == revision for pod in pods)
     old = tree.get("status") or {}
     current = revision if updated == len(pods) else old.get("currentRevision", revision)
     status = {
         "observedGeneration": tree["metadata"].get("generation", 1),
         "replicas": len(pods),
         "readyReplicas": ready,
-        "availableReplicas": ready,
-        "currentReplicas": sum(pod.labels.get(label) == current for pod in pods),
+        "availableReplicas": available,
+        "currentReplicas": sum(pod.labels.get(REVISION_HASH) == current for pod in pods),
         "updatedReplicas": updated,
         "currentRevision": current,
         "updateRevision": revision,
     }
-    return {**without_zeros(status), "collisionCount": 0, "availableReplicas": ready}
+    return {**without_zeros(status), "collisionCount": 0, "availableReplicas": available}
 
 
 def daemon_set_status(
-    tree: Tree, pods: Iterable[Pod], wanted: int, revision: str, label: str
+    tree: Tree, pods: Iterable[Pod], wanted: int, revision: str, is_available: IsReady
 ) -> Tree:
     """Status of a DaemonSet that is desired on this many nodes."""
     pods = list(pods)
-    ready = sum(map(is_ready, pods))
+    ready, available = sum(map(is_ready, pods)), sum(map(is_available, pods))
     status = {
         "desiredNumberScheduled": wanted,
         "currentNumberScheduled": len(pods),
         "numberMisscheduled": 0,
         "numberReady": ready,
-        "updatedNumberScheduled": sum(pod.labels.get(label) == revision for pod in pods),
-        "numberAvailable": ready,
-        "numberUnavailable": max(wanted - ready, 0),
+        "updatedNumberScheduled": sum(pod.labels.get(REVISION_HASH) == revision for pod in pods),
+        "numberAvailable": available,
+        "numberUnavailable": max(wanted - available, 0),
         "observedGeneration": tree["metadata"].get("generation", 1),
     }
     always = (

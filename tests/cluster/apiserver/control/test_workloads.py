@@ -193,6 +193,42 @@ def test_the_next_pod_of_a_stateful_set_comes_when_the_one_before_was_ready_long
     assert numbers == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("kind", "path", "ready", "available"),
+    [
+        pytest.param(
+            "Deployment", "deployments", "readyReplicas", "availableReplicas", id="a deployment"
+        ),
+        pytest.param(
+            "ReplicaSet", "replicasets", "readyReplicas", "availableReplicas", id="a replica set"
+        ),
+        pytest.param(
+            "DaemonSet", "daemonsets", "numberReady", "numberAvailable", id="a daemon set"
+        ),
+        pytest.param(
+            "StatefulSet", "statefulsets", "readyReplicas", "availableReplicas", id="a stateful set"
+        ),
+    ],
+)
+def test_a_ready_pod_counts_as_available_after_min_ready_seconds(
+    world: ServerInThread, kind: str, path: str, ready: str, available: str
+) -> None:
+    replicas = None if kind == "DaemonSet" else 2
+    tree = workload_tree(kind, "web", replicas, template=template(), minReadySeconds=30)
+    tree["spec"].update({"podManagementPolicy": "Parallel"} if kind == "StatefulSet" else {})
+    world.make(f"{APPS}/{path}", tree)
+    world.settle()
+    bind_all(world)
+
+    seen = []
+    for seconds in (29, 1):
+        world.advance(seconds)
+        status = world.get(f"{APPS}/{path}/web").tree["status"]
+        seen.append((status.get(ready, 0), status.get(available, 0)))
+
+    assert seen == [(2, 0), (2, 2)]
+
+
 def test_a_daemon_set_is_on_every_node(world: ServerInThread) -> None:
     path = f"{APPS}/daemonsets"
     world.make(path, workload_tree("DaemonSet", "web"))
