@@ -271,8 +271,7 @@ class Controllers:
         owner = self._cluster.get(*key) if key is not None else None
         pod: Pod | None = self._cluster.get("Pod", orphan.namespace, orphan.name)
         if owner is not None and pod is not None and pod.controller is None:
-            owners = (*pod.owner_references, deployments.owner_reference(owner))
-            self._cluster.update(pod.replace(owner_references=owners))
+            self._cluster.update(deployments.adopted(pod, owner))
 
     def _own(self, replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
         """The replica set with the deployment as its owner, written if it had none."""
@@ -312,13 +311,10 @@ class Controllers:
         self, deployment: Deployment, replica_sets: list[ReplicaSet], newest: str
     ) -> list[Pod]:
         """Make the next step of a rollout; what follows is done when pods are available or gone."""
-        is_available = self._available.of(deployment)
-        counts = {
-            found.name: rollouts.ReplicaCount.of(
-                found.replicas, self._pods.owned_by(found, found.spec.selector), is_available
-            )
-            for found in sorted(replica_sets, key=deployments.revision_of)
-        }
+        is_available, counts = self._available.of(deployment), dict[str, rollouts.ReplicaCount]()
+        for found in sorted(replica_sets, key=deployments.revision_of):
+            pods = self._pods.owned_by(found, found.spec.selector)
+            counts[found.name] = rollouts.ReplicaCount.of(found.replicas, pods, is_available)
         sizes = rollouts.plan_rollout(deployment, counts, newest)
         if sizes == {name: deployment.replicas if name == newest else 0 for name in sizes}:
             self._changes.complete(_key(deployment))
@@ -383,16 +379,21 @@ class Controllers:
 
     def _add_stateful(self, stateful_set: StatefulSet, number: int) -> Pod:
         """Create the pod with that ordinal, and its claims; below the partition from the former template."""
-        former = self._changes.former(_key(stateful_set))
         is_kept = number - stateful_set.first_ordinal < stateful_set.partition
-        source = former if former is not None and is_kept else stateful_set
+        former = self._former(stateful_set) if is_kept else None
+        source, revision = former or (stateful_set, self.revision_of(stateful_set))
         claims = stateful_sets.make_claims(stateful_set, number)
         for claim in claims.values():
             if self._cluster.get(claim.kind, claim.namespace, claim.name) is None:
                 if self._admission is not None:
                     self._admission.check(claim)
                 self._cluster.add(claim)
-        return self._add(make_stateful_pod(source, number, self.revision_of(source), claims))
+        return self._add(make_stateful_pod(source, number, revision, claims))
+
+    def _former(self, stateful_set: StatefulSet) -> tuple[StatefulSet, str] | None:
+        """The set before its template changed, and its revision."""
+        former = self._changes.former(_key(stateful_set))
+        return None if former is None else (former, self.revision_of(former))
 
     def _sync_job(self, job: Job, may_delete: bool) -> list[Pod]:
         owned = self._pods.owned_by(job)
@@ -486,13 +487,12 @@ class Controllers:
     def _make_room(self, owner: KubeObject, name: str) -> bool:
         """Whether a pod called `name` can be created; a finished one of the owner is replaced."""
         present = self._pods.get(owner.namespace, name)
-        if present is None:
-            return True
-        controller = present.controller
-        if not present.is_finished or controller is None or controller.name != owner.name:
-            return False
-        self._cluster.delete(present)
-        self._pods.remove(present)
+        if present is not None:
+            controller = present.controller
+            if not present.is_finished or controller is None or controller.name != owner.name:
+                return False
+            self._cluster.delete(present)
+            self._pods.remove(present)
         return True
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
+from ...api.pod import Pod
 from ...api.selectors import LabelSelector
 from ...api.sourced import set_template_source, template_source
 from ...api.workloads import DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet
@@ -63,6 +64,11 @@ def make_replica_set(
             min_ready_seconds=spec.min_ready_seconds,
         ),
     )
+
+
+def adopted(pod: Pod, owner: KubeObject) -> Pod:
+    """The pod with one more owner, which controls it."""
+    return pod.replace(owner_references=(*pod.owner_references, owner_reference(owner)))
 
 
 def with_owner(replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:

@@ -25,6 +25,7 @@ from ..registry.registry import DeleteOptions, ObjectRegistry
 from .events import EventWriter
 from .making import Making, resource_named
 from .mirror import Mirror
+from .revisions import Revisions
 
 Tree = dict[str, Any]
 
@@ -35,7 +36,8 @@ class LiveCluster:
     def __init__(self, mirror: Mirror, registry: ObjectRegistry) -> None:
         self._mirror = mirror
         self._registry = registry
-        self.making = Making(registry.store, mirror)
+        self.revisions = Revisions(registry, mirror)
+        self.making = Making(registry.store, mirror, self.revisions)
         self._events = EventWriter(registry)
 
     # Reading

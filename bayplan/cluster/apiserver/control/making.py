@@ -16,9 +16,11 @@ from ....api.meta import KubeObject
 from ....api.pod import Pod
 from ....api.workloads import Job, PodTemplateSpec, ReplicaSet, StatefulSet
 from ...memory.deployments import TEMPLATE_HASH
+from ...memory.stateful_sets import REVISION_HASH
 from ...objects import ClusterObject, ObjectIndex
 from ..registry.resources import BY_KIND, ApiResource
 from ..store import Store
+from .revisions import Revisions
 
 Tree = dict[str, Any]
 
@@ -34,9 +36,10 @@ def resource_named(kind: str) -> ApiResource:
 class Making:
     """Makes trees of objects to be stored."""
 
-    def __init__(self, store: Store, mirror: ObjectIndex) -> None:
+    def __init__(self, store: Store, mirror: ObjectIndex, revisions: Revisions) -> None:
         self._store = store
         self._mirror = mirror
+        self._revisions = revisions
 
     def tree_of(self, obj: ClusterObject) -> Tree:
         """The object to be stored."""
@@ -68,12 +71,18 @@ class Making:
     def _pod(self, pod: Pod) -> Tree:
         owner = pod.controller
         workload = self._mirror.get(owner.kind, pod.namespace, owner.name) if owner else None
+        whole: Tree | None = None
+        if isinstance(workload, StatefulSet):  # pods may be made from an earlier template
+            revision = pod.labels.get(REVISION_HASH, "")
+            whole = self._revisions.template(pod.namespace, revision)
+            workload, _ = self._revisions.as_of(workload, revision) or (workload, "")
         template: PodTemplateSpec | None = getattr(
             getattr(workload, "spec", None), "template", None
         )
         if owner is None or template is None:
             return to_dict(pod)
-        whole = self._template(owner.kind, pod.namespace, owner.name)
+        if whole is None:
+            whole = self._template(owner.kind, pod.namespace, owner.name)
         made = Pod(
             "",
             pod.namespace,

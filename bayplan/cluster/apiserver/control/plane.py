@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ....api.pod import Pod
 from ....api.pod_stages import StageRule
+from ....api.workloads import DaemonSet, StatefulSet
 from ....clock import Clock, Timers
 from ....errors import BayplanError
 from ...memory import (
@@ -85,6 +86,19 @@ class _Workloads(Controllers):
         super().__init__(cluster, None, pods, live=making.read_template, gates=gates, time=time)
         self._live_cluster = cluster
         self._timers = timers
+
+    def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
+        self._live_cluster.revisions.keep(stateful_set, self.revision_of(stateful_set))
+        return super()._sync_stateful_set(stateful_set, may_delete)
+
+    def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
+        name = f"{daemon_set.name}-{self.revision_of(daemon_set)}"
+        self._live_cluster.revisions.keep(daemon_set, name)
+        return super()._sync_daemon_set(daemon_set, may_delete)
+
+    def _former(self, stateful_set: StatefulSet) -> tuple[StatefulSet, str] | None:
+        newest = self.revision_of(stateful_set)
+        return self._live_cluster.revisions.former(stateful_set, newest)
 
     def run_once(self) -> list[Pod]:
         made = super().run_once()

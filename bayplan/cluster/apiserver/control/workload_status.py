@@ -119,7 +119,9 @@ def stateful_set_status(
     ready, available = sum(map(is_ready, pods)), sum(map(is_available, pods))
     updated = sum(pod.labels.get(REVISION_HASH) == revision for pod in pods)
     old = tree.get("status") or {}
-    current = revision if updated == len(pods) else old.get("currentRevision", revision)
+    wanted = int((tree.get("spec") or {}).get("replicas") or 0)
+    is_done = updated == len(pods) == ready == wanted
+    current = revision if is_done else old.get("currentRevision", revision)
     status = {
         "observedGeneration": tree["metadata"].get("generation", 1),
         "replicas": len(pods),

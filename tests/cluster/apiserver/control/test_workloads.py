@@ -1,10 +1,18 @@
 """Workloads: complete pods, statuses and rollouts."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import PODS, ServerInThread, bind_tree, node_tree, workload_tree
+from bayplan.testing.api_server import (
+    PODS,
+    ServerInThread,
+    api_server,
+    bind_tree,
+    node_tree,
+    workload_tree,
+)
 
 APPS = "/apis/apps/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -191,6 +199,43 @@ def test_the_next_pod_of_a_stateful_set_comes_when_the_one_before_was_ready_long
         numbers.append(len(world.get(PODS).tree["items"]))
 
     assert numbers == [1, 2]
+
+
+def test_pods_below_a_partition_keep_their_template_also_after_a_restart(tmp_path: Path) -> None:
+    with api_server(tmp_path) as server:
+        server.make("/api/v1/nodes", node_tree("a"))
+        tree = workload_tree("StatefulSet", "web", 2, template=template())
+        tree["spec"]["updateStrategy"] = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"partition": 1},
+        }
+        server.make(f"{APPS}/statefulsets", tree)
+        for _ in range(2):
+            server.settle()
+            bind_all(server)
+        changed = template("app:2")
+        changed["spec"]["containers"][0]["env"][0]["value"] = "2"
+        server.patch(f"{APPS}/statefulsets/web", {"spec": {"template": changed}})
+        server.settle()
+        server.advance(60)
+        bind_all(server)
+    with api_server(tmp_path) as server:
+        server.delete(f"{PODS}/web-0?gracePeriodSeconds=0")
+        server.settle()
+
+        pods = [server.get(f"{PODS}/web-{number}").tree for number in (0, 1)]
+        containers = [pod["spec"]["containers"][0] for pod in pods]
+        revisions = server.get(f"{APPS}/controllerrevisions").tree["items"]
+        status = server.get(f"{APPS}/statefulsets/web").tree["status"]
+        names = [pod["metadata"]["labels"]["controller-revision-hash"] for pod in pods]
+
+        assert [c["image"] for c in containers] == ["app:1", "app:2"]
+        assert [c["env"][0]["value"] for c in containers] == ["1", "2"]
+        assert names == [status["currentRevision"], status["updateRevision"]]
+        assert {r["metadata"]["name"]: r["revision"] for r in revisions} == {
+            names[0]: 1,
+            names[1]: 2,
+        }
 
 
 @pytest.mark.parametrize(
