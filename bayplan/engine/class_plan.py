@@ -27,6 +27,7 @@ from ..framework import (
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
+    Settled,
 )
 from ..runtime.asking import ask_hook, ask_hooks, check_keys, has_own, is_normalized
 
@@ -98,10 +99,6 @@ class ClassPlan(msgspec.Struct, eq=False):
     object_key: Hashable = None
     """What the node part depends on."""
 
-    def copy(self) -> ClassPlan:
-        """A plan of the same plugins, with no rules yet."""
-        return msgspec.structs.replace(self, rules=[])
-
 
 class Planner:
     """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers."""
@@ -124,14 +121,10 @@ class Planner:
 
     def make(self, pod: Pod) -> ClassPlan | None:
         """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
-        points, said = self._points, ask_hooks(self._settled_hooks, pod.pod_class.spec)
-        settled = tuple(
-            [
-                (None if first is None else first.code, None if second is None else second.code)
-                for first, second, _ in said
-            ]
-        )
-        object_key = (settled, self._keys(self._object_hooks, pod))
+        shape = self._shape_of(ask_hooks(self._settled_hooks, pod.pod_class.spec))
+        if shape is None:
+            return None
+        object_key = (shape, self._keys(self._object_hooks, pod))
         key = (object_key, self._keys(self._row_hooks, pod))
         try:
             plan = self._plans.get(key)
@@ -139,22 +132,31 @@ class Planner:
             check_keys(self._object_hooks, object_key[1])
             check_keys(self._row_hooks, key[1])
             raise
-        if plan is not None:
-            return plan
-        if settled not in self._shapes:
+        if plan is None:
+            if len(self._plans) >= self.MOST_PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = _with_rules(shape, pod)
+            plan.object_key = object_key
+        return plan
+
+    def _shape_of(self, said: Sequence[Settled]) -> ClassPlan | None:
+        """The plan without rules for specs that settle the same plugins; None when one of these refuses such pods."""
+        settled = tuple(
+            [
+                (None if first is None else first.code, None if second is None else second.code)
+                for first, second, _ in said
+            ]
+        )
+        try:
+            return self._shapes[settled]
+        except KeyError:
+            points = self._points
             preparing = [plugin for plugin, _ in self._settled_hooks]
             codes = dict(zip(preparing, settled, strict=True))
             filtered = [codes[plugin][0] for plugin in points.pre_filters]
             scored = [codes[plugin][1] for plugin in points.pre_scores]
-            self._shapes[settled] = _shape(points, filtered, scored)
-        shape = self._shapes[settled]
-        if shape is None:
-            return None
-        if len(self._plans) >= self.MOST_PLANS:
-            self._plans.clear()
-        plan = self._plans[key] = _with_rules(shape, pod)
-        plan.object_key = object_key
-        return plan
+            shape = self._shapes[settled] = _shape(points, filtered, scored)
+            return shape
 
     def _keys(self, hooks: Sequence[SpecHook], pod: Pod) -> tuple[Hashable, ...]:
         """The parts of a pod that the answers of plugins depend on."""
@@ -241,7 +243,7 @@ def _sort_scores(plan: ClassPlan, points: Points) -> None:
 
 def _with_rules(shape: ClassPlan, pod: Pod) -> ClassPlan:
     """The shape with the rules on amounts for one spec."""
-    plan = shape.copy()
+    plan = msgspec.structs.replace(shape, rules=[])
     said = ask_hooks(shape.rule_hooks, pod)
     rules = {plugin: one for (plugin, _), one in zip(shape.rule_hooks, said, strict=True)}
     for placed in shape.rule_filters:

@@ -33,7 +33,7 @@ from ..framework import SUCCESS, CycleState, FilterPlugin, Status
 from ..framework.fitting import fit_status
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
-from ..runtime.asking import ask_filter, check_range, judge_rows, normalize, score_rows
+from ..runtime.asking import ask_filter, check_range, judge_rows, score_rows
 from ..table import Ints, NodeTable
 from .budget import Budget
 from .class_plan import ClassPlan
@@ -157,15 +157,14 @@ class ClassView:
             and all(plugin.normalizes_by_bounds for plugin, _ in plan.object_raws)
         )
         groups = part.raw_ids if self.includes_raws else None
-        self.included = np.zeros(len(part.raw_samples), dtype=np.int64)
-        self._present = -1
         self._peaks = make_peaks(size, groups)
         self._judge = make_judge(table, plan.fit, plan.fit_place, plan.rules)
-        self._judge.add_group_points(groups, self.included)
 
     def _include(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> None:
         """Include the normalised scores of node objects, given the groups that have feasible rows."""
-        self.included[:] = self._raw_points(state, pod, table, present)
+        assert self._judge is not None, "made with the first rows"
+        self.included = self.part.points(state, pod, table, present)
+        self._judge.add_group_points(self.part.raw_ids, self.included)
         self._present = present
 
     def points_beyond(
@@ -177,18 +176,7 @@ class ClassView:
         """
         if present == self._present:
             return None
-        return self._raw_points(state, pod, table, present) - self.included
-
-    def _raw_points(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
-        """int64 per group of `part.raw_ids`: weighted scores, normalised over the `present` ones."""
-        part = self.part
-        groups = np.array([g for g in range(len(part.raw_samples)) if present >> g & 1], np.int64)
-        rows = part.raw_samples[groups]
-        found = np.zeros(len(part.raw_samples), dtype=np.int64)
-        for raw, (plugin, weight) in zip(part.raws, self.plan.object_raws, strict=True):
-            points = normalize(plugin, state, pod, table, rows, raw[rows])
-            found[groups] += points * weight
-        return found
+        return self.part.points(state, pod, table, present) - self.included
 
     def columns_of(self, marks: Marks) -> list[Ints]:
         """The columns that tell rows apart, int64 each."""

@@ -468,6 +468,4 @@ class Engine:
 
 def _counts_pods(spec: PodSpec) -> bool:
     """Whether where such a pod goes depends on which other pods are where."""
-    affinity = spec.affinity
-    has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
-    return bool(has_terms or spec.topology_spread_constraints)
+    return bool(spec.has_pod_terms or spec.topology_spread_constraints)

@@ -10,10 +10,13 @@ import numpy as np
 from ..amounts.kernel import DEAD, group_rows
 from ..api.pod import Pod
 from ..framework import CycleState
-from ..runtime.asking import check_range, judge_rows, score_rows
+from ..runtime.asking import check_range, judge_rows, normalize, score_rows
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan
 from .status_codes import StatusCodes
+
+MOST_POINTS = 64
+"""Sets of feasible groups whose normalised scores are kept."""
 
 
 class NodePart:
@@ -24,7 +27,17 @@ class NodePart:
     are 0.
     """
 
-    __slots__ = ("_nodes", "_plan", "base", "codes", "epoch", "raw_ids", "raw_samples", "raws")
+    __slots__ = (
+        "_nodes",
+        "_plan",
+        "_points",
+        "base",
+        "codes",
+        "epoch",
+        "raw_ids",
+        "raw_samples",
+        "raws",
+    )
 
     def __init__(self, plan: ClassPlan) -> None:
         self._plan = plan
@@ -34,6 +47,7 @@ class NodePart:
         self.raws: list[Ints] = [self.base for _ in plan.object_raws]
         self.raw_ids: Ints | None = None
         self.raw_samples: Ints = self.base
+        self._points: dict[int, Ints] = {}
         self.epoch = 0
         """Changes when rows are stale that are not in the log of node changes."""
 
@@ -52,6 +66,23 @@ class NodePart:
         self._nodes = -1  # if a plugin raises, everything stays stale
         self._judge(state, pod, table, changed)
         self._nodes = log.version
+
+    def points(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
+        """int64 per group of `raw_ids`: weighted scores, normalised over the groups that are set in `present`."""
+        known = self._points.get(present)
+        if known is None:
+            if len(self._points) >= MOST_POINTS:
+                self._points.clear()
+            known = self._points[present] = self._normalized(state, pod, table, present)
+        return known
+
+    def _normalized(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
+        groups = np.array([g for g in range(len(self.raw_samples)) if present >> g & 1], np.int64)
+        rows = self.raw_samples[groups]
+        found = np.zeros(len(self.raw_samples), dtype=np.int64)
+        for raw, (plugin, weight) in zip(self.raws, self._plan.object_raws, strict=True):
+            found[groups] += normalize(plugin, state, pod, table, rows, raw[rows]) * weight
+        return found
 
     def _judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints) -> None:
         size = len(table)
@@ -82,6 +113,7 @@ class NodePart:
     def _number_raws(self) -> None:
         varied = [raw for raw in self.raws if raw.any()]
         self.raw_ids = None
+        self._points.clear()
         if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):
             groups = group_rows(self.base, varied)
             if len(groups.samples):  # else all rows are refused

@@ -171,8 +171,8 @@ MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "object_key = (settled, self._keys(self._object_hooks, pod))",
-        "object_key = (settled, None)",
+        "object_key = (shape, self._keys(self._object_hooks, pod))",
+        "object_key = (shape, None)",
     ),
     Mutant(
         "node parts are shared by all",
@@ -369,11 +369,10 @@ MUTANTS = [
         "if present != self._present:",
         "if False:",
     ),
-    Mutant(
+    dropped(
         "what was included stays",
         VIEW,
-        "self.included[:] = self._raw_points",
-        "self.included[:] += self._raw_points",
+        "self._judge.add_group_points(self.part.raw_ids, self.included)",
     ),
     Mutant(
         "peaks are not updated",
@@ -438,6 +437,18 @@ MUTANTS = [
         "        if len(live):\n            self._number_raws()\n\n    def _judge_live",
     ),
     Mutant(
+        "normalised scores stay when raw scores change",
+        PART,
+        "        self._points.clear()\n        if varied",
+        "        if varied",
+    ),
+    Mutant(
+        "normalised scores stay when other groups are feasible",
+        PART,
+        "self._points.get(present)",
+        "next(iter(self._points.values()), None)",
+    ),
+    Mutant(
         "a normalize that counts is left out while all scores are 0",
         PART,
         "if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):",
@@ -497,8 +508,8 @@ MUTANTS = [
     Mutant(
         "rules go by scores of node objects that are no longer feasible",
         VIEW,
-        "        if present == self._present:\n            return None\n        return self._raw_points",
-        "        if True:\n            return None\n        return self._raw_points",
+        "        if present == self._present:\n            return None\n",
+        "        if True:\n            return None\n",
     ),
     Mutant(
         "rules pass over nominated pods", ENGINE, " and not self._is_beside_nominated(pod):", ":"
