@@ -94,6 +94,10 @@ class DomainRules(NamedTuple):
     score: Score | None
 
 
+NO_DOMAIN_RULES = DomainRules((), (), None)
+"""No row differs from another."""
+
+
 def compile_rules(limits: Sequence[Limit], scores: Sequence[tuple[Score, int]]) -> Any:
     """The rules for the compiled kernel: limits of all plugins, and scores with their weights."""
     judge = compiled.DomainJudge()

@@ -223,6 +223,12 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         return affinity.required if affinity else None
 
     @property
+    def has_pod_terms(self) -> bool:
+        """Whether it has affinity or anti-affinity to other pods."""
+        affinity = self.affinity
+        return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
+
+    @property
     def required_affinity(self) -> tuple[PodAffinityTerm, ...]:
         affinity = self.affinity.pod_affinity if self.affinity else None
         return affinity.required if affinity else ()

@@ -87,6 +87,9 @@ class CarriedTerms:
         self.version = 0
         """Changes when a distinct term appears or vanishes."""
 
+    def __bool__(self) -> bool:
+        return bool(self._terms)
+
     def add_pod(self, row: int, pod: Pod, change: int, hidden: Hidden = NONE_HIDDEN) -> None:
         """A pod came (`change` 1) or went (-1) at `row` (writer only); its terms of the `hidden` kinds are hidden."""
         if pod.spec.affinity is None:

@@ -167,6 +167,8 @@ class InterPodAffinity(
         return None  # the columns depend on nothing but the table
 
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules:
+        if not table.carried and not pod.spec.has_pod_terms:
+            return ()
         plan = self._plans.get(pod, table)
         looked_at = (*plan.affinity, *plan.anti_affinity, *plan.existing, *plan.drawn)
         columns = [

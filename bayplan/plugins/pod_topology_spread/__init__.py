@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ...amounts.domain_rules import DomainRules
+from ...amounts.domain_rules import NO_DOMAIN_RULES, DomainRules
 from ...api.node import HOSTNAME
 from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, PodSpec, TopologySpreadConstraint
 from ...config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
@@ -45,7 +45,7 @@ from ...table.tally import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, EligibilityCache
 from .hints import spread_events
-from .plans import SpreadPlan, SpreadPlans
+from .plans import NO_PLAN, SpreadPlan, SpreadPlans
 from .rules import is_enough, is_per_node, limits_of, score_of
 
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -136,6 +136,8 @@ class PodTopologySpread(
     def row_groups(self, pod: Pod, table: NodeTable) -> DomainRules:
         hard = self._plans.get(pod, table, DO_NOT_SCHEDULE)
         soft = self._plans.get(pod, table, SCHEDULE_ANYWAY)
+        if hard is NO_PLAN and soft is NO_PLAN:
+            return NO_DOMAIN_RULES
         columns: list[RowValues] = []
         for plan in (hard, soft):
             for domains, counts in zip(plan.domains, plan.counts, strict=True):
