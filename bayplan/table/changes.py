@@ -55,6 +55,8 @@ class ChangeLog:
 
     def since(self, version: int) -> list[int] | None:
         """Rows changed after `version`, ascending, each once; None when the log does not reach back that far."""
+        if version == self.version:
+            return []
         rows = self.rows_since(version)
         if rows is None:
             return None

@@ -158,9 +158,9 @@ class AttachedVolumes:
     def _make_present(self, volume: Attached, row: int, change: int) -> None:
         step = self._present.add(volume.name, row, change)
         if step:
-            cells, driver = self._column(volume.driver).data, volume.driver
+            cells, driver = self._column(volume.driver).cells, volume.driver
             cells[row] += step
-            self._highest[driver] = max(int(cells[row]), self.highest(driver))
+            self._highest[driver] = max(cells[row], self.highest(driver))
 
     def _column(self, driver: str) -> Column:
         column = self._counts.get(driver)
