@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,6 +73,8 @@ class Registry:
 
     def load_entry_points(self) -> None:
         """Add the plugins that installed packages offer."""
+        from importlib.metadata import entry_points  # takes long to import
+
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             source = entry.dist.name if entry.dist else entry.value
             try:

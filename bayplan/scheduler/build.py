@@ -24,7 +24,6 @@ from ..framework.events import EXTENDER, EventWithHint, default_events
 from ..framework.faults import FAULT, PluginFaults
 from ..framework.registration import check_events, declared_resources, registered_events
 from ..observe import SchedulerMetrics
-from ..plugins.registry import IN_TREE
 from ..queue import PodNominator, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
@@ -32,13 +31,13 @@ from ..runtime.failing import fault_text
 from ..runtime.guarding import AFTER_FAULTS, guarded_hint, guarded_sort_key
 from ..runtime.waiting import HeldPods
 from .binding import PreBindingPods
-from .catalog import expand_profiles, plugin_notes_of, used_plugins
+from .catalog import expand_profiles, plugin_notes_of, register_plugins, used_plugins
 from .cycle import Scheduler
 from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, pod_reader
 from .parts import Parts, SchedulerCluster
 from .select_host import RandomTies
-from .settings import DEFAULT_SETTINGS, PluginSource, SchedulerSettings
+from .settings import DEFAULT_SETTINGS, SchedulerSettings
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +140,7 @@ def _make_profiles(
     config: SchedulerConfiguration, settings: SchedulerSettings, shared: Handle
 ) -> dict[str, ProfileRuntime]:
     """The runtime of each profile, by its name."""
-    registry, given = _make_registry(settings.plugins)
+    registry, given = register_plugins(settings.plugins, config)
     config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
     used = used_plugins(expand_profiles(config, registry), registry)
     shared.custom_resources = declared_resources(used)
@@ -173,20 +172,6 @@ def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQ
         (label,): count for label, count in queue.in_flight.counts().items()
     }
     metrics.cache_size.source = lambda: {(what,): size for what, size in cache.sizes().items()}
-
-
-def _make_registry(plugins: Iterable[PluginSource]) -> tuple[Registry, list[str]]:
-    """All plugins there are, and the names of those that were handed over."""
-    registry = Registry(IN_TREE)
-    registry.load_entry_points()
-    given: list[str] = []
-    for plugin in plugins:
-        if isinstance(plugin, str):
-            given += registry.load_file(plugin)
-        else:
-            registry.register(plugin)
-            given.append(plugin.name)
-    return registry, given
 
 
 def _make_profile(

@@ -88,6 +88,17 @@ def test_the_package_passes_its_own_tests(site: Path, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout
 
 
+NAMES_BROKEN = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled:
+      - name: Broken
+"""
+
+
 def offer(folder: Path, module: str, source: str | None) -> None:
     """A handmade package with `Broken` from `module`."""
     if source is not None:
@@ -129,8 +140,15 @@ def test_a_plugin_that_fails_to_import_is_reported_with_the_reason(
     manifests = tmp_path / "all.yaml"
     manifests.write_text(yaml.safe_dump_all([node("n", "1"), POD]))
 
-    result = CliRunner().invoke(app, ["simulate", "-f", str(manifests)])
+    config = tmp_path / "config.yaml"
+    config.write_text(NAMES_BROKEN)
 
-    assert result.exit_code == 2
-    assert "broken-package: " in result.stderr
-    assert reason in result.stderr
+    by_name = CliRunner().invoke(app, ["simulate", "-f", str(manifests), "--config", str(config)])
+    listed = CliRunner().invoke(app, ["plugins"])
+    unnamed = CliRunner().invoke(app, ["simulate", "-f", str(manifests)])
+
+    for result in (by_name, listed):
+        assert result.exit_code == 2
+        assert "broken-package: " in result.stderr
+        assert reason in result.stderr
+    assert unnamed.exit_code == 0, "without a plugin of a package, no package is loaded"

@@ -1,5 +1,6 @@
 """The registry: what it takes, and why it refuses the rest."""
 
+import importlib.metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from bayplan.framework import (
     Status,
 )
 from bayplan.plugins.registry import IN_TREE
-from bayplan.runtime import Registry, registry
+from bayplan.runtime import Registry
 
 
 class ByNode(FilterPlugin):
@@ -260,7 +261,7 @@ def offer(monkeypatch: pytest.MonkeyPatch, *found: Any) -> list[str]:
         asked.append(group)
         return [Entry(one) for one in found]
 
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     return asked
 
 
@@ -280,7 +281,7 @@ def test_entry_points_of_the_group_are_taken(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(
             ImportError("no module named gpu"),
             "a-package: plugin mine (package.module:Class) cannot be loaded: "
-            "tests/runtime/test_registry.py:252: ImportError: no module named gpu",
+            "tests/runtime/test_registry.py:253: ImportError: no module named gpu",
             id="it cannot be imported",
         ),
         pytest.param(
