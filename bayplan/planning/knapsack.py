@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import Ints
+from ..table import Bools, Ints
 from .fleet import NodeOption
 from .solver import Rows, maximize
 
 Floats = NDArray[np.float64]
 
-EXACT_UP_TO_S = 1.0
-RELATIVE_GAP = 0.002
+EXACT_UP_TO_S = 0.3
+RELATIVE_GAP = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,16 @@ def most_copies(option: NodeOption, requests: Ints, demand: Ints) -> Ints:
     )
 
 
-def greedy_pattern(option: NodeOption, requests: Ints, limits: Ints, values: Floats) -> Pattern:
-    """The best of some orders by value per size."""
+def greedy_patterns(
+    option: NodeOption, requests: Ints, limits: Ints, values: Floats
+) -> list[Pattern]:
+    """A pattern for each of some orders by value per size."""
     wanted = np.flatnonzero((values > 1e-12) & (limits > 0))
-    best = Pattern(np.zeros(len(values), dtype=np.int64), 0.0, np.inf)
     if not len(wanted):
-        return best
+        return []
     share = requests[wanted] / np.maximum(option.free, 1)
-    sizes = [share.sum(axis=1), share.max(axis=1), *share.T]
-    for size in sizes:
+    found = []
+    for size in [share.sum(axis=1), share.max(axis=1), *share.T]:
         copies = np.zeros(len(values), dtype=np.int64)
         room = option.free.copy()
         for number in wanted[np.argsort(-values[wanted] / np.maximum(size, 1e-9), kind="stable")]:
@@ -60,22 +61,41 @@ def greedy_pattern(option: NodeOption, requests: Ints, limits: Ints, values: Flo
             if count > 0:
                 copies[number] = count
                 room -= need * count
-        value = float(values @ copies)
-        if value > best.value:
-            best = Pattern(copies, value, np.inf)
-    return best
+        found.append(Pattern(copies, float(values @ copies), np.inf))
+    return found
 
 
-def best_pattern(option: NodeOption, requests: Ints, limits: Ints, values: Floats) -> Pattern:
-    """The most valuable pattern, or nearly, with an upper bound."""
+def best_pattern(
+    option: NodeOption, requests: Ints, limits: Ints, values: Floats, least: float = 0.0
+) -> Pattern:
+    """The most valuable pattern, or nearly, with an upper bound; an empty one if parts of pods come to less than
+    `least`."""
     wanted = np.flatnonzero((values > 1e-12) & (limits > 0))
+    wanted = wanted[_is_useful(option, requests[wanted], limits[wanted], values[wanted])]
     copies = np.zeros(len(values), dtype=np.int64)
     if not len(wanted):
         return Pattern(copies, 0.0, 0.0)
     rows = Rows(requests[wanted].T.astype(float), option.free.astype(float))
-    found, bound = maximize(
-        values[wanted], rows, limits[wanted].astype(float), EXACT_UP_TO_S, RELATIVE_GAP
-    )
+    most = limits[wanted].astype(float)
+    _, relaxed = maximize(values[wanted], rows, most, EXACT_UP_TO_S, is_integer=False)
+    if relaxed < least:
+        return Pattern(copies, 0.0, relaxed)
+    found, bound = maximize(values[wanted], rows, most, EXACT_UP_TO_S, RELATIVE_GAP)
+    bound = min(bound, relaxed)
     if found is not None:
         copies[wanted] = np.floor(found + 1e-6).astype(np.int64)
     return Pattern(copies, float(values @ copies), bound)
+
+
+def _is_useful(option: NodeOption, requests: Ints, limits: Ints, values: Floats) -> Bools:
+    """bool per class: False for one that another replaces: worth as much, no larger, and enough of it for a node."""
+    fits = np.where(requests > 0, option.free // np.maximum(requests, 1), np.iinfo(np.int64).max)
+    is_plenty = limits >= fits.min(axis=1, initial=np.iinfo(np.int64).max)
+    # replaces[i, k]: class i can take the place of class k.
+    replaces = (requests[:, None] <= requests[None]).all(axis=2) & (values[:, None] >= values)
+    replaces &= is_plenty[:, None]
+    first = np.arange(len(values))
+    both = replaces & replaces.T & (first[:, None] > first)  # of equal ones the first stays
+    replaces &= ~both
+    np.fill_diagonal(replaces, False)
+    return np.logical_not(replaces.any(axis=0), dtype=np.bool_)

@@ -3,26 +3,32 @@
 Rows: each class of pods must be covered; each pool keeps its minimum, its maximum and its limits. All rows are of the
 form `>=`, so dual values are not negative. For every node option the knapsack gives the highest ratio of dual value to
 price; duals divided by the worst ratio are feasible for all patterns, so their value is a lower bound (Farley).
+
+Patterns are looked for at a point between the best feasible duals so far, which begin as those of the fluid problem,
+and the duals of the last solution: these jump from one round to the next, and a bound made of them alone is poor until
+the end.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..table import Ints
-from .fleet import NodeOption, all_pools
-from .knapsack import best_pattern, greedy_pattern, most_copies
-from .solver import INFINITY, Covering, cover
+from .fluid import FluidAnswer, PlanningProblem
+from .knapsack import Pattern, best_pattern, greedy_patterns, most_copies
+from .solver import ProgramModel, SparseProgram
 
 Floats = NDArray[np.float64]
 SMALLEST_GAIN = 1e-4
-"""A pattern must be worth this share more than its price to be added."""
+"""A pattern must be worth this share more than its price to be added; and the share of the bound at which to end."""
+INNER_SHARE = 0.5
+"""Where between the best feasible duals and the last ones patterns are looked for."""
 LP_S = 20.0
 
 
@@ -36,109 +42,111 @@ class _Column:
 class Relaxation:
     """State of the column generation."""
 
-    bound: float = 0.0
+    bound: float
     """No plan is below this price."""
     price: float = np.inf
     """The price of the relaxed problem with the patterns so far."""
     is_complete: bool = False
-    uncovered: Floats = field(default_factory=lambda: np.zeros(0))
-    """How many pods of each class no node of the pools can be had for."""
 
 
 class Master:
-    """The covering problem of one workload.
+    """The covering problem of one workload, and the patterns found for it."""
 
-    `kept_room` is what nodes that stay have left, all together. With a `factor`, so many times the demand must be
-    covered, as for a fleet that may lose a zone.
-    """
-
-    def __init__(
-        self,
-        options: Sequence[NodeOption],
-        requests: Ints,
-        demand: Ints,
-        kept_room: Ints | None = None,
-        factor: float = 1.0,
-    ) -> None:
-        self._options, self._requests, self._demand = options, requests, demand
-        self._factor = factor
-        self._limits = [most_copies(one, requests, demand) for one in options]
-        self._kept_room = kept_room
+    def __init__(self, problem: PlanningProblem, penalty: float, fluid: FluidAnswer) -> None:
+        self._problem, self._penalty = problem, penalty
+        whole = np.ceil(problem.demand - 1e-9).astype(np.int64)
+        self._limits = [most_copies(one, problem.requests, whole) for one in problem.options]
         self._columns: dict[tuple[int, bytes], _Column] = {}
-        self._pool_rows = list(self._make_pool_rows())
-        self.relaxation = Relaxation()
-        self._penalty = 10 * max((one.price for one in options), default=1.0)
-        """The price of a pod that no node is had for."""
+        self._inner = fluid.duals
+        self.relaxation = Relaxation(fluid.price)
+        self._model, self._first = self._new_model()
         self._add_first_patterns()
 
     def relax(self, deadline: float) -> Iterator[Relaxation]:
         """Generate patterns; yields after each round, with a bound that holds, until no pattern helps."""
-        self.relaxation.is_complete = False
-        is_exact = False
+        found, is_exact = self.relaxation, False
         while time.monotonic() < deadline:
-            problem = self._problem(self._demand * np.float64(self._factor))
-            answer = cover(problem, LP_S, is_integer=False)
+            answer = self._model.solve(LP_S)
             if answer is None:
                 return
-            self.relaxation.price = answer.objective
-            self.relaxation.uncovered = answer.values[len(self._columns) :][: len(self._demand)]
-            added, ratio = self._price_options(answer.duals, is_exact, deadline)
-            if is_exact and np.isfinite(ratio):
-                value = float(answer.duals @ problem.least) / max(ratio, 1.0)
-                self.relaxation.bound = max(self.relaxation.bound, float(value))
-            yield self.relaxation
-            if added == 0:
+            found.price = answer.objective
+            if found.bound >= found.price * (1 - SMALLEST_GAIN):
+                found.is_complete = True
+                return
+            if is_exact:
+                is_better, added = self._separate(answer.duals, deadline)
+            else:
+                is_better, added = False, self._add_greedy(answer.duals)
+            yield found
+            if added + is_better == 0:
                 if is_exact:
-                    self.relaxation.is_complete = True
                     return
                 is_exact = True
-            elif is_exact and added < 3:
-                continue
-            else:
-                is_exact = False
 
-    def round_up(self, growth: float = 0.0) -> Counter[int] | None:
-        """Nodes per option of the relaxed problem for the demand and a share more, rounded up to whole numbers.
-
-        The scheduler does not keep to patterns, so that only the numbers count.
-        """
-        demand = np.ceil(self._demand * np.float64(self._factor + growth) - 1e-9)
-        answer = cover(self._problem(demand), LP_S, is_integer=False)
-        if answer is None:
-            return None
-        sums: Counter[int] = Counter()
-        for column, value in zip(self._columns.values(), answer.values.tolist(), strict=False):
-            sums[column.option] += value
-        return Counter({option: int(np.ceil(n - 0.01)) for option, n in sums.items() if n > 0.01})
-
-    def dive(self, deadline: float, growth: float = 0.0) -> Counter[int] | None:
+    def dive(self, deadline: float) -> Counter[int] | None:
         """Whole numbers of nodes per option with patterns that hold all pods; None if there was no time for it.
 
         Nodes are fixed step by step: those of which the relaxed problem has one or more, else the one of which it has
         most; the relaxed problem is solved again for the pods that are left.
         """
-        left = np.ceil(self._demand * np.float64(self._factor + growth) - 1e-9)
+        least = self._problem.least()
+        classes, rows = len(self._problem.demand), self._problem.pool_rows
+        least[:classes] = np.ceil(least[:classes] - 1e-9)
         columns, counts = list(self._columns.values()), Counter[int]()
-        while (left > 0).any():
-            answer = cover(self._problem(left, counts), LP_S, is_integer=False)
+        model, first = self._new_model()
+        for column in columns:
+            model.add(self._problem.options[column.option].price, self._entries(column))
+        while (least[:classes] > 0).any():
+            model.change_least(least)
+            answer = model.solve(LP_S)
             if answer is None or time.monotonic() > deadline:
                 return None
-            values = answer.values[: len(columns)]
+            values = answer.values[first:]
             whole = np.floor(values + 1e-6)
             if not whole.any():
                 if values.max(initial=0.0) < 1e-6:
                     break  # what is left has no node in the pools, or stays on nodes that are kept
                 whole[values.argmax()] = 1
             for number in np.flatnonzero(whole):
-                counts[columns[number].option] += int(whole[number])
-                left = np.maximum(left - columns[number].copies * whole[number], 0)
+                column, nodes = columns[number], int(whole[number])
+                counts[column.option] += nodes
+                least[:classes] = np.maximum(least[:classes] - column.copies * nodes, 0)
+                for i, row in enumerate(rows):
+                    least[classes + i] -= row.per_node[column.option] * nodes
         return counts
+
+    # The program
+
+    def _new_model(self) -> tuple[ProgramModel, int]:
+        """A model without patterns, and the number of its variables: pods not covered, pods on nodes that stay."""
+        problem = self._problem
+        classes, pools = len(problem.demand), len(problem.pool_rows)
+        program = SparseProgram(problem.least())
+        for number in range(classes):
+            program.add(self._penalty, {number: 1.0})
+        if problem.kept_room is not None:
+            for number in range(classes):
+                use = problem.kept_use(number)
+                if (use <= 1).all():
+                    rows = {classes + pools + i: -float(share) for i, share in enumerate(use)}
+                    program.add(0.0, {number: 1.0} | rows)
+        return ProgramModel(program), len(program.columns)
+
+    def _entries(self, column: _Column) -> Floats:
+        """The coefficient of a pattern in every row."""
+        entries = np.zeros(self._problem.row_count)
+        classes = len(self._problem.demand)
+        entries[:classes] = column.copies
+        for i, row in enumerate(self._problem.pool_rows):
+            entries[classes + i] = row.per_node[column.option]
+        return entries
 
     def _add(self, option: int, copies: Ints) -> bool:
         key = option, copies.tobytes()
-        if key in self._columns or not copies.any():
+        if key in self._columns:
             return False
-        self._columns[key] = _Column(option, copies)
+        column = self._columns[key] = _Column(option, copies)
+        self._model.add(self._problem.options[option].price, self._entries(column))
         return True
 
     def _add_first_patterns(self) -> None:
@@ -148,76 +156,70 @@ class Master:
                 copies = np.zeros(len(limits), dtype=np.int64)
                 copies[i] = limits[i]
                 self._add(number, copies)
-            if self._options[number].pool.minimum:
-                empty = np.zeros(len(limits), dtype=np.int64)
-                self._columns[number, empty.tobytes()] = _Column(number, empty)
+            if self._problem.options[number].pool.minimum:
+                self._add(number, np.zeros(len(limits), dtype=np.int64))
 
-    def _make_pool_rows(self) -> Iterator[tuple[Floats, float]]:
-        """Coefficients per option and least value of each row about a pool."""
-        for pool in all_pools(self._options):
-            member = np.array([one.pool is pool for one in self._options], dtype=float)
-            if pool.minimum:
-                yield member, float(pool.minimum)
-            if pool.maximum is not None:
-                yield -member, -float(pool.maximum)
-            for name, limit in pool.limits.items():
-                sizes = [one.type.capacity.get(name, 0) for one in self._options]
-                scale = max(float(limit), 1.0)
-                yield -member * np.array(sizes, dtype=float) / scale, -limit / scale
+    # Patterns
 
-    def _problem(self, demand: Floats, start: Counter[int] | None = None) -> Covering:
-        """Patterns, then a penalty for each class that is not covered, then pods on nodes that stay.
+    def _pool_value(self, duals: Floats, number: int) -> float:
+        """What the rows of pools add to the value of a node."""
+        first = len(self._problem.demand)
+        return sum(
+            float(duals[first + i]) * float(row.per_node[number])
+            for i, row in enumerate(self._problem.pool_rows)
+        )
 
-        `start` are nodes per option that there are already, which count for the limits of pools.
-        """
-        counted = (start or Counter[int]()).items()
-        pools = [row for row, _ in self._pool_rows]
-        count, kept = len(demand), self._kept_room
-        room = np.zeros(0) if kept is None else -np.maximum(kept, 0) * self._factor
-        scale = np.maximum(-room, 1.0)
-        least = np.concatenate(
-            [
-                demand,
-                [value - sum(row[i] * n for i, n in counted) for row, value in self._pool_rows],
-                room / scale,
-            ]
-        ).astype(float)
-        columns = [
-            np.concatenate([column.copies, [row[column.option] for row in pools], 0 * room])
-            for column in self._columns.values()
-        ]
-        costs = [self._options[column.option].price for column in self._columns.values()]
-        beside = np.zeros(len(pools) + len(room))
-        for i in range(count):
-            columns.append(np.concatenate([np.eye(1, count, i)[0], beside]))
-            costs.append(self._penalty)
-        if kept is not None:
-            for i in range(count):
-                use = -self._requests[i] / scale
-                columns.append(
-                    np.concatenate([np.eye(1, count, i)[0], 0 * beside[: len(pools)], use])
-                )
-                costs.append(0.0)
-        upper = np.full(len(columns), INFINITY)
-        return Covering(np.array(costs), columns, least, upper)
+    def _greedy(self, duals: Floats, number: int) -> list[Pattern]:
+        values = duals[: len(self._problem.demand)]
+        one = self._problem.options[number]
+        return greedy_patterns(one, self._problem.requests, self._limits[number], values)
 
-    def _price_options(self, duals: Floats, is_exact: bool, deadline: float) -> tuple[int, float]:
-        """Add the patterns that are worth more than their price; returns their number and the worst ratio."""
-        values = duals[: len(self._demand)]
-        others = duals[len(self._demand) : len(self._demand) + len(self._pool_rows)]
+    def _add_greedy(self, duals: Floats) -> int:
+        """Add patterns found by order of value that are worth more than their price; returns how many."""
+        count = len(self._problem.options)
+        return sum(self._add_greedy_of(duals, duals, number) for number in range(count))
+
+    def _add_greedy_of(self, duals: Floats, outer: Floats, number: int) -> int:
+        """Add patterns of an option that are good at `duals` and worth more than their price at the outer ones."""
+        added, values = 0, outer[: len(self._problem.demand)]
+        price = self._problem.options[number].price
+        threshold = price * (1 + SMALLEST_GAIN) - self._pool_value(outer, number)
+        for pattern in self._greedy(duals, number):
+            if float(values @ pattern.copies) > threshold and pattern.copies.any():
+                added += self._add(number, pattern.copies)
+        return added
+
+    def _separate(self, outer: Floats, deadline: float) -> tuple[bool, int]:
+        """Look for the best patterns between the inner and the outer duals; returns whether the bound rose, and how
+        many patterns were added."""
+        duals = INNER_SHARE * self._inner + (1 - INNER_SHARE) * outer
+        classes, least = len(self._problem.demand), self._problem.least()
         added, worst = 0, 0.0
-        for number, one in enumerate(self._options):
-            pool_value = sum(
-                dual * row[number] for dual, (row, _) in zip(others, self._pool_rows, strict=True)
-            )
-            found = greedy_pattern(one, self._requests, self._limits[number], values)
-            threshold = one.price * (1 + SMALLEST_GAIN)
-            if is_exact:
-                if time.monotonic() > deadline:
-                    return added, np.inf
-                exact = best_pattern(one, self._requests, self._limits[number], values)
-                found = exact if exact.value > found.value else replace(found, bound=exact.bound)
-            worst = max(worst, (found.bound + pool_value) / one.price)
-            if found.value + pool_value > threshold:
-                added += self._add(number, found.copies)
-        return added, worst
+        for number, one in enumerate(self._problem.options):
+            if time.monotonic() > deadline:
+                return False, added
+            pattern = self._best(duals, number)
+            if pattern.copies.any():
+                added += self._add_greedy_of(duals, outer, number)
+            worst = max(worst, (pattern.bound + self._pool_value(duals, number)) / one.price)
+            worth = float(outer[:classes] @ pattern.copies) + self._pool_value(outer, number)
+            if worth > one.price * (1 + SMALLEST_GAIN) and pattern.copies.any():
+                added += self._add(number, pattern.copies)
+        feasible = duals / max(worst, 1.0)
+        bound = float(feasible @ least)
+        if bound <= self.relaxation.bound * (1 + SMALLEST_GAIN / 10):
+            # Without progress inside, the next point is further out.
+            self._inner = 0.5 * self._inner + 0.5 * feasible
+            self.relaxation.bound = max(bound, self.relaxation.bound)
+            return False, added
+        self._inner, self.relaxation.bound = feasible, bound
+        return True, added
+
+    def _best(self, duals: Floats, number: int) -> Pattern:
+        """The most valuable pattern, or nearly, with an upper bound of all."""
+        values = duals[: len(self._problem.demand)]
+        one = self._problem.options[number]
+        least = one.price - self._pool_value(duals, number)
+        exact = best_pattern(one, self._problem.requests, self._limits[number], values, least)
+        greedy = max(self._greedy(duals, number), key=lambda pattern: pattern.value, default=exact)
+        return replace(greedy, bound=exact.bound) if greedy.value > exact.value else exact

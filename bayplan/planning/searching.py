@@ -1,40 +1,37 @@
 """Searching: find a cheap fleet on which the scheduler places every pod; every step is verified by a simulation.
 
-Order: first fit decreasing, which gives a plan at once; column generation for the bound; whole numbers of nodes, with a
-little more room until the scheduler is content; then nodes are left out or exchanged for cheaper ones.
+Order: the fluid problem, which gives a bound at once; first fit decreasing, which gives a plan; whole nodes of the
+fluid problem, with the smallest reserve on every node with which the scheduler places all pods; column generation,
+which raises the bound; then nodes are left out or exchanged for cheaper ones.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 
 from ..table import Ints
+from .exchanges import CLOSE, Exchange, FleetExchanges
 from .first_fit import first_fit
-from .fleet import (
-    Fleet,
-    NodeGroupKey,
-    all_pools,
-    overdrawn_pools,
-    pools_allow,
-    spread_over_zones,
-)
+from .fleet import Fleet, all_pools, pools_allow, spread_over_zones
+from .fluid import FluidPlan, PlanningProblem
 from .master import Master
-from .packing import can_pack
+from .pool_rows import pool_rows
+from .price_sums import next_sum
 from .probing import Probe, pending_counts
 from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 
 REPAIRS = 10
-GROWTH_STEPS = 6
-RELAX_SHARE = 0.3
-CLOSE = 1e-6
-MOST_ADDED = 3
-"""How many nodes of one type may take the place of others in one step."""
+FIRST_RESERVE = 0.4
+RESERVE_STEP = 0.04
+RESERVE_SHARE, RELAX_SHARE = 0.4, 0.1
+"""How much of the time the search for a reserve and the column generation may take."""
+PATIENCE = 40
+"""How many exchanges in a row may fail before the search ends."""
 
 
 @dataclass(slots=True)
@@ -94,16 +91,18 @@ class FleetSearch:
         for fleet in self.candidates:
             if pools_allow(fleet, self.probe.options):
                 self._offer(self.verifier.verify(fleet))
+        fluid, problem = FluidPlan(self._problem(), self._penalty), self._problem()
+        relaxed = fluid.relax()
+        if relaxed is not None:
+            self._raise_bound(relaxed.price)
         self._begin_with_first_fit()
-        factor = self._zone_factor() if self.demands.survive_priority is None else 1.0
-        master = Master(
-            self.probe.options, self.probe.requests, self.probe.demand, self.kept_room, factor
-        )
-        self._relax(master)
-        if self._is_over():
-            return
-        self._solve_whole(master)
-        self._improve()
+        reserve = self._find_reserve(fluid)
+        exchanges = FleetExchanges(self.probe, self.kept_room, reserve)
+        if relaxed is not None and not self._is_over():
+            master = Master(problem, self._penalty, relaxed)
+            self._relax(master)
+            self._try_patterns(master, exchanges)
+        self._improve(exchanges)
 
     # The parts in order
 
@@ -115,59 +114,72 @@ class FleetSearch:
         else:
             self.state.failed = verdict
 
+    def _find_reserve(self, fluid: FluidPlan) -> float:
+        """The smallest reserve on every node with which the scheduler places all pods."""
+        low, high, reserve = 0.0, 1.0, FIRST_RESERVE
+        until = time.monotonic() + RESERVE_SHARE * self.state.time_limit_s
+        while high - low > RESERVE_STEP and time.monotonic() < until and not self._is_over():
+            counts = fluid.whole(reserve)
+            if counts is None:
+                break
+            if self._is_enough(self._fleet(counts)):
+                high = reserve
+            else:
+                low = reserve
+            reserve = (low + high) / 2
+        return high
+
+    def _is_enough(self, fleet: Fleet) -> bool:
+        """Whether a fleet is good, or too dear to be of use; if few pods are pending, repairs are tried, too."""
+        if fleet.price(self.probe.options) >= self.state.price - CLOSE:
+            return True
+        verdict = self.verifier.verify(fleet)
+        if not verdict.is_good:
+            self._repair(fleet, self.state.price, most=2)
+        return self._offer(verdict) or verdict.is_good
+
     def _relax(self, master: Master) -> None:
-        until = time.monotonic() + self.state.time_limit_s * RELAX_SHARE
-        for relaxation in master.relax(until):
-            self.state.bound = max(self.state.bound, self._raised(relaxation.bound))
+        for relaxation in master.relax(time.monotonic() + RELAX_SHARE * self.state.time_limit_s):
+            self._raise_bound(relaxation.bound)
             self._tell()
 
-    def _solve_whole(self, master: Master) -> None:
-        """Whole numbers of nodes, with as little growth of the demand as the scheduler needs."""
+    def _try_patterns(self, master: Master, exchanges: FleetExchanges) -> None:
+        """Whole numbers of nodes from the patterns, which suit a scheduler that fills nodes up."""
         whole = master.dive(self.state.deadline)
-        if whole is not None:
-            self._try(self._fleet(whole))
-        low, high = 0.0, 0.25
-        for step in range(GROWTH_STEPS):
-            growth = 0.0 if step == 0 else (low + high) / 2
-            counts = master.round_up(growth)
-            if counts is None or self._is_over():
+        if whole is not None and not self._is_over():
+            fleet = self._fleet(whole)
+            if exchanges.is_allowed(fleet):
+                self._is_enough(fleet)
+
+    def _improve(self, exchanges: FleetExchanges) -> None:
+        """Leave nodes out or exchange them: a step that saves less after each failure, more after each success."""
+        target, failures, tilt = np.inf, 0, 0
+        while self.state.best is not None and failures < PATIENCE and not self._is_over():
+            most = self.state.price - self.state.bound
+            target = min(target, most / 2)
+            found = exchanges.around(self.state.best.fleet, most, tilt)
+            fleet = self._choose(exchanges, found, target)
+            if fleet is None:
                 return
-            if self._try(self._pack_down(self._fleet(counts))):
-                high = growth
+            if self._offer(self.verifier.verify(fleet)):
+                target, failures = target * 1.5, 0
             else:
-                low = growth
-            if high - low < 0.005:
-                return
+                target, failures = target * 0.8, failures + 1
+                tilt = (tilt + 1) % exchanges.tilts
 
-    def _pack_down(self, fleet: Fleet) -> Fleet:
-        """The fleet without nodes that packing by size does not need, the dearest first."""
-        if self.kept_room is not None or self.demands.survive:
-            return fleet
-        for group in sorted(fleet, key=lambda group: -self.probe.options[group.option].price):
-            while fleet[group] and not self._is_over():
-                fewer = fleet.changed({group: -1})
-                if not self._is_allowed(fewer) or not can_pack(fewer, self.probe):
-                    break
-                fleet = fewer
-        return fleet
+    def _choose(
+        self, exchanges: FleetExchanges, found: list[Exchange], target: float
+    ) -> Fleet | None:
+        """An untried fleet that saves about the target, of those the one with most to spare; else any."""
 
-    def _try(self, fleet: Fleet) -> bool:
-        """Whether a fleet is good after some repairs, or too dear to be of use."""
-        price = fleet.price(self.probe.options)
-        is_dear = price >= self.state.price - CLOSE or not self._is_allowed(fleet)
-        return is_dear or self._repair(fleet, self.state.price, most=5).is_good
+        def rank(one: Exchange) -> tuple[bool, float]:
+            return not 0.6 * target <= one.saved <= target + CLOSE, -one.slack
 
-    def _improve(self) -> None:
-        """Leave nodes out or exchange them, as long as that helps."""
-        is_better = True
-        while is_better and self.state.best is not None:
-            is_better = False
-            for fleet in self._neighbours(self.state.best.fleet):
-                if self._is_over():
-                    return
-                if self._offer(self.verifier.verify(fleet)):
-                    is_better = True
-                    break
+        for one in sorted(found, key=rank):
+            fleet = exchanges.fleet_of(one)
+            if not self.verifier.has_verified(fleet) and exchanges.is_allowed(fleet):
+                return fleet
+        return None
 
     # Fleets
 
@@ -197,81 +209,25 @@ class FleetSearch:
         self._offer(verdict)
         return verdict
 
-    def _neighbours(self, fleet: Fleet) -> Iterator[Fleet]:
-        """Cheaper fleets: some nodes fewer, then up to three exchanged for others, what saves most first.
-
-        What cannot suffice is left out.
-        """
-        options = self.probe.options
-        groups = sorted(fleet, key=lambda group: -options[group.option].price)
-        for group in groups:
-            for share in (4, 1):
-                count = fleet[group] // share if share > 1 else 1
-                if count:
-                    yield from self._if_enough(fleet.changed({group: -count}))
-        for _, change in sorted(self._exchanges(fleet), key=lambda item: -item[0]):
-            yield from self._if_enough(fleet.changed(change))
-
-    def _exchanges(self, fleet: Fleet) -> Iterator[tuple[float, Counter[NodeGroupKey]]]:
-        """What is saved, and the change: one to three nodes of a group, or one each of two groups, for others."""
-        options = self.probe.options
-        removals = [
-            Counter({group: number})
-            for group in fleet
-            for number in (1, 2, 3)
-            if fleet[group] >= number
-        ]
-        removals += [Counter(pair) for pair in combinations(fleet, 2)]
-        most, spare = self.state.price - self.state.bound, self._room(fleet) - self._needed()
-        for removed in removals:
-            price = sum(options[group.option].price * n for group, n in removed.items())
-            short = sum(options[group.option].free * n for group, n in removed.items()) - spare
-            zones = [group.zone for group in removed]
-            for number, one in enumerate(options):
-                zone = next((name for name in zones if name in one.zones), one.zones[0])
-                for added in range(1, MOST_ADDED + 1):
-                    saved = price - one.price * added
-                    if saved <= CLOSE:
-                        break
-                    if saved > most + CLOSE or (one.free * added < short).any():
-                        continue
-                    change = Counter({NodeGroupKey(number, zone): added})
-                    change.subtract(removed)
-                    yield saved, change
-
-    def _if_enough(self, fleet: Fleet) -> Iterator[Fleet]:
-        """The fleet, if it has enough of every resource, and its pools allow it."""
-        if (self._room(fleet) < self._needed()).any() or not self._is_allowed(fleet):
-            return
-        if fleet.price(self.probe.options) < self.state.bound - CLOSE:
-            return
-        if self.kept_room is not None or can_pack(fleet, self.probe):
-            yield fleet
-
-    def _room(self, fleet: Fleet) -> Ints:
-        """What the nodes have together, after daemons; int64 per resource."""
-        room = np.zeros(len(self.probe.resources), dtype=np.int64)
-        for group, count in fleet.items():
-            room += self.probe.options[group.option].free * count
-        return room if self.kept_room is None else room + self.kept_room
-
-    def _needed(self) -> Ints:
-        """What all pods request together; int64 per resource."""
-        return self.probe.demand @ self.probe.requests
-
-    def _is_allowed(self, fleet: Fleet) -> bool:
-        counts, options = fleet.by_option(), self.probe.options
-        return not overdrawn_pools(fleet, options) and all(
-            sum(counts[i] for i, one in enumerate(options) if one.pool is pool) >= pool.minimum
-            for pool in all_pools(options)
-        )
-
     # State
 
     def _demand(self) -> Ints:
         """Pods per class, and as many more as the loss of a zone leaves to the others."""
         demand: Ints = np.ceil(self.probe.demand * self._zone_factor()).astype(np.int64)
         return demand
+
+    def _problem(self) -> PlanningProblem:
+        """What the bound is about: pods that must have a node also after the loss of a zone are covered so often."""
+        factor = self._zone_factor() if self.demands.survive_priority is None else 1.0
+        room = None if self.kept_room is None else np.maximum(self.kept_room, 0) * factor
+        options = self.probe.options
+        demand = self.probe.demand.astype(np.float64) * np.float64(factor)
+        return PlanningProblem(options, self.probe.requests, demand, list(pool_rows(options)), room)
+
+    @property
+    def _penalty(self) -> float:
+        """The price of a pod that no node is had for."""
+        return 10 * max((one.price for one in self.probe.options), default=1.0)
 
     def _zone_factor(self) -> float:
         """How many times the demand a fleet must cover: what is left after the loss of any zone must cover it once."""
@@ -280,11 +236,12 @@ class FleetSearch:
         zones = {zone for one in self.probe.options for zone in one.zones}
         return len(zones) / max(len(zones) - 1, 1)
 
-    def _raised(self, bound: float) -> float:
-        """A bound for the workload as one for the plan: with any node gone, the rest must suffice."""
+    def _raise_bound(self, bound: float) -> None:
+        """Take a bound for the workload as one for the plan: with any node gone, the rest must suffice."""
+        prices = [one.price for one in self.probe.options]
         if self.demands.survive == ANY_NODE and self.demands.survive_priority is None:
-            return bound + min(one.price for one in self.probe.options)
-        return bound
+            bound += min(prices)
+        self.state.bound = max(self.state.bound, next_sum(bound, prices))
 
     def _offer(self, verdict: FleetVerdict) -> bool:
         """Take a good fleet that is cheaper than the best one."""

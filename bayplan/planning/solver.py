@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from ..errors import InputError
 
 Floats = NDArray[np.float64]
 INFINITY = 1e30
+FEASIBLE = 2
+"""HiGHS: there is a solution that keeps all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +25,34 @@ class Rows:
     capacity: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Covering:
-    """Minimise `costs @ x` with `columns.T @ x >= least`, x >= 0."""
+@dataclass(slots=True)
+class SparseProgram:
+    """Minimise `costs @ x` with rows `>= least`, 0 <= x <= upper; the entries of each variable by row."""
 
-    costs: Floats
-    columns: Sequence[Floats]
-    """The coefficients of each variable."""
     least: Floats
-    upper: Floats
+    costs: list[float] = field(default_factory=list)
+    columns: list[dict[int, float]] = field(default_factory=list)
+    more: list[float] = field(default_factory=list)
+    """The right side of rows that were added."""
+
+    def add(self, cost: float, entries: Mapping[int, float]) -> int:
+        """Add a variable; returns its number."""
+        self.costs.append(cost)
+        self.columns.append(dict(entries))
+        return len(self.columns) - 1
+
+    def add_row(self, least: float, entries: Mapping[int, float]) -> int:
+        """Add a row with its entries by variable; returns its number."""
+        row = len(self.least) + len(self.more)
+        self.more.append(least)
+        for number, value in entries.items():
+            self.columns[number][row] = value
+        return row
 
 
 @dataclass(frozen=True, slots=True)
-class CoveringAnswer:
-    """Values of the variables, and for a linear program the dual values of the rows; empty if there is none."""
+class ProgramAnswer:
+    """Values of the variables, and for a linear program the dual values of the rows."""
 
     values: Floats
     duals: Floats
@@ -66,77 +82,117 @@ def new_model(time_limit_s: float) -> tuple[Any, Any]:
 
 
 def maximize(
-    values: Floats, rows: Rows, upper: Floats, time_limit_s: float, relative_gap: float
+    values: Floats,
+    rows: Rows,
+    upper: Floats,
+    time_limit_s: float,
+    relative_gap: float = 0.0,
+    *,
+    is_integer: bool = True,
 ) -> tuple[Floats | None, float]:
-    """Whole numbers up to `upper` with the highest value, and an upper bound of all; None: none found in time."""
+    """Numbers up to `upper` with the highest value, and an upper bound of all; None: none found in time."""
     highspy, model = new_model(time_limit_s)
     model.setOptionValue("mip_rel_gap", relative_gap)
     scale = np.maximum(np.abs(rows.capacity), 1.0)
-    columns = list((rows.weights / scale[:, None]).T)
+    columns = [(np.flatnonzero(one), one[one != 0]) for one in (rows.weights / scale[:, None]).T]
     _fill(highspy, model, -values, columns, (np.full(len(scale), -INFINITY), rows.capacity / scale))
-    _bound(highspy, model, upper, is_integer=True)
+    _bound(highspy, model, upper, is_integer)
     model.run()
-    info = model.getInfo()
+    info, status = model.getInfo(), model.getModelStatus()
     solution = np.array(model.getSolution().col_value)
-    bound = -float(info.mip_dual_bound)
-    if not np.isfinite(bound) or model.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+    bound = -float(info.mip_dual_bound if is_integer else info.objective_function_value)
+    is_bounded = is_integer or status == highspy.HighsModelStatus.kOptimal
+    if not is_bounded or not np.isfinite(bound) or status == highspy.HighsModelStatus.kInfeasible:
         bound = float(values @ upper)
-    has_answer = info.primal_solution_status == 2
+    has_answer = info.primal_solution_status == FEASIBLE
     return (solution if has_answer else None), bound
 
 
-def cover(
-    problem: Covering, time_limit_s: float, *, is_integer: bool, start: Floats | None = None
-) -> CoveringAnswer | None:
-    """The cheapest cover; None if none was found in time."""
-    highspy, model = new_model(time_limit_s)
-    count = len(problem.least)
-    scale = np.maximum(np.abs(problem.least), 1.0) if not is_integer else np.ones(count)
-    columns = [column / scale for column in problem.columns]
-    limits = problem.least / scale, np.full(count, INFINITY)
-    _fill(highspy, model, problem.costs, columns, limits)
-    _bound(highspy, model, problem.upper, is_integer)
-    if start is not None:
-        given = highspy.HighsSolution()
-        given.col_value = list(start)
-        model.setSolution(given)
-    model.run()
-    info = model.getInfo()
-    if info.primal_solution_status != 2:
-        return None
-    solution = model.getSolution()
-    duals = np.array(solution.row_dual) if not is_integer else np.zeros(count)
-    return CoveringAnswer(
-        np.array(solution.col_value),
-        np.maximum(duals, 0) / scale,
-        float(info.objective_function_value),
-    )
+def solve_program(
+    program: SparseProgram, time_limit_s: float, *, whole: int = 0, relative_gap: float = 0.0
+) -> ProgramAnswer | None:
+    """The cheapest values, the first `whole` variables in whole numbers; None if none were found in time."""
+    model = ProgramModel(program)
+    if whole:
+        model.require_whole(whole, relative_gap)
+    return model.solve(time_limit_s)
+
+
+class ProgramModel:
+    """A program within HiGHS: variables can be added, and the next solution starts from the last one."""
+
+    def __init__(self, program: SparseProgram) -> None:
+        self._highspy, self._model = new_model(INFINITY)
+        self._least = np.concatenate([program.least, program.more])
+        self._scale = np.maximum(np.abs(self._least), 1.0)
+        columns = []
+        for entries in program.columns:
+            rows = np.fromiter(entries, dtype=np.int32, count=len(entries))
+            values = np.fromiter(entries.values(), dtype=float, count=len(entries))
+            columns.append((rows, values / self._scale[rows]))
+        limits = self._least / self._scale, np.full(len(self._least), INFINITY)
+        _fill(self._highspy, self._model, np.array(program.costs), columns, limits)
+
+    def add(self, cost: float, column: Floats) -> None:
+        """Add a variable with its coefficient in every row."""
+        used = np.flatnonzero(column).astype(np.int32)
+        values = (column / self._scale)[used]
+        self._model.addCol(cost, 0.0, INFINITY, len(used), used, values)
+
+    def change_least(self, least: Floats) -> None:
+        """Set another right side."""
+        rows = np.arange(len(least), dtype=np.int32)
+        upper = np.full(len(least), INFINITY)
+        self._model.changeRowsBounds(len(least), rows, least / self._scale, upper)
+
+    def require_whole(self, count: int, relative_gap: float) -> None:
+        """Allow only whole numbers for the first variables."""
+        numbers = np.arange(count, dtype=np.int32)
+        kinds = np.full(count, int(self._highspy.HighsVarType.kInteger), dtype=np.uint8)
+        self._model.changeColsIntegrality(count, numbers, kinds)
+        self._model.setOptionValue("mip_rel_gap", relative_gap)
+
+    def solve(self, time_limit_s: float) -> ProgramAnswer | None:
+        """The cheapest values; None if none were found in time."""
+        # HiGHS counts the time of all solutions of a model together.
+        spent = self._model.getRunTime()
+        self._model.setOptionValue("time_limit", spent + max(time_limit_s, 0.01))
+        self._model.run()
+        info = self._model.getInfo()
+        if info.primal_solution_status != FEASIBLE:
+            return None
+        solution = self._model.getSolution()
+        duals = np.array(solution.row_dual)
+        if len(duals) != len(self._scale):
+            duals = np.zeros(len(self._scale))
+        return ProgramAnswer(
+            np.array(solution.col_value),
+            np.maximum(duals, 0) / self._scale,
+            float(info.objective_function_value),
+        )
 
 
 def _fill(
     highspy: Any,
     model: Any,
     costs: Floats,
-    columns: Sequence[Floats],
+    columns: Sequence[tuple[NDArray[Any], Floats]],
     limits: tuple[Floats, Floats],
 ) -> None:
-    """Pass a model: its columns as a sparse matrix, its rows with lower and upper limits."""
+    """Pass a model: rows and values of each column, and the lower and upper limits of rows."""
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(columns), len(limits[0])
     lp.col_cost_ = np.asarray(costs, dtype=float)
     lp.col_lower_ = np.zeros(len(columns))
     lp.col_upper_ = np.full(len(columns), INFINITY)
     lp.row_lower_, lp.row_upper_ = limits
-    starts, index, value = [0], [], []
-    for column in columns:
-        used = np.flatnonzero(column)
-        index.append(used)
-        value.append(column[used])
-        starts.append(starts[-1] + len(used))
+    index = [rows for rows, _ in columns]
+    value = [values for _, values in columns]
+    starts = np.cumsum([0, *(len(rows) for rows in index)])
     matrix = lp.a_matrix_
     matrix.format_ = highspy.MatrixFormat.kColwise
     matrix.num_col_, matrix.num_row_ = lp.num_col_, lp.num_row_
-    matrix.start_ = np.array(starts, dtype=np.int32)
+    matrix.start_ = starts.astype(np.int32)
     matrix.index_ = np.concatenate(index).astype(np.int32) if index else np.zeros(0, np.int32)
     matrix.value_ = np.concatenate(value).astype(float) if value else np.zeros(0)
     model.passModel(lp)

@@ -79,6 +79,10 @@ class Verifier:
             self._known[key] = self._verify(fleet)
         return self._known[key]
 
+    def has_verified(self, fleet: Fleet) -> bool:
+        """Whether the verdict about a fleet is there."""
+        return fleet.key() in self._known
+
     def _verify(self, fleet: Fleet) -> FleetVerdict:
         simulation, pending = self.run(fleet)
         verdict = FleetVerdict(fleet, pending, simulation=simulation if not pending else None)

@@ -1,0 +1,185 @@
+"""Fluid: the planning problem with parts of pods, which is solved at once and gives a bound at once.
+
+Every node of an option holds any mix of its classes that its amounts allow; a class with a cap has no more copies than
+that on a node. Patterns of whole pods (`master.py`) are a special case, so the price is a lower bound.
+
+With a reserve, a share of the largest pod stays free on every node. A scheduler that fills nodes evenly leaves such
+remainders, which cost little on large nodes and much on small ones; the reserve makes the solution choose accordingly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..table import Ints
+from .fleet import NodeOption
+from .knapsack import most_copies
+from .pool_rows import PoolRow
+from .probing import NO_CAP
+from .solver import SparseProgram, solve_program
+
+Floats = NDArray[np.float64]
+LP_S, WHOLE_S = 20.0, 2.0
+WHOLE_GAP = 0.002
+SHAPES = 12
+"""Classes are joined if their shares of the resources are equal in such steps."""
+WELL_FILLED = 0.95
+"""A class whose copies alone fill a node less than this has a row that says how many fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningProblem:
+    """What is to be covered, by what."""
+
+    options: Sequence[NodeOption]
+    requests: NDArray[Any]
+    """Per class and resource."""
+    demand: Floats
+    """Pods per class; more than there are when a fleet must stand a loss."""
+    pool_rows: Sequence[PoolRow]
+    kept_room: Floats | None = None
+    """What nodes that stay have left, all together."""
+
+    @property
+    def row_count(self) -> int:
+        """The rows of the dual values: classes, pools, resources of the nodes that stay."""
+        kept = 0 if self.kept_room is None else len(self.kept_room)
+        return len(self.demand) + len(self.pool_rows) + kept
+
+    def least(self) -> Floats:
+        """The right side of these rows, all `>=`; rows of nodes that stay are scaled to their room."""
+        room = [] if self.kept_room is None else [-1.0] * len(self.kept_room)
+        return np.array([*self.demand, *(row.least for row in self.pool_rows), *room], dtype=float)
+
+    def kept_use(self, number: int) -> Floats:
+        """The share of what is left on nodes that stay that one pod of a class takes."""
+        assert self.kept_room is not None, "only with nodes that stay"
+        use: Floats = self.requests[number] / np.maximum(self.kept_room, 1e-9)
+        return np.minimum(use, 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class FluidAnswer:
+    """The price of the relaxed problem, and its dual values by row of the problem."""
+
+    price: float
+    duals: Floats
+
+
+class FluidPlan:
+    """The relaxed problem of one workload."""
+
+    def __init__(self, problem: PlanningProblem, penalty: float) -> None:
+        self._problem, self._penalty = problem, penalty
+        self._largest = [
+            problem.requests[one.accepts].max(axis=0, initial=0) for one in problem.options
+        ]
+        self._limits = [_most_on(one, problem.requests) for one in problem.options]
+        self._merged, self._merged_limits = self._merge()
+
+    def relax(self) -> FluidAnswer | None:
+        """Solve with parts of nodes, too; None if there was no time."""
+        program = self._program(self._problem, self._limits, 0.0)
+        found = solve_program(program, LP_S)
+        if found is None:
+            return None
+        rows = self._problem.row_count
+        return FluidAnswer(found.objective, np.maximum(found.duals[:rows], 0))
+
+    def whole(self, reserve: float) -> Counter[int] | None:
+        """Whole nodes per option, with a share of the largest pod free on each; None: not solved."""
+        program = self._program(self._merged, self._merged_limits, reserve)
+        count = len(self._problem.options)
+        found = solve_program(program, WHOLE_S, whole=count, relative_gap=WHOLE_GAP)
+        if found is None:
+            found = solve_program(program, LP_S)
+        if found is None:
+            return None
+        counts = np.ceil(found.values[:count] - 1e-6).astype(int)
+        return Counter({i: int(n) for i, n in enumerate(counts) if n > 0})
+
+    def _merge(self) -> tuple[PlanningProblem, list[Floats]]:
+        """The problem with classes of about the same shape joined: whole numbers are found much faster."""
+        problem = self._problem
+        total = np.maximum(problem.demand @ problem.requests, 1.0)
+        shapes = problem.requests / total
+        shapes = np.round(shapes / shapes.sum(axis=1, keepdims=True) * SHAPES).astype(int)
+        fits = np.array(self._limits).reshape(len(problem.options), len(shapes)) > 0
+        groups: dict[bytes, list[int]] = {}
+        for number in range(len(shapes)):
+            key = shapes[number].tobytes() + fits[:, number].tobytes()
+            groups.setdefault(key, []).append(number)
+        demand = np.array([problem.demand[members].sum() for members in groups.values()])
+        requests = np.array(
+            [
+                problem.demand[members] @ problem.requests[members] / problem.demand[members].sum()
+                for members in groups.values()
+            ]
+        )
+        firsts = [members[0] for members in groups.values()]
+        limits = [np.where(row, float(NO_CAP), 0.0) for row in fits[:, firsts]]
+        return replace(problem, requests=requests, demand=demand), limits
+
+    def _program(
+        self, problem: PlanningProblem, limits: Sequence[Floats], reserve: float
+    ) -> SparseProgram:
+        """Nodes per option, pods not covered per class, pods on nodes that stay, then pods per class and option."""
+        options, classes = problem.options, len(problem.demand)
+        kept_from = classes + len(problem.pool_rows)
+        program = SparseProgram(problem.least())
+        for number, one in enumerate(options):
+            rows = {
+                classes + i: row.per_node[number]
+                for i, row in enumerate(problem.pool_rows)
+                if row.per_node[number]
+            }
+            program.add(one.price, rows)
+        for number in range(classes):
+            program.add(self._penalty, {number: 1.0})
+        if problem.kept_room is not None:
+            for number in range(classes):
+                use = problem.kept_use(number)
+                if (use > 1).any():
+                    continue
+                rows = {kept_from + i: -float(share) for i, share in enumerate(use) if share}
+                program.add(0.0, {number: 1.0} | rows)
+        for number in range(len(options)):
+            self._add_option(program, problem, number, limits[number], reserve)
+        return program
+
+    def _add_option(
+        self,
+        program: SparseProgram,
+        problem: PlanningProblem,
+        number: int,
+        limits: Floats,
+        reserve: float,
+    ) -> None:
+        """Rows: what pods use of each resource is at most what the nodes have; caps."""
+        one = problem.options[number]
+        scale = np.maximum(one.free, 1).astype(float)
+        room = np.maximum(one.free - reserve * self._largest[number], 0) / scale
+        wanted = np.flatnonzero(limits > 0)
+        use = problem.requests[wanted] / scale
+        rows = [
+            program.add_row(0.0, {number: float(room[i])}) if use[:, i].any() else -1
+            for i in range(len(room))
+        ]
+        for k, which in enumerate(wanted.tolist()):
+            entries = {which: 1.0}
+            for i in np.flatnonzero(use[k]).tolist():
+                entries[rows[i]] = -float(use[k, i])
+            if limits[which] * use[k].max() < WELL_FILLED:
+                entries[program.add_row(0.0, {number: float(limits[which])})] = -1.0
+            program.add(0.0, entries)
+
+
+def _most_on(option: NodeOption, requests: Ints) -> Floats:
+    """How many pods of each class alone fit on a node."""
+    return most_copies(option, requests, np.full(len(requests), NO_CAP)).astype(float)
