@@ -1,7 +1,9 @@
 """First fit: nodes for pods in decreasing size, each as the cheapest type that holds its pods.
 
-This is how Karpenter chooses nodes for a batch of pods: a new node stays open for every type that can hold what it has
-so far, the next pod goes to the first node with room, and in the end each node is the cheapest of its types.
+This is how Karpenter chooses nodes for a batch of pods. They are sorted by cpu, then memory, the largest first; a new
+node stays open for every type that can hold what it has so far; the next pod goes to the node with the fewest pods of
+those that have room; in the end each node is the cheapest of its types. Zones and the weights of pools are left out
+here: a fleet that lacks something for them is repaired afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..table import Bools, Ints
-from .fleet import NodeOption
+from .fleet import CPU_COLUMN, MEMORY_COLUMN, NodeOption
 
 
 @dataclass(slots=True)
@@ -37,9 +39,7 @@ def first_fit(
     `start` are nodes that there are already, which count for the limits of their pools. `allowed` options may be used.
     """
     book = _Book(options, requests, Counter(start or {}), allowed)
-    total = np.array([one.free for one in options]).max(axis=0, initial=1)
-    size = (requests / np.maximum(total, 1)).max(axis=1)
-    for number in np.argsort(-size, kind="stable"):
+    for number in np.lexsort((-requests[:, MEMORY_COLUMN], -requests[:, CPU_COLUMN])):
         book.place(int(number), int(demand[number]))
     return book.close()
 
@@ -64,11 +64,11 @@ class _Book:
         self._start = start
 
     def place(self, number: int, count: int) -> None:
-        """Put pods of one class on open nodes, then on new ones."""
-        for claim in self._claims:
-            if count <= 0:
-                return
-            count -= self._fill(claim, number, count)
+        """Put pods of one class on open nodes, those with the fewest pods first, then on new ones."""
+        fits = [int(self._fits(claim, number).max(initial=0)) for claim in self._claims]
+        for claim, more in zip(self._claims, self._levelled(fits, count), strict=True):
+            if more > 0:
+                count -= self._fill(claim, number, more)
         while count > 0:
             claim = _Claim(
                 np.zeros_like(self._free[0]),
@@ -89,13 +89,34 @@ class _Book:
             chosen[int(prices.argmin())] += 1
         return chosen
 
-    def _fill(self, claim: _Claim, number: int, count: int) -> int:
-        """Add as many copies as a type of the node can hold."""
+    def _levelled(self, fits: Sequence[int], count: int) -> list[int]:
+        """How many of `count` pods each node gets, if the one with the fewest pods that has room is always next."""
+        has = np.array([int(claim.copies.sum()) for claim in self._claims], dtype=np.int64)
+        most = np.array(fits, dtype=np.int64)
+        count = min(count, int(most.sum()))
+        low, high = 0, int((has + most).max(initial=0))
+        while low < high:  # the highest level that `count` pods reach on every node with room
+            level = (low + high + 1) // 2
+            if np.clip(level - has, 0, most).sum() <= count:
+                low = level
+            else:
+                high = level - 1
+        given = np.clip(low - has, 0, most)
+        next_ones = np.flatnonzero((has + given <= low) & (given < most))
+        given[next_ones[: count - int(given.sum())]] += 1
+        return [int(one) for one in given]
+
+    def _fits(self, claim: _Claim, number: int) -> Ints:
+        """How many copies each type of the node can hold besides what it has."""
         need = self._requests[number]
         used = need > 0
         room = (self._free - claim.used)[:, used] // need[used]
         fits = np.minimum(room.min(axis=1), self._caps[:, number] - claim.copies[number])
-        fits = np.where(claim.options & self._accepts[:, number], fits, 0)
+        return np.where(claim.options & self._accepts[:, number], fits, 0)
+
+    def _fill(self, claim: _Claim, number: int, count: int) -> int:
+        """Add as many copies as a type of the node can hold."""
+        need, fits = self._requests[number], self._fits(claim, number)
         placed = min(int(fits.max(initial=0)), count)
         if placed > 0:
             claim.options = claim.options & (fits >= placed)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..api.pod import Pod
-from ..api.resources import PODS
+from ..api.resources import CPU, MEMORY, PODS
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..scheduler.inquiry import Inquiry
@@ -67,7 +67,7 @@ class Probe:
     classes: list[PlannedClass]
     options: list[NodeOption]
     resources: list[str]
-    """The names of what `requests` and the options' `free` count; `pods` is the first."""
+    """The names of what `requests` and the options' `free` count: pods, cpu, memory, then others."""
     requests: Ints
     """int64 per class and resource."""
     numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -202,7 +202,7 @@ def _measure(probe: Probe, classes: list[PlannedClass]) -> None:
     """Set the classes and their requests."""
     probe.classes = classes
     names = dict.fromkeys(name for one in classes for name in one.pod.requests)
-    probe.resources = [PODS, *(name for name in names if name != PODS)]
+    probe.resources = list(dict.fromkeys([PODS, CPU, MEMORY, *names]))
     probe.requests = np.array(
         [free_of({**one.pod.requests, PODS: 1}, probe.resources) for one in classes], dtype=np.int64
     ).reshape(len(classes), len(probe.resources))
