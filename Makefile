@@ -20,7 +20,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream fgd bench-apiserver format clean kernel
+.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd bench-apiserver format clean kernel
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -98,8 +98,8 @@ bench-stream: kernel ## Measure speed and memory by the length of a trace (ARGS=
 fgd: kernel ## Reproduce the table of the FGD paper (research/fgd); needs the trace (ARGS=FOLDER ...)
 	$(BIN)/python research/fgd/run.py $(ARGS)
 
-bench-plan: kernel ## Measure `plan` on seeded workloads against first fit decreasing (ARGS=--workloads ...)
-	$(BIN)/python -m tests.planning.bench $(ARGS)
+bench-plan: kernel ## Measure `plan` on twenty seeded workloads against first fit decreasing (ARGS="--pods 20000" ...)
+	$(BIN)/python -m bayplan.sim.bench.plan_seeds $(ARGS)
 
 bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)

@@ -203,13 +203,22 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
-    from ..sim.bench import CommandRun, EventRun, LoadRun, PodRun, QuestionRun, find_growth
+    from ..sim.bench import (
+        CommandRun,
+        EventRun,
+        LoadRun,
+        PlanRun,
+        PodRun,
+        QuestionRun,
+        find_growth,
+    )
     from .render.bench import (
         change_table,
         command_table,
         event_table,
         growth_table,
         load_table,
+        plan_table,
         pod_table,
         question_table,
     )
@@ -222,6 +231,7 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
         load_table([run for run in runs if isinstance(run, LoadRun)]),
         command_table([run for run in runs if isinstance(run, CommandRun)]),
         question_table([run for run in runs if isinstance(run, QuestionRun)]),
+        plan_table([run for run in runs if isinstance(run, PlanRun)]),
         growth_table(find_growth(runs)),
         change_table(changes),
     ]

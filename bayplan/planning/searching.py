@@ -1,7 +1,7 @@
 """Searching: find a cheap fleet on which the scheduler places every pod; every step is verified by a simulation.
 
-Order: the fluid problem, which gives a bound at once; first fit decreasing, which gives a plan; whole nodes of the
-fluid problem, with the smallest reserve on every node with which the scheduler places all pods; column generation,
+Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; whole nodes of the fluid
+problem, with the smallest reserve on every node with which the scheduler places all pods; column generation,
 which raises the bound; then nodes are left out or exchanged for cheaper ones.
 """
 
@@ -26,7 +26,7 @@ from .probing import Probe, pending_counts
 from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 
 REPAIRS = 10
-FIRST_RESERVE = 0.4
+AMPLE_RESERVE, FIRST_RESERVE = 0.6, 0.35
 RESERVE_STEP = 0.04
 RESERVE_SHARE, RELAX_SHARE = 0.4, 0.1
 """How much of the time the search for a reserve and the column generation may take."""
@@ -91,17 +91,19 @@ class FleetSearch:
         for fleet in self.candidates:
             if pools_allow(fleet, self.probe.options):
                 self._offer(self.verifier.verify(fleet))
-        fluid, problem = FluidPlan(self._problem(), self._penalty), self._problem()
+        problem = self._problem()
+        fluid = FluidPlan(problem, self._penalty)
         relaxed = fluid.relax()
         if relaxed is not None:
             self._raise_bound(relaxed.price)
+        high = self._begin_with_reserve(fluid)
         self._begin_with_first_fit()
-        reserve = self._find_reserve(fluid)
+        reserve = self._find_reserve(fluid, high)
         exchanges = FleetExchanges(self.probe, self.kept_room, reserve)
         if relaxed is not None and not self._is_over():
             master = Master(problem, self._penalty, relaxed)
             self._relax(master)
-            self._try_patterns(master, exchanges)
+            self._try_patterns(master)
         self._improve(exchanges)
 
     # The parts in order
@@ -114,9 +116,20 @@ class FleetSearch:
         else:
             self.state.failed = verdict
 
-    def _find_reserve(self, fluid: FluidPlan) -> float:
+    def _begin_with_reserve(self, fluid: FluidPlan) -> float:
+        """A plan soon: an ample reserve is mostly enough. Returns the highest reserve to try."""
+        counts = fluid.whole(AMPLE_RESERVE)
+        if counts is None:
+            return 1.0
+        fleet = self._fleet(counts)
+        is_good = pools_allow(fleet, self.probe.options) and self._offer(
+            self.verifier.verify(fleet)
+        )
+        return AMPLE_RESERVE if is_good else 1.0
+
+    def _find_reserve(self, fluid: FluidPlan, high: float) -> float:
         """The smallest reserve on every node with which the scheduler places all pods."""
-        low, high, reserve = 0.0, 1.0, FIRST_RESERVE
+        low, reserve = 0.0, FIRST_RESERVE
         until = time.monotonic() + RESERVE_SHARE * self.state.time_limit_s
         while high - low > RESERVE_STEP and time.monotonic() < until and not self._is_over():
             counts = fluid.whole(reserve)
@@ -130,9 +143,11 @@ class FleetSearch:
         return high
 
     def _is_enough(self, fleet: Fleet) -> bool:
-        """Whether a fleet is good, or too dear to be of use; if few pods are pending, repairs are tried, too."""
+        """Whether a fleet is good after few repairs, or too dear to be of use."""
         if fleet.price(self.probe.options) >= self.state.price - CLOSE:
             return True
+        if not pools_allow(fleet, self.probe.options):
+            return False
         verdict = self.verifier.verify(fleet)
         if not verdict.is_good:
             self._repair(fleet, self.state.price, most=2)
@@ -143,13 +158,11 @@ class FleetSearch:
             self._raise_bound(relaxation.bound)
             self._tell()
 
-    def _try_patterns(self, master: Master, exchanges: FleetExchanges) -> None:
+    def _try_patterns(self, master: Master) -> None:
         """Whole numbers of nodes from the patterns, which suit a scheduler that fills nodes up."""
         whole = master.dive(self.state.deadline)
         if whole is not None and not self._is_over():
-            fleet = self._fleet(whole)
-            if exchanges.is_allowed(fleet):
-                self._is_enough(fleet)
+            self._is_enough(self._fleet(whole))
 
     def _improve(self, exchanges: FleetExchanges) -> None:
         """Leave nodes out or exchange them: a step that saves less after each failure, more after each success."""

@@ -9,6 +9,7 @@ from ...sim.bench import (
     EventRun,
     Growth,
     LoadRun,
+    PlanRun,
     PodRun,
     QuestionRun,
     Run,
@@ -104,6 +105,36 @@ def question_table(runs: Sequence[QuestionRun]) -> Listing:
             f"{run.peak_mib:,.0f}",
         )
         table.add(run.question, *numbers, *_spread(run))
+    return table
+
+
+def plan_table(runs: Sequence[PlanRun]) -> Listing:
+    """Plans: prices beside first fit and the bound, and how long it took."""
+    headings = (
+        "nodes",
+        "pods",
+        "price",
+        "bound",
+        "gap",
+        "first fit",
+        "saved",
+        "first plan s",
+        "total s",
+    )
+    table = _table("plan", headings, runs)
+    for run in runs:
+        numbers = (
+            f"{run.nodes:,}",
+            f"{run.pods:,}",
+            f"{run.price:,.2f}",
+            f"{run.bound:,.2f}",
+            f"{run.gap:.1%}",
+            f"{run.first_fit_price:,.2f}",
+            f"{run.saved:.1%}",
+            f"{run.first_plan_s:.1f}",
+            f"{run.seconds:.1f}",
+        )
+        table.add(run.name, *numbers, *_spread(run))
     return table
 
 

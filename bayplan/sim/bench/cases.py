@@ -25,6 +25,7 @@ from .ops import (
     CreatePods,
     CreatePodSets,
     Op,
+    PlanNodes,
     Simulate,
     SizeFile,
     StopCollectingMetrics,
@@ -38,6 +39,8 @@ NODES_PARAM = "initNodes"
 PODS_PARAM = "measurePods"
 FIXED_SIZE = "fixed-size"
 """The label of sizes that are excluded from growth."""
+ON_REQUEST = "on-request"
+"""The label of cases that run only when they are named."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +310,7 @@ class _Reader:
 def _is_measured(op: Op) -> bool:
     if isinstance(op, CreatePodSets):
         return bool(op.create_pods_op.get("collectMetrics"))
-    measuring = StopCollectingMetrics | Simulate | AskQuestion
+    measuring = StopCollectingMetrics | Simulate | AskQuestion | PlanNodes
     return getattr(op, "collect_metrics", False) or isinstance(op, measuring)
 
 

@@ -33,13 +33,15 @@ from .ops import (
     CreatePodSets,
     DeletePods,
     Op,
+    PlanNodes,
     Simulate,
     Sleep,
     StartCollectingMetrics,
     StopCollectingMetrics,
     UpdateAny,
 )
-from .results import EventRun, Run
+from .plans import run_plan
+from .results import EventRun, PlanRun, Run
 from .workload import CLOCKS, BenchWorkload, Now
 
 _Counted: TypeAlias = (
@@ -50,11 +52,20 @@ _Counted: TypeAlias = (
 def execute(workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> list[Run]:
     """Run a workload in this process; raises InputError where its file is invalid.
 
-    One that ends with `simulate` or `ask` runs the commands in processes of their own.
+    One that ends with `simulate`, `ask` or `plan` runs the commands in processes of their own.
     """
+    plans = [step for step in workload.case.steps if isinstance(step.op, PlanNodes)]
+    if plans:
+        return [_plan(workload, step) for step in plans]
     if any(isinstance(step.op, Simulate | AskQuestion) for step in workload.case.steps):
         return list(run_end_to_end(workload))
     return WorkloadExecutor(workload, now).run()
+
+
+def _plan(workload: BenchWorkload, step: WorkloadStep) -> PlanRun:
+    op = step.op
+    assert isinstance(op, PlanNodes), "the caller selects them"
+    return run_plan(workload.name, op, workload.number(op.count, op.count_param, step.place))
 
 
 class WorkloadExecutor:

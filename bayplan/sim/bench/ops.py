@@ -238,6 +238,22 @@ class AskQuestion(Op, frozen=True):
     """The command and its arguments, without the files of the cluster; other files are relative to the workload's."""
 
 
+PLAN_WORKLOADS = ("web", "openb")
+
+
+class PlanNodes(Op, frozen=True):
+    """Run `bayplan plan` on a seeded workload with about `count` pods, and measure price and bound (ours)."""
+
+    opcode = "plan"
+    workload: Literal["web", "openb"] = "web"
+    seed: int = 0
+    deployments: int = 200
+    """Of the web workload."""
+    count: int = 2000
+    count_param: str = ""
+    time_limit: str = "60s"
+
+
 OPS: dict[str, type[Op]] = {
     op.opcode: op
     for op in (
@@ -255,6 +271,7 @@ OPS: dict[str, type[Op]] = {
         StopCollectingMetrics,
         Simulate,
         AskQuestion,
+        PlanNodes,
     )
 }
 

@@ -78,7 +78,7 @@ def web_workload(seed: int, deployments: int, pods: int) -> Iterator[dict[str, A
         yield _document("apps/v1", "Deployment", f"app-{number}", body)
 
 
-def web_pools() -> list[dict[str, Any]]:
+def web_pools() -> dict[str, Any]:
     """One pool of twelve types in three zones."""
     types = [
         {
@@ -91,7 +91,7 @@ def web_pools() -> list[dict[str, Any]]:
         for cores, kept in SIZES.items()
     ]
     spec = {"zones": list(ZONES), "nodeTypes": types}
-    return [_document("bayplan.dev/v1", "NodePool", "web", spec)]
+    return _document("bayplan.dev/v1", "NodePool", "web", spec)
 
 
 def openb_workload(seed: int, pods: int) -> Iterator[dict[str, Any]]:
@@ -105,7 +105,7 @@ def openb_workload(seed: int, pods: int) -> Iterator[dict[str, Any]]:
         yield _document("v1", "Pod", f"pod-{number}", _pod_spec(amounts))
 
 
-def openb_pools() -> list[dict[str, Any]]:
+def openb_pools() -> dict[str, Any]:
     """One pool of the node types of the trace."""
     types = []
     for row in {tuple(row.items()): row for row in _rows("nodes.csv.gz")}.values():
@@ -119,7 +119,20 @@ def openb_pools() -> list[dict[str, Any]]:
                 "price": round(price, 4),
             }
         )
-    return [_document("bayplan.dev/v1", "NodePool", "openb", {"nodeTypes": types})]
+    return _document("bayplan.dev/v1", "NodePool", "openb", {"nodeTypes": types})
+
+
+def openb_config() -> dict[str, Any]:
+    """A scheduler that fills nodes up: one that spreads pods leaves no node empty for those with eight GPUs."""
+    resources = [{"name": name, "weight": 1} for name in ("cpu", "memory", GPU)]
+    strategy = {"type": "MostAllocated", "resources": resources}
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+    disabled = {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [fit], "plugins": {"multiPoint": disabled}}],
+    }
 
 
 def _daemon(name: str, milli_cpu: int, memory_mi: int) -> dict[str, Any]:

@@ -152,8 +152,46 @@ class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question
         return self.answer_s * 1e6
 
 
-Run: TypeAlias = PodRun | EventRun | LoadRun | CommandRun | QuestionRun
-AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun, CommandRun, QuestionRun)
+class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
+    """`bayplan plan` on a seeded workload: price, bound, and first fit decreasing on the same scheduler."""
+
+    seed: int
+    pods: int
+    price: float
+    """Per hour."""
+    bound: float
+    first_fit_price: float
+    first_plan_s: float
+    """Until there was a plan."""
+    seconds: float
+    cpu_s: float
+    """Processor seconds of the process."""
+    simulations: int
+    peak_mib: float
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        return self.workload
+
+    @property
+    def saved(self) -> float:
+        """The share of first fit's price by which the plan is cheaper."""
+        return 1 - self.price / self.first_fit_price
+
+    @property
+    def gap(self) -> float:
+        """The share of the bound by which the plan is dearer."""
+        return self.price / self.bound - 1 if self.bound > 0 else 1.0
+
+    @property
+    def cost(self) -> float:
+        """The figure by which runs are compared; less is better."""
+        return self.price
+
+
+Run: TypeAlias = PodRun | EventRun | LoadRun | CommandRun | QuestionRun | PlanRun
+AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun, CommandRun, QuestionRun, PlanRun)
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):

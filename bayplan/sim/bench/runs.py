@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ...errors import InputError
 from . import load
-from .cases import FIXED_SIZE, Case, find_cases, own_cases, read_cases
+from .cases import FIXED_SIZE, ON_REQUEST, Case, find_cases, own_cases, read_cases
 from .executor import execute
 from .processes import in_own_process
 from .results import Run, best_of
@@ -54,7 +54,8 @@ class Suite:
                     requests += self._at_sizes(Request(load.NAME, pods=pods, clock=clock), nodes)
                 continue
             for case, size in find_cases(self.cases, [name], tuple(self.summaries)):
-                if nodes and not names and FIXED_SIZE in (*size.labels, *case.file.labels):
+                labels = (*size.labels, *case.file.labels)
+                if not names and (ON_REQUEST in labels or (nodes and FIXED_SIZE in labels)):
                     continue
                 one = Request(case.name, size.name, self.file, None, pods, clock, plugins)
                 asked = self._at_sizes(one, nodes)

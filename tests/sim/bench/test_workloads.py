@@ -4,8 +4,9 @@ import pytest
 
 from bayplan.sim.bench import Case, EventRun, PodRun, Request, execute, make_workload, own_cases
 
-CASES = [case for case in own_cases() if case.name not in ("simulate", "deployments")]
-"""Those two run a command: see test_end_to_end.py."""
+COMMANDS = ("simulate", "deployments", "plan-web", "plan-openb")
+"""They run a command: see test_end_to_end.py and test_plans.py."""
+CASES = [case for case in own_cases() if case.name not in COMMANDS]
 NODES, PODS = 30, 200
 SIZES = {"trace": (300, PODS), "placement": (NODES, 192), "group-preemption": (80, 64)}
 """The first nodes of the trace are small; groups have 64 pods, of which one fits on a node."""
