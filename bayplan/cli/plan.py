@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +13,15 @@ import typer
 
 from ..errors import InputError
 from .answering import print_answer
+from .option_groups import takes_options
 from .options import PENDING, AnswerForm, AnswerOption, Question, takes_cluster
 from .pool_options import InstanceTypesOption, note_pools, read_table
 from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..planning.node_plan import NodePlan
+    from ..planning.planner import PlanRequest
+    from ..planning.pools import NodePool
     from ..planning.searching import SearchState
     from ..planning.verifying import Demands
 
@@ -30,9 +36,10 @@ def complete_survive(incomplete: str) -> list[str]:
     return [name for name in SURVIVE if name.startswith(incomplete)]
 
 
-@takes_cluster
-def plan(
-    question: Question,
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """The options of `bayplan plan` besides the cluster's."""
+
     pools: Annotated[
         list[Path],
         typer.Option(
@@ -43,20 +50,20 @@ def plan(
             allow_dash=True,
             show_default=False,
         ),
-    ],
-    instance_types: InstanceTypesOption = None,
+    ]
+    instance_types: InstanceTypesOption = None
     keep: Annotated[
         str,
         typer.Option(
             metavar="existing", help="Keep the nodes of the input, and plan further ones."
         ),
-    ] = "",
+    ] = ""
     existing: Annotated[
         bool,
         typer.Option(
             "--existing", help="Say which nodes of the input to remove and which to add, in order."
         ),
-    ] = False,
+    ] = False
     survive: Annotated[
         str,
         typer.Option(
@@ -64,7 +71,7 @@ def plan(
             help="What may be gone: node or zone; every pod must fit on the rest.",
             autocompletion=complete_survive,
         ),
-    ] = "",
+    ] = ""
     survive_priority: Annotated[
         int | None,
         typer.Option(
@@ -72,20 +79,35 @@ def plan(
             help="With --survive, pods of a lower priority may wait.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     headroom: Annotated[
         str,
         typer.Option(metavar="SHARE", help="The share of every node that stays free, such as 20%."),
-    ] = "0%",
-    time_limit: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long to search.")
-    ] = DEFAULT_TIME_LIMIT,
+    ] = "0%"
+    time_limit: Annotated[str, typer.Option(metavar="DURATION", help="How long to search.")] = (
+        DEFAULT_TIME_LIMIT
+    )
     to: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the nodes as manifests.", show_default=False),
-    ] = None,
-    output: AnswerOption = AnswerForm.TABLE,
-) -> None:
+    ] = None
+    output: AnswerOption = AnswerForm.TABLE
+
+    def request(self) -> PlanRequest:
+        """What is asked; raises InputError for values that are wrong."""
+        from ..planning.planner import PlanRequest
+
+        if self.keep not in ("", EXISTING):
+            raise InputError(f'--keep: expected {EXISTING}; got "{self.keep}"')
+        if self.keep and self.existing:
+            raise InputError("expected --keep existing or --existing; got both")
+        demands = _demands(self.survive, self.survive_priority, self.headroom)
+        return PlanRequest(demands, bool(self.keep), _duration(self.time_limit))
+
+
+@takes_cluster
+@takes_options(PlanOptions)
+def plan(question: Question, options: PlanOptions) -> None:
     """Find the cheapest nodes from some pools on which the scheduler places every pod.
 
     Every plan is verified by a simulation with all filters, daemons and plugins; the bound says what no plan can be
@@ -96,44 +118,49 @@ def plan(
     Example: bayplan plan -f workload.yaml --pools pools.yaml --survive zone
     """
     from ..planning import read_pools
-    from ..planning.planner import PlanRequest, plan_nodes
-
-    if keep not in ("", EXISTING):
-        raise InputError(f'--keep: expected {EXISTING}; got "{keep}"')
-    if keep and existing:
-        raise InputError("expected --keep existing or --existing; got both")
-    limit_s = _duration(time_limit)
-    request = PlanRequest(_demands(survive, survive_priority, headroom), bool(keep), limit_s)
-    objects = question.manifests.objects
-    nodes = [obj for obj in objects if obj.kind == "Node"]
-    reading = read_pools(pools, read_table(instance_types), nodes)  # type: ignore[arg-type]
-    note_pools(reading)
-    with progress_bar("planning") as bar:
-
-        def tell(state: SearchState) -> None:
-            bar.describe(f"planning: {state.price:,.2f} per hour, bound {state.bound:,.2f}")
-            bar(min(int(state.elapsed_s * 10), int(limit_s * 10)), int(limit_s * 10))
-
-        if existing:
-            from ..planning.rightsizing import rightsize
-
-            found = rightsize(objects, reading.pools, question.settings, request, tell)
-        else:
-            found = plan_nodes(objects, reading.pools, question.settings, request, tell)
-    if to is not None:
-        _write(found, to)
     from .render.plan import render_node_plan
 
+    request = options.request()
+    nodes = [obj for obj in question.manifests.objects if obj.kind == "Node"]
+    reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]
+    note_pools(reading)
+    found = _search(question, reading.pools, request, options.existing)
+    if options.to is not None:
+        _write(found, options.to)
     print_answer(
         found,
         "NodePlan",
-        output,
+        options.output,
         lambda: [f"node/{name}" for name in found.node_names()],
         lambda console: render_node_plan(console, found),
         [*question.remarks, *reading.notes],
     )
     if not found.is_complete:
         raise typer.Exit(PENDING)
+
+
+def _search(
+    question: Question, pools: Sequence[NodePool], request: PlanRequest, is_exchange: bool
+) -> NodePlan:
+    """Search with a bar that shows price and bound."""
+    from ..planning.planner import plan_nodes
+    from ..planning.rightsizing import rightsize
+
+    search = rightsize if is_exchange else plan_nodes
+    tenths = int(request.time_limit_s * 10)
+    with progress_bar("planning") as bar:
+
+        def tell(state: SearchState) -> None:
+            bar.describe(progress_text(state.price, state.bound))
+            bar(min(int(state.elapsed_s * 10), tenths), tenths)
+
+        return search(question.manifests.objects, pools, question.settings, request, tell)
+
+
+def progress_text(price: float, bound: float) -> str:
+    """Price and bound so far."""
+    shown = "no plan yet" if math.isinf(price) else f"{price:,.2f} per hour"
+    return f"planning: {shown}, bound {bound:,.2f}"
 
 
 def _demands(survive: str, survive_priority: int | None, headroom: str) -> Demands:

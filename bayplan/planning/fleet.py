@@ -94,11 +94,16 @@ def spread_over_zones(
     start: Fleet | None = None,
     but: str | None = None,
 ) -> Fleet:
-    """Nodes by option as a fleet, each in the zone with the least cpu so far; `but` is a zone to leave out."""
+    """Nodes by option as a fleet, each in the zone with the least cpu so far; `but` is a zone to leave out.
+
+    Nodes that run different pods are spread apart from each other.
+    """
     fleet = Fleet(start or {})
-    weight: defaultdict[str, float] = defaultdict(float)
+    weight: defaultdict[tuple[bytes, str], float] = defaultdict(float)
+    kinds = [one.accepts.tobytes() for one in options]
     for group, count in fleet.items():
-        weight[group.zone] += options[group.option].type.allocatable.get(CPU, 0) * count
+        kind = kinds[group.option]
+        weight[kind, group.zone] += options[group.option].type.allocatable.get(CPU, 0) * count
     sizes = sorted(
         counts.items(), key=lambda item: (-options[item[0]].type.allocatable.get(CPU, 0), item[0])
     )
@@ -106,8 +111,8 @@ def spread_over_zones(
         one = options[option]
         zones = [zone for zone in one.zones if zone != but] or list(one.zones)
         for _ in range(count):
-            zone = min(zones, key=lambda name: (weight[name], name))
-            weight[zone] += one.type.allocatable.get(CPU, 0)
+            zone = min(zones, key=lambda name: (weight[kinds[option], name], name))
+            weight[kinds[option], zone] += one.type.allocatable.get(CPU, 0)
             fleet[NodeGroupKey(option, zone)] += 1
     return fleet
 
