@@ -101,6 +101,9 @@ fgd: kernel ## Reproduce the table of the FGD paper (research/fgd); needs the tr
 bench-plan: kernel ## Measure `plan` on twenty seeded workloads against first fit decreasing (ARGS="--pods 20000" ...)
 	$(BIN)/python -m bayplan.sim.bench.plan_seeds $(ARGS)
 
+bench-week: kernel ## Measure a simulated week with an autoscaler (ARGS=--autoscaler cluster-autoscaler)
+	$(BIN)/python -m tests.planning.autoscaling.bench_week $(ARGS)
+
 bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
 

@@ -227,7 +227,8 @@ class SimulationReport(ShownAnswer):
         """A pandas DataFrame of the `pods`, the `nodes`, the `measures`, or how they developed.
 
         `time` has a row per change of use; `use` has the measures as means of so many equal parts of the time
-        (`samples`); `arrivals` has demand and allocation after each pod.
+        (`samples`); `arrivals` has demand and allocation after each pod. With an autoscaler, `scaled` has the nodes of
+        pools with their costs, and `cost` the cost per hour and the number of nodes after each change.
         """
         rows: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
             "pods": self.pod_rows,
@@ -236,5 +237,6 @@ class SimulationReport(ShownAnswer):
             "time": self.time_rows,
             "use": lambda: self.sample_rows(samples),
             "arrivals": lambda: arrival_rows(self.pods, self.nodes),
+            **({} if self.scaling is None else self.scaling.frames()),
         }
         return make_frame(chosen(what, rows))

@@ -189,6 +189,17 @@ class ScalingReport:
             for (pool, name), nodes in groups.items()
         ]
 
+    def frames(self) -> dict[str, Callable[[], list[dict[str, Any]]]]:
+        """Rows for frames: the nodes, and each change of cost per hour and numbers of nodes."""
+        return {
+            "scaled": lambda: [node.to_dict(self.end_s) for node in self.nodes],
+            "cost": lambda: [
+                {"name": one.name, "time_s": time, "value": value}
+                for one in self.series()
+                for time, value in zip(one.times_s, one.values, strict=True)
+            ],
+        }
+
     def evictions_by_reason(self) -> dict[str, int]:
         """How many pods were taken off nodes for each reason."""
         return dict(Counter(eviction.why for eviction in self.evictions))

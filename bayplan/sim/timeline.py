@@ -1,7 +1,8 @@
 """Timeline: changes to a cluster during a simulation, with their times.
 
 A document of kind Timeline (bayplan.dev/v1) has a list of events, each with a time and what is
-added, changed or removed. An annotation of an object can also state when it is added.
+added, changed or removed, and series of replicas over time, as a HorizontalPodAutoscaler would set
+them. An annotation of an object can also state when it is added.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from ..errors import DecodeError
 KIND = "Timeline"
 CREATED_AT = "bayplan.dev/created-at"
 FIELDS = ("at", "add", "change", "remove")
+SERIES_FIELDS = ("target", "replicas", "minReplicas", "maxReplicas", "every", "until")
+SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+MAX_POINTS = 100_000
+"""Of a series that repeats."""
 
 
 class TimelineTarget(msgspec.Struct, frozen=True):
@@ -50,6 +55,8 @@ class TimelineEvent(msgspec.Struct, frozen=True):
     add: tuple[ClusterObject, ...] = ()
     change: tuple[ObjectPatch, ...] = ()
     remove: tuple[TimelineTarget, ...] = ()
+    path: str = ""
+    """Where it is in its timeline, if it is not one of its `events`."""
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -67,6 +74,7 @@ class TimelineWire(Wire, frozen=True):
     """A timeline on the wire: each event is decoded by hand, as patches need their nulls."""
 
     events: Any = None
+    series: Any = None
 
 
 def created_at(obj: ClusterObject) -> float:
@@ -85,9 +93,91 @@ def created_at_problem(obj: ClusterObject) -> str | None:
 
 def build_timeline(wire: TimelineWire) -> Timeline:
     """Make a timeline; raises FieldError where it is invalid."""
-    if not isinstance(wire.events, list):
+    events = wire.events
+    if events is None and wire.series is not None:
+        events = []
+    if not isinstance(events, list):
         raise FieldError("events", f"expected a list of events; got {found(wire.events)}")
-    return Timeline(tuple(_event(tree, f"events[{i}]") for i, tree in enumerate(wire.events)))
+    given = [_event(tree, f"events[{i}]") for i, tree in enumerate(events)]
+    if wire.series is not None and not isinstance(wire.series, list):
+        raise FieldError("series", f"expected a list of series; got {found(wire.series)}")
+    for i, tree in enumerate(wire.series or ()):
+        given += _series_events(tree, f"series[{i}]")
+    return Timeline(tuple(given))
+
+
+def _series_events(tree: Any, path: str) -> Iterator[TimelineEvent]:
+    """A change of replicas for each point of a series, and for each time that it repeats."""
+    if not isinstance(tree, Mapping):
+        raise FieldError(path, f"expected an object with target and replicas; got {found(tree)}")
+    for name in tree:
+        if name not in SERIES_FIELDS:
+            raise FieldError(f"{path}.{name}", f"expected {', '.join(SERIES_FIELDS)}")
+    target = parse_ref(tree.get("target"), f"{path}.target")
+    if target.kind not in SCALED_KINDS:
+        expected = f"expected a workload with replicas ({', '.join(SCALED_KINDS)})"
+        raise FieldError(f"{path}.target", f"{expected}; got {found(tree.get('target'))}")
+    points = list(_points(tree, path))
+    for at_s in _repeats(tree, points, path):
+        for i, (offset_s, replicas) in enumerate(points):
+            if i and replicas == points[i - 1][1]:
+                continue
+            patch = {
+                "kind": target.kind,
+                "metadata": {"name": target.name, "namespace": target.namespace},
+                "spec": {"replicas": replicas},
+            }
+            change = (ObjectPatch(target, patch),)
+            yield TimelineEvent(at_s + offset_s, change=change, path=path)
+
+
+def _points(tree: Mapping[str, Any], path: str) -> Iterator[tuple[float, int]]:
+    """The times of a series with the replicas from each on, within minReplicas and maxReplicas."""
+    low = _count(tree.get("minReplicas", 0), f"{path}.minReplicas")
+    high = tree.get("maxReplicas")
+    most = None if high is None else _count(high, f"{path}.maxReplicas")
+    if most is not None and most < low:
+        raise FieldError(f"{path}.maxReplicas", f"expected minReplicas or more; got {most}")
+    items = list(_items(tree, "replicas", path))
+    if not items:
+        raise FieldError(f"{path}.replicas", "expected a list of times and numbers; got none")
+    last_s = -1.0
+    for at, item in items:
+        if not isinstance(item, Mapping) or set(item) != {"at", "replicas"}:
+            raise FieldError(at, f"expected an object with at and replicas; got {found(item)}")
+        at_s = _moment(item["at"], f"{at}.at")
+        if at_s <= last_s:
+            problem = f"expected a later time than the one before; got {found(item['at'])}"
+            raise FieldError(f"{at}.at", problem)
+        last_s = at_s
+        replicas = max(_count(item["replicas"], f"{at}.replicas"), low)
+        yield at_s, replicas if most is None else min(replicas, most)
+
+
+def _repeats(
+    tree: Mapping[str, Any], points: list[tuple[float, int]], path: str
+) -> Iterator[float]:
+    """The times at which the series begins."""
+    if "every" not in tree and "until" not in tree:
+        yield 0.0
+        return
+    every = _moment(tree.get("every"), f"{path}.every")
+    until = _moment(tree.get("until"), f"{path}.until")
+    if every <= points[-1][0]:
+        problem = f"expected more than the last time of the series; got {found(tree['every'])}"
+        raise FieldError(f"{path}.every", problem)
+    if until / every * len(points) > MAX_POINTS:
+        raise FieldError(f"{path}.until", f"expected at most {MAX_POINTS:,} changes of replicas")
+    number = 0
+    while number * every < until:
+        yield number * every
+        number += 1
+
+
+def _count(value: Any, path: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise FieldError(path, f"expected a number of pods, 0 or more; got {found(value)}")
+    return value
 
 
 def _event(tree: Any, path: str) -> TimelineEvent:

@@ -126,7 +126,7 @@ class World:
             self._expect(TimelineEvent(created_at(obj), add=(obj,)), obj, "")
         for timeline in timelines:
             for i, event in enumerate(timeline.events):
-                self._expect(event, timeline, f"timeline: events[{i}]")
+                self._expect(event, timeline, f"timeline: {event.path or f'events[{i}]'}")
 
     def begin(self, pods_end: bool = True, until_s: float | None = None) -> None:
         """Start controllers and kubelets; existing watchers are notified before them.

@@ -124,3 +124,103 @@ def test_an_invalid_timeline(event: Any, expected: str) -> None:
 def test_a_timeline_without_events() -> None:
     with pytest.raises(DecodeError, match="events: expected a list of events; got none"):
         decode_object({"apiVersion": "bayplan.dev/v1", "kind": "Timeline"})
+
+
+def read_series(*series: Any) -> Timeline:
+    tree = {"apiVersion": "bayplan.dev/v1", "kind": "Timeline", "series": list(series)}
+    timeline = decode_object(tree)
+    assert isinstance(timeline, Timeline)
+    return timeline
+
+
+def points(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
+    return [{"at": at, "replicas": replicas} for at, replicas in pairs]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param({}, [(0, 3), (32400, 40)], id="once"),
+        pytest.param(
+            {"every": "24h", "until": "25h"},
+            [(0, 3), (32400, 40), (86400, 3), (118800, 40)],
+            id="as often as it begins before its end",
+        ),
+        pytest.param(
+            {"minReplicas": 4, "maxReplicas": 30}, [(0, 4), (32400, 30)], id="within its bounds"
+        ),
+    ],
+)
+def test_a_series_of_replicas(more: dict[str, Any], expected: list[tuple[int, int]]) -> None:
+    series = {"target": "deployment/shop/web", "replicas": points(("0s", 3), ("9h", 40))} | more
+
+    timeline = read_series(series)
+
+    changes = [(event.at_s, event.change[0]) for event in timeline.events]
+    assert [(at_s, change.patch["spec"]["replicas"]) for at_s, change in changes] == expected
+    assert {change.ref for _, change in changes} == {TimelineTarget("Deployment", "shop", "web")}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            {"target": "node/a"},
+            "target: expected a workload with replicas (Deployment, ReplicaSet, "
+            'ReplicationController, StatefulSet); got "node/a"',
+            id="a kind without replicas",
+        ),
+        pytest.param(
+            {"replicas": points(("1h", 3), ("1h", 4))},
+            'replicas[1].at: expected a later time than the one before; got "1h"',
+            id="times that are not in order",
+        ),
+        pytest.param(
+            {"replicas": points(("1h", -3))},
+            "replicas[0].replicas: expected a number of pods, 0 or more; got -3",
+            id="a negative number",
+        ),
+        pytest.param(
+            {"replicas": []},
+            "replicas: expected a list of times and numbers; got none",
+            id="no points",
+        ),
+        pytest.param(
+            {"replicas": [{"at": "1h"}]},
+            "replicas[0]: expected an object with at and replicas; got an object",
+            id="a point without replicas",
+        ),
+        pytest.param(
+            {"every": "1h", "until": "2h"},
+            'every: expected more than the last time of the series; got "1h"',
+            id="a repetition that is too short",
+        ),
+        pytest.param(
+            {"every": "61m"},
+            "until: expected a duration such as 90s, 5m or 1h30m; got none",
+            id="a repetition without an end",
+        ),
+        pytest.param(
+            {"every": "61m", "until": "999999h"},
+            "until: expected at most 100,000 changes of replicas",
+            id="too many repetitions",
+        ),
+        pytest.param(
+            {"minReplicas": 5, "maxReplicas": 4},
+            "maxReplicas: expected minReplicas or more; got 4",
+            id="bounds in the wrong order",
+        ),
+        pytest.param(
+            {"pods": 4},
+            "pods: expected target, replicas, minReplicas, maxReplicas, every, until",
+            id="another field",
+        ),
+    ],
+)
+def test_an_invalid_series(change: dict[str, Any], expected: str) -> None:
+    series = {"target": "deployment/web", "replicas": points(("1h", 3))} | change
+
+    with pytest.raises(DecodeError) as caught:
+        read_series(series)
+
+    assert str(caught.value) == f"timeline: series[0].{expected}"

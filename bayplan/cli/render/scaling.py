@@ -81,7 +81,7 @@ def _series_table(report: ScalingReport) -> Listing:
         table.add(
             "nodes" if is_count else "cost per hour",
             f"{each.peak:,.0f}" if is_count else form.format(each.peak),
-            format_duration(each.peak_at_s),
+            format_duration(round(each.peak_at_s)),
             form.format(each.mean),
             sparkline(each.samples(PICTURE_WIDTH), each.peak or 1.0),
         )

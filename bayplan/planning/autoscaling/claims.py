@@ -15,7 +15,7 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...cluster.objects import ClusterObject
-from ...table import Ints
+from ...table import Bools, Ints
 from ..pools import NodePool
 from .launch_options import (
     ChoiceKey,
@@ -70,27 +70,54 @@ class ClaimPlanner:
         self._number = 0
         self._plan = LaunchPlan()
 
-    def plan(
-        self, pods: Iterable[Pod], most_nodes: int | None = None, *, is_all_or_nothing: bool = False
-    ) -> LaunchPlan:
-        """Find places for `pods`, with at most so many new nodes, within a trial; `close` after it.
-
-        With `is_all_or_nothing`, the first pod without a place ends the search.
-        """
+    def plan(self, pods: Iterable[Pod]) -> LaunchPlan:
+        """Find places for `pods`, within a trial; `close` after it."""
         for pod in largest_first(pods):
-            if is_all_or_nothing and self._plan.left:
-                break
             choice = self._options.choice(pod)
             if choice_key(pod) in self._full or not choice.is_possible:
                 self._plan.left.append(pod)
                 continue
             if self._fill(pod, choice):
                 continue
-            if (most_nodes is not None and len(self._claims) >= most_nodes) or not self._open(
-                pod, choice
-            ):
+            if not self._open(pod, choice):
                 self._full.add(choice_key(pod))
                 self._plan.left.append(pod)
+        return self._launched()
+
+    def replace(self, pods: Iterable[Pod], allowed: Bools) -> LaunchPlan | None:
+        """Find places for all `pods`: on nodes that are there, and for the others on one new node of an allowed option.
+
+        None: some have no place. New nodes are tried only if an option holds all pods that are left.
+        """
+        wanted, left = np.zeros(len(self._options.resources), dtype=np.int64), list[Pod]()
+        for pod in largest_first(pods):
+            choice = self._options.choice(pod)
+            if choice_key(pod) not in self._full and self._fill(pod, choice):
+                continue
+            self._full.add(choice_key(pod))
+            left.append(pod)
+            wanted += choice.requests
+            allowed = allowed & choice.accepts & (self._options.free >= wanted).all(axis=1)
+            if not allowed.any():
+                return None
+        if left and not self._open_for(left, allowed):
+            return None
+        return self._launched()
+
+    def _open_for(self, pods: list[Pod], allowed: Bools) -> bool:
+        """Put all `pods` on one new node of the allowed options."""
+        first = self._options.choice(pods[0])
+        if not self._open(pods[0], first, allowed):
+            return False
+        (claim,) = self._claims.values()
+        row = self._shadow.table.row_of[claim.name]
+        return all(
+            self._shadow.totals(pod)[row] >= 0 and self._join(claim, pod, self._options.choice(pod))
+            for pod in pods[1:]
+        )
+
+    def _launched(self) -> LaunchPlan:
+        """The plan, with the cheapest option for each claim."""
         for claim in self._claims.values():
             option = cheapest([self._options.all[i] for i in claim.options.tolist()])
             self._plan.launches.append((option, claim.pods))
@@ -169,15 +196,21 @@ class ClaimPlanner:
         found: list[int] = numbers.tolist()
         return max(found, key=lambda i: (self._options.all[i].size, -i))
 
-    def _open(self, pod: Pod, choice: OptionChoice) -> bool:
-        """Begin a claim, in the first pool that may have one; False: none may."""
+    def _open(self, pod: Pod, choice: OptionChoice, allowed: Bools | None = None) -> bool:
+        """Begin a claim, in the first pool that may have one; False: none may.
+
+        With `allowed`, only these options of that pool count: no pool of a lower weight takes its place.
+        """
         pools: dict[str, list[int]] = {}
         for number in np.flatnonzero(choice.accepts).tolist():
             pools.setdefault(self._options.all[number].pool.name, []).append(number)
         for numbers in pools.values():
             pool = self._options.all[numbers[0]].pool
-            allowed = [i for i in numbers if self._use.allows(pool, self._options.all[i].type)]
-            if allowed and self._open_in(pool, allowed, pod, choice):
+            able = [i for i in numbers if self._use.allows(pool, self._options.all[i].type)]
+            if able and allowed is not None:
+                able = [i for i in able if allowed[i]]
+                return bool(able) and self._open_in(pool, able, pod, choice)
+            if able and self._open_in(pool, able, pod, choice):
                 return True
         return False
 

@@ -15,7 +15,6 @@ from ...api.node import Node
 from ..pools import WHEN_UNDERUTILIZED
 from .blockers import Blockers
 from .launch_options import LaunchOption
-from .launch_plan import LaunchPlan
 from .pool_budgets import EMPTY, UNDERUTILIZED, allowed_disruptions
 from .pool_nodes import PoolNode, PoolNodes
 from .relocation import Relocation
@@ -115,15 +114,21 @@ class Consolidation:
         return "gone" if stored is None else self._blockers.of_node(node, stored)
 
     def _several(self, candidates: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
-        """The longest beginning of the candidates, of two or more, that can go together."""
+        """The longest beginning of the candidates, of two or more, that can go together.
+
+        Most searches find none, and try two nodes only; others double their number as long as they can go.
+        """
         most = pods = 0
         for node in candidates[:MAX_NODES]:
             pods += len(node.pods)
             if pods > MAX_PODS:
                 break
             most += 1
-        low, high, found = 2, most, None
-        while low <= high:
+        found, size = None, 2
+        while size <= most and (command := self._try(candidates[:size], leaving)) is not None:
+            found, size = command, 2 * size
+        low, high = size // 2 + 1, min(size - 1, most)
+        while found is not None and low <= high:
             middle = (low + high) // 2
             command = self._try(candidates[:middle], leaving)
             if command is None:
@@ -144,20 +149,10 @@ class Consolidation:
         return None
 
     def _try(self, nodes: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
-        plan = self._relocation.find(nodes, leaving, most_nodes=1)
-        if plan is None or not _is_worth_it(nodes, plan):
+        plan = self._relocation.find(nodes, leaving, may_replace=True)
+        if plan is None:
             return None
         return RemovalCommand(nodes, "underutilized", [option for option, _ in plan.launches])
-
-
-def _is_worth_it(nodes: list[PoolNode], plan: LaunchPlan) -> bool:
-    """Whether a plan costs less than the nodes that it replaces."""
-    if not plan.launches:
-        return True
-    is_all_spot = all(node.record.is_spot for node in nodes)
-    if is_all_spot and any(option.type.is_spot for option, _ in plan.launches):
-        return False
-    return plan.price < sum(node.record.price or 0.0 for node in nodes)
 
 
 def _disruption_cost(node: PoolNode) -> tuple[int, float, str]:

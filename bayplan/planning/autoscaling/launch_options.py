@@ -123,6 +123,7 @@ class LaunchOptions:
         ).reshape(len(self.all), len(self.resources))
         """int64 per option and resource: what an empty node has beside its daemons."""
         self.prices = np.array([one.price for one in self.all], dtype=np.float64)
+        self.is_spot = np.array([one.type.is_spot for one in self.all], dtype=np.bool_)
         self._choices: dict[ChoiceKey, OptionChoice] = {}
 
     def _place_daemons(

@@ -52,7 +52,7 @@ class UnneededNodes:
                 tried += 1
                 if tried > MAX_CANDIDATES:
                     break
-                if self._relocation.find([node], closed, most_nodes=0) is None:
+                if self._relocation.find([node], closed, may_replace=False) is None:
                     continue
             closed.add(node.name)
             found[node.name] = self.since_s.get(node.name, now_s)

@@ -259,6 +259,9 @@ def test_a_node_costs_its_price_from_its_launch_until_the_end() -> None:
     assert (cost.times_s, cost.values) == ([0.0, 1.0], [0.0, 0.2])
     assert nodes.values == by_type.values == [0.0, 1.0]
     assert report.to_dict()["scaling"]["waiting"]["max"] > 61
+    assert report.to_frame("scaled")["cost"].sum() == pytest.approx(0.2)
+    changes = report.to_frame("cost")
+    assert changes[changes["name"] == "cost"]["value"].tolist() == [0.0, 0.2]
 
 
 def test_a_node_without_a_price_is_counted_apart() -> None:
