@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from ..api.node import ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, pod_group_of
+from ..api.pod_workload import workload_of
 from ..errors import InputError
-from .pending import workload_of
 
 T = TypeVar("T")
 

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
-from ..api.pod import Pod
+from ..api.pod_workload import BARE, WorkloadKey, workload_key
+from ..api.refusal_message import refusals_of
 from .outcomes import PodResult
-
-TEMPLATE_HASH = "pod-template-hash"
-BARE = "Pod"
-
-WorkloadKey: TypeAlias = tuple[str, str, str]
-"""Namespace, kind and name."""
-
-_REFUSED = re.compile(r"0/(\d+) nodes are available: ")
-_NEXT_REASON = re.compile(r", (?=\d+ )")
 
 
 class PendingGroup(msgspec.Struct):
@@ -51,38 +42,6 @@ class PendingGroup(msgspec.Struct):
             "refusals": [{"reason": r, "nodes": n} for r, n in self.refusals.items()],
             "message": self.message,
         }
-
-
-def workload_of(pod: Pod) -> tuple[str, str]:
-    """Kind and name of what the pod belongs to: the Deployment of its ReplicaSet, another owner, or the pod itself."""
-    owner = pod.controller
-    if owner is None:
-        return BARE, pod.name
-    suffix = f"-{pod.labels.get(TEMPLATE_HASH, '')}"
-    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
-        return "Deployment", owner.name.removesuffix(suffix)
-    return owner.kind, owner.name
-
-
-def workload_key(pod: Pod) -> WorkloadKey:
-    """What pods of a workload have in common; those of a namespace without an owner share one with an empty name."""
-    kind, name = workload_of(pod)
-    return pod.namespace, kind, "" if kind == BARE else name
-
-
-def refusals_of(message: str) -> dict[str, int]:
-    """The reasons in a message about a pod that fits nowhere, with their number of nodes, most first."""
-    found = _REFUSED.match(message)
-    if found is None:
-        return {}
-    said = message[found.end() :].partition(". ")[0].removesuffix(".")
-    counts: Counter[str] = Counter()
-    for part in _NEXT_REASON.split(said):
-        number, _, reason = part.partition(" ")
-        if not number.isdecimal():
-            return {}
-        counts[reason] += int(number)
-    return dict(counts.most_common())
 
 
 def group_pending(

@@ -9,6 +9,7 @@ from typing import Any
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
+from ..api.pod_workload import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
 from ..errors import InputError
 from .documents import node_entry, pod_entry, time_entry
@@ -21,7 +22,7 @@ from .measures.over_time import RunMoves, series_of
 from .measures.parts import FreeParts
 from .measures.run import measure_rows, measure_run
 from .outcomes import NodeUse, PodResult
-from .pending import PendingGroup, WorkloadKey, group_pending
+from .pending import PendingGroup, group_pending
 from .scaling import ScalingReport
 from .showing import ShownAnswer
 from .totals import TotalsChange, is_tainted, totals_of_uses

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.pod_workload import WorkloadKey, workload_key
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler
@@ -15,7 +16,6 @@ from .group_outcomes import GroupOutcome, group_outcomes
 from .measures.devices import DriverDevices, count_devices
 from .measures.parts import FreeParts, free_parts
 from .outcomes import NodeUse, PodResult
-from .pending import WorkloadKey, workload_key
 from .report import SimulationReport
 from .use_over_time import UseHistory, is_change_of_use
 from .world import is_waiting

@@ -18,7 +18,7 @@ from ..clock import Clock
 from ..scheduler import Attempt, Scheduler
 from .numbering import NONE, Numbering, Tree
 
-FORMAT = 1
+FORMAT = 2
 """Version of the data format; a page reads the format it was made for."""
 MOST_LOOKS = 2_000_000
 """Limit of queue look-ups during a run; beyond it, only the end is recorded."""
@@ -231,7 +231,7 @@ class History:
             known = HistoryState(self.now.state[number])
             if known in WAITING and state is HistoryState.ACTIVE:
                 state = known  # the queue's state is more precise
-            self._set(number, state, NONE, self.numbering.texts.of(message))
+            self._set(number, state, NONE, self.numbering.message(message))
 
     def _node_is(self, node: Node) -> None:
         row = self.numbering.row(node)

@@ -38,7 +38,7 @@ IDLE_S = 300.0
 """Time without requests after which the history is dropped."""
 MOST_VIEWED = 5_000
 """In a cluster with more nodes and pods, counterfactuals would take too long."""
-COUNTS = ("texts", "resources", "nodes", "kinds", "rows", "pods", "events")
+COUNTS = ("texts", "resources", "nodes", "kinds", "rows", "refusals", "pods", "events")
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.pod_workload import BARE, workload_of
+from ..api.refusal_message import refusals_of
 
 Thing = TypeVar("Thing", bound=Hashable)
 
@@ -46,8 +48,8 @@ class Numbers(Generic[Thing]):
         return len(self.things)
 
 
-PodKind = tuple[tuple[int, ...], tuple[int, ...], int, int, int, tuple[int, ...]]
-"""Requests, labels, priority, owner, scheduler and node selector: all as numbers."""
+PodKind = tuple[tuple[int, ...], tuple[int, ...], int, int, int, tuple[int, ...], int]
+"""Requests, labels, priority, owner, scheduler, node selector and workload: all as numbers."""
 NodeRow = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]
 """Number of the node, labels, taints, allocatable (resource, amount, ...) and whether it is cordoned or not ready."""
 
@@ -63,6 +65,8 @@ class Numbering:
         self.nodes: Numbers[str] = Numbers()
         self.kinds: Numbers[PodKind] = Numbers()
         self.rows: Numbers[NodeRow] = Numbers()
+        self.refusals: list[tuple[int, tuple[int, ...]]] = []
+        """Messages about pods that fit nowhere: the text, and reason, nodes, reason, nodes, ..."""
         self.pod_names: list[tuple[int, str, int]] = []
         """Namespace, name and first class of each pod."""
 
@@ -73,7 +77,7 @@ class Numbering:
 
     def kind(self, pod: Pod) -> int:
         """The number of the pod's class: its data besides its name."""
-        owner = pod.controller
+        owner, workload = pod.controller, workload_of(pod)
         owned_by = f"{owner.kind}/{owner.name}" if owner is not None else ""
         return self.kinds.of(
             (
@@ -83,8 +87,19 @@ class Numbering:
                 self.texts.of(owned_by),
                 self.texts.of(pod.scheduler_name),
                 self._pairs(pod.spec.node_selector or {}),
+                self.texts.of("" if workload[0] == BARE else "/".join(workload)),
             )
         )
+
+    def message(self, text: str) -> int:
+        """The number of the text why a pod waits; its reasons are noted on first use."""
+        is_known = self.texts.known(text) != NONE
+        number = self.texts.of(text)
+        reasons = {} if is_known else refusals_of(text)
+        if reasons:
+            flat = (n for reason, nodes in reasons.items() for n in (self.texts.of(reason), nodes))
+            self.refusals.append((number, tuple(flat)))
+        return number
 
     def row(self, node: Node) -> int:
         """The number of the node's state."""
@@ -114,6 +129,7 @@ class Numbering:
             "nodes": len(self.nodes),
             "kinds": len(self.kinds),
             "rows": len(self.rows),
+            "refusals": len(self.refusals),
             "pods": len(self.pod_names),
         }
 
@@ -129,6 +145,7 @@ class Numbering:
             "nodes": self.nodes.things[first["nodes"] :],
             "kinds": self.kinds.things[first["kinds"] :],
             "rows": _columns(rows, ("node", "labels", "taints", "allocatable", "flags")),
+            "refusals": self.refusals[first["refusals"] :],
             "pods": _columns(pods, ("namespace", "name", "kind")),
         }
 

@@ -6,7 +6,8 @@ import pytest
 
 from bayplan.api.meta import OwnerReference
 from bayplan.sim import Simulation
-from bayplan.sim.pending import refusals_of, workload_of
+from bayplan.api.pod_workload import workload_of
+from bayplan.api.refusal_message import refusals_of
 from bayplan.testing.builders import make_node, make_pod
 
 

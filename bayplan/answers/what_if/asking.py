@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
+from ...api.pod_workload import workload_of
 from ...errors import InputError
 from ...sim import GroupOutcome
-from ...sim.pending import workload_of
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.totals import TotalsChange
 from ...sim.world import InputObject

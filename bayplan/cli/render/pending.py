@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ...sim.pending import BARE, PendingGroup
+from ...api.pod_workload import BARE
+from ...sim.pending import PendingGroup
 from .listing import wrap_text
 from .node_names import NodeNames
 from .tables import count, hint

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...api.durations import format_duration
+from ...api.pod_workload import workload_key
 from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
-from ...sim.pending import workload_key
 from .listing import Cell, Listing
 from .node_names import NodeNames
 from .pending import render_pending

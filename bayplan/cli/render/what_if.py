@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ...answers.what_if import PodChange, WhatIfAnswer, WhatIfState
 from ...answers.what_if.answer import Where
-from ...sim.pending import refusals_of
+from ...api.refusal_message import refusals_of
 from .courses import render_course, render_search
 from .listing import Listing
 from .node_names import NodeNames

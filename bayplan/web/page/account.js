@@ -77,7 +77,7 @@ class Account {
     const nodes = expand(refusal.nodes);
     const mark = () => tiles.mark(new Set(nodes));
     const unmark = () => tiles.mark(null);
-    const few = nodes.slice(0, 3).map((node) => data.nodes[node]).join(", ");
+    const few = nodes.slice(0, 3).map((node) => data.nodeName(node)).join(", ");
     const rest = nodes.length > 3 ? ` and ${count(nodes.length - 3)} more` : "";
     return h("tr", { tabindex: "0", onmouseenter: mark, onmouseleave: unmark, onfocus: mark, onblur: unmark, "aria-label": `${plural(refusal.count, "node")} refused by ${refusal.plugin}: ${refusal.reason}` },
       h("td", { class: "figure" }, count(refusal.count)),

@@ -17,8 +17,14 @@ class Address {
     return {
       pod: details.pod !== NONE ? data.podKey(details.pod) : "",
       node: details.node !== NONE ? data.nodes[details.node] : "",
-      resource: app.wasChosen.resource ? app.resourceField() : "",
-      group: app.wasChosen.group ? tiles.groupBy || "-" : "",
+      resource: app.choices.resourceField,
+      group: app.choices.groupField,
+      view: app.view === "picture" ? "" : app.view,
+      order: app.view === "picture" || !app.table.sortBy ? "" : (app.table.isDescending ? "-" : "") + app.table.sortBy,
+      podsBy: tiles.podsBy === "workload" ? "" : tiles.podsBy,
+      ns: app.filter.namespace,
+      label: app.filter.label,
+      reason: app.filter.reason,
       sort: tiles.sortBy === "name" ? "" : tiles.sortBy,
       list: lists.tab === "waiting" ? "" : lists.tab,
       state: lists.only === NONE ? "" : STATE_WORDS[lists.only],
@@ -53,7 +59,9 @@ class Address {
     const { app } = this;
     this.isReading = true;
     const missing = [];
-    app.setChoices(field("resource"), field("group"), field("sort") || "name");
+    app.choices.set(field("resource"), field("group"), field("sort"), field("podsBy"));
+    app.choices.setView(field("view"), field("order"));
+    app.filter.set(field("ns"), field("label"), field("reason"));
     app.lists.choose(field("list") || "waiting", STATE_WORDS.indexOf(field("state")));
     app.search.set(field("q"));
     app.timeline.readField(field("t"), field("at"));

@@ -11,6 +11,12 @@ class Data {
     this.kinds = [];
     this.rows = { node: [], labels: [], taints: [], allocatable: [], flags: [] };
     this.pods = { namespace: [], name: [], kind: [] };
+    /** By the number of a message: reason, nodes, reason, nodes, ... */
+    this.refusals = new Map();
+    /** Of each node row, the allocatable amounts by resource. */
+    this.dense = [];
+    this.suffix = "";
+    this.whyKeys = [];
     this.events = { t: [], what: [], which: [], value: [] };
     this.time = 0;
     this.accounts = tale.accounts || [];
@@ -32,6 +38,9 @@ class Data {
     appendAll(this.nodes, tale.nodes);
     appendAll(this.kinds, tale.kinds);
     for (const [name, column] of Object.entries(tale.rows)) appendAll(this.rows[name], column);
+    for (const [text, reasons] of tale.refusals) this.refusals.set(text, reasons);
+    if (tale.resources.length) nameResources(this.resources);
+    if (tale.nodes.length) this.suffix = commonSuffix(this.nodes);
     for (const [name, column] of Object.entries(tale.pods)) appendAll(this.pods[name], column);
     for (const name of ["t", "what", "which", "value"]) appendAll(this.events[name], tale.events[name]);
     this.time = Math.max(tale.time, this.time);
@@ -43,8 +52,30 @@ class Data {
   known() {
     return {
       texts: this.texts.length, resources: this.resources.length, nodes: this.nodes.length,
-      kinds: this.kinds.length, rows: this.rows.node.length, pods: this.pods.name.length,
+      kinds: this.kinds.length, rows: this.rows.node.length, refusals: this.refusals.size, pods: this.pods.name.length,
     };
+  }
+
+  /** A node's name without what most names end with. */
+  nodeName(node) {
+    const name = this.nodes[node];
+    return this.suffix && name.endsWith(this.suffix) ? name.slice(0, -this.suffix.length) : name;
+  }
+
+  /** The reasons in a message; the message itself where it has none. */
+  reasons(text) {
+    const refusals = this.refusals.get(text);
+    if (!refusals) return this.texts[text] ? [this.texts[text]] : [];
+    return refusals.filter((_, i) => i % 2 === 0).map((reason) => this.texts[reason]);
+  }
+
+  /** Equal for messages with the same reasons, regardless of their nodes. */
+  whyKey(text) {
+    if (this.whyKeys[text] === undefined) {
+      const refusals = this.refusals.get(text);
+      this.whyKeys[text] = refusals ? refusals.filter((_, i) => i % 2 === 0).sort((a, b) => a - b).join() : `text ${text}`;
+    }
+    return this.whyKeys[text];
   }
 
   podName(pod) {
@@ -61,11 +92,19 @@ class Data {
 
   /** The attributes of a pod class. */
   kind(number) {
-    const [requests, labels, priority, owner, scheduler, selector] = this.kinds[number];
+    const [requests, labels, priority, owner, scheduler, selector, workload] = this.kinds[number];
     return {
       requests: this.amounts(requests), labels: this.pairs(labels), priority,
-      owner: this.texts[owner], scheduler: this.texts[scheduler], selector: this.pairs(selector),
+      owner: this.texts[owner], scheduler: this.texts[scheduler], selector: this.pairs(selector), workload: this.texts[workload],
     };
+  }
+
+  /** The amount of a resource that pods of a class request; each is one of the pods. */
+  requested(kind, resource) {
+    if (this.resources[resource] === PODS) return 1;
+    const flat = this.kinds[kind][0];
+    for (let i = 0; i < flat.length; i += 2) if (flat[i] === resource) return flat[i + 1];
+    return 0;
   }
 
   labels(row) {
@@ -85,7 +124,16 @@ class Data {
   }
 
   allocatable(row, resource) {
-    return flatAmount(this.rows.allocatable[row], resource);
+    return this.amountsOf(row)[resource] || 0;
+  }
+
+  /** The allocatable amounts of a node row, by resource. */
+  amountsOf(row) {
+    if (!this.dense[row]) {
+      const amounts = this.dense[row] = new Array(this.resources.length).fill(0);
+      for (let i = 0, flat = this.rows.allocatable[row]; i < flat.length; i += 2) amounts[flat[i]] = flat[i + 1];
+    }
+    return this.dense[row];
   }
 
   pairs(flat) {
@@ -99,13 +147,6 @@ class Data {
     for (let i = 0; i < flat.length; i += 2) amounts.push([this.resources[flat[i]], flat[i + 1]]);
     return amounts;
   }
-}
-
-function flatAmount(flat, resource) {
-  for (let i = 0; i < flat.length; i += 2) {
-    if (flat[i] === resource) return flat[i + 1];
-  }
-  return 0;
 }
 
 function appendAll(list, more) {

@@ -141,7 +141,7 @@ class Details {
 
   nodeLink(node) {
     const { data, model } = this.app;
-    const name = node === NONE ? "a deleted node" : data.nodes[node];
+    const name = node === NONE ? tr("a deleted node") : data.nodeName(node);
     if (node === NONE || !model.isThere(node)) return name;
     return h("button", { type: "button", class: "link", onclick: () => this.app.openNode(node) }, name);
   }

@@ -33,6 +33,32 @@ function chip(key, value, isWarning = false) {
   return h("span", { class: isWarning ? "chip warn" : "chip", title: text }, text);
 }
 
+/** Makes buttons of an element a choice: click and arrow keys. */
+function radios(element, onChoice) {
+  const buttons = [...element.children];
+  element.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) onChoice(button.dataset.value);
+  });
+  element.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const at = buttons.findIndex((button) => button.getAttribute("aria-checked") === "true");
+    const next = buttons[(at + step + buttons.length) % buttons.length];
+    onChoice(next.dataset.value);
+    next.focus();
+  });
+}
+
+function chooseRadio(element, value) {
+  for (const button of element.children) {
+    const isIt = button.dataset.value === value;
+    button.setAttribute("aria-checked", isIt);
+    button.tabIndex = isIt ? 0 : -1;
+  }
+}
+
 /** Announces a text to screen readers. */
 function say(text) {
   $("said").textContent = text;
@@ -52,7 +78,8 @@ function perFrame(work) {
 
 /** A virtual list: only visible rows are elements. Rows have equal height. */
 class LongList {
-  constructor(element, rowHeight, makeRow, onOpen) {
+  constructor(element, rowHeight, makeRow, onOpen, rowRole = "option") {
+    this.rowRole = rowRole;
     this.element = element;
     this.rowHeight = rowHeight;
     this.makeRow = makeRow;
@@ -91,9 +118,12 @@ class LongList {
       const row = this.makeRow(items[i], i);
       row.id = `${element.id}-${i}`;
       row.dataset.at = i;
-      row.setAttribute("role", "option");
-      row.setAttribute("aria-setsize", items.length);
-      row.setAttribute("aria-posinset", i + 1);
+      row.setAttribute("role", this.rowRole);
+      if (this.rowRole === "row") row.setAttribute("aria-rowindex", i + 2); // the first is the head
+      else {
+        row.setAttribute("aria-setsize", items.length);
+        row.setAttribute("aria-posinset", i + 1);
+      }
       row.setAttribute("aria-selected", i === this.active);
       row.classList.add("row");
       row.style.transform = `translateY(${i * rowHeight}px)`;

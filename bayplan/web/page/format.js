@@ -11,8 +11,10 @@ function count(number) {
   return COUNT.format(number);
 }
 
+/** A number of things; a translation has one form for all numbers. */
 function plural(number, one, many) {
-  return `${count(number)} ${number === 1 ? one : many || one + "s"}`;
+  const word = tr(one);
+  return `${count(number)} ${word !== one || number === 1 ? word : many || one + "s"}`;
 }
 
 /** An amount of a resource: cpu is given in thousandths, memory in bytes. */
@@ -38,18 +40,6 @@ function percent(share) {
   return `${Math.floor(hundredths)}%`;
 }
 
-/** A resource's name without its common domain. */
-function resourceName(resource) {
-  const names = { cpu: "CPU", memory: "Memory", pods: "Pods", "ephemeral-storage": "Ephemeral storage" };
-  return names[resource] || resource;
-}
-
-/** The same in short form. */
-function shortName(resource) {
-  if (resource === "ephemeral-storage") return "Disk";
-  return resource.includes("/") ? resource.split("/").pop() : resourceName(resource);
-}
-
 /** A label's key with its distinctive part first. */
 function labelName(key) {
   const [domain, name] = key.split(/\/(.*)/);
@@ -70,17 +60,6 @@ function elapsed(seconds) {
 
 function clockTime(date) {
   return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-}
-
-/** The reasons from kube-scheduler's message for an infeasible pod, most frequent first. */
-function gist(message) {
-  let text = message.replace(/^0\/\d+ nodes are available: /, "");
-  for (const end of [". preemption:", ". no new claims"]) {
-    const at = text.indexOf(end);
-    if (at > 0) text = text.slice(0, at);
-  }
-  const parts = text.replace(/\.$/, "").split(/, (?=\d+ )/);
-  return parts.sort((a, b) => (parseInt(b, 10) || 0) - (parseInt(a, 10) || 0)).join(", ");
 }
 
 /** Compares names so that node-2 comes before node-10. */

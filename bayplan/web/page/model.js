@@ -6,6 +6,8 @@ const KIND = 10, NODE = 20, NODE_GONE = 21;
 const STATE_WORDS = ["gone", "active", "backoff", "unschedulable", "gated", "held", "running", "terminating", "finished"];
 const NONE = -1;
 const PODS = "pods";
+/** Stands for the resource of which a node has the highest share requested. */
+const FULLEST = -2;
 const KEYFRAME_EVERY = 4000;
 
 function isWaiting(state) {
@@ -176,16 +178,83 @@ class Model {
     return this.row[node] !== NONE;
   }
 
+  /** The numbers of the nodes that are there; not to be changed. */
   liveNodes() {
-    const live = [];
-    for (let node = 0; node < this.row.length; node += 1) if (this.row[node] !== NONE) live.push(node);
-    return live;
+    if (this.liveAt !== this.nodesVersion) {
+      this.liveAt = this.nodesVersion;
+      this.live = [];
+      for (let node = 0; node < this.row.length; node += 1) if (this.row[node] !== NONE) this.live.push(node);
+    }
+    return this.live;
   }
 
-  /** The used share of a resource on a node: 0 to 1 and beyond; NaN without the resource. */
+  /** The requested share of a resource on a node: 0 to 1 and beyond; NaN without the resource. */
   share(node, resource) {
+    if (resource === FULLEST) return this.highestShares[node];
     const all = this.data.allocatable(this.row[node], resource);
     return all > 0 ? this.used[resource][node] / all : NaN;
+  }
+
+  /** The resource of which the highest share is requested; of equal ones the first. */
+  fullest(node) {
+    const row = this.row[node];
+    let found = 0, highest = -1;
+    for (let resource = 0; resource < this.used.length; resource += 1) {
+      const all = this.data.allocatable(row, resource);
+      if (all > 0 && this.used[resource][node] / all > highest) {
+        highest = this.used[resource][node] / all;
+        found = resource;
+      }
+    }
+    return found;
+  }
+
+  /** The share of the fullest resource, by node. */
+  get highestShares() {
+    if (this.highestAt !== this.version) {
+      this.highestAt = this.version;
+      this.highest = new Float64Array(this.row.length).fill(NaN);
+      for (let node = 0; node < this.row.length; node += 1) {
+        if (this.row[node] === NONE) continue;
+        const amounts = this.data.amountsOf(this.row[node]);
+        let highest = -1;
+        for (let resource = 0; resource < this.used.length; resource += 1) {
+          if (amounts[resource] > 0) highest = Math.max(highest, this.used[resource][node] / amounts[resource]);
+        }
+        if (highest >= 0) this.highest[node] = highest;
+      }
+    }
+    return this.highest;
+  }
+
+  /** The requested and the allocatable amount of a resource on all nodes. */
+  totals(resource) {
+    if (this.totalsAt !== this.nodesVersion) {
+      this.totalsAt = this.nodesVersion;
+      this.allTotals = [];
+    }
+    const live = this.liveNodes();
+    if (this.allTotals[resource] === undefined) {
+      this.allTotals[resource] = live.reduce((sum, node) => sum + this.data.allocatable(this.row[node], resource), 0);
+    }
+    const column = this.used[resource];
+    let used = 0;
+    for (const node of live) used += column[node];
+    return [used, this.allTotals[resource]];
+  }
+
+  /** The pods on each node at this moment, in the order of their numbers. */
+  get podsByNode() {
+    if (this.byNodeAt !== this.version) {
+      this.byNodeAt = this.version;
+      this.byNode = new Map();
+      for (let pod = 0; pod < this.state.length; pod += 1) {
+        if (!isOnNode(this.state[pod])) continue;
+        if (!this.byNode.has(this.node[pod])) this.byNode.set(this.node[pod], []);
+        this.byNode.get(this.node[pod]).push(pod);
+      }
+    }
+    return this.byNode;
   }
 
   /** The pod with a `namespace/name`: the one that is there, or else the last that was. */

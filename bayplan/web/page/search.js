@@ -98,7 +98,7 @@ class Search {
   option(item, at) {
     const { data, model } = this.app;
     let name, rest;
-    if ("node" in item) [name, rest] = [data.nodes[item.node], this.app.tiles.words(item.node)];
+    if ("node" in item) [name, rest] = [data.nodeName(item.node), this.app.tiles.words(item.node)];
     else if ("pod" in item) [name, rest] = [data.podName(item.pod), `${data.namespace(item.pod)} · ${STATE_WORDS[model.state[item.pod]]}`];
     else [name, rest] = [item.label, plural(item.nodes.length, "node")];
     return h("div", { role: "option", id: `found-${at}`, class: "option", onclick: () => this.choose(at) },

@@ -11,6 +11,8 @@ class Tiles extends Painter {
     super(app);
     this.groupBy = "";
     this.sortBy = "name";
+    /** What colours the pods on large tiles: workload or priority. */
+    this.podsBy = "workload";
     this.order = [];
     this.layoutKey = "";
     this.relayout = perFrame(() => this.update(true));
@@ -27,7 +29,9 @@ class Tiles extends Painter {
     box.addEventListener("mouseleave", () => this.hover(NONE));
     box.addEventListener("click", (event) => {
       const node = this.nodeAt(event);
-      if (node !== NONE) {
+      const pod = node === NONE ? NONE : this.podAt(event);
+      if (pod !== NONE) this.app.openPod(pod);
+      else if (node !== NONE) {
         this.focus = node;
         this.app.openNode(node);
       }
@@ -134,7 +138,7 @@ class Tiles extends Painter {
 
   onMove(event) {
     const node = this.nodeAt(event);
-    this.hover(node);
+    this.hover(node, node === NONE ? NONE : this.podAt(event));
     if (node === NONE) return;
     const tip = $("tip");
     const area = this.box.parentElement.getBoundingClientRect();
@@ -144,26 +148,30 @@ class Tiles extends Painter {
     tip.style.transform = `translate(${Math.max(8, x)}px, ${above ? y - tip.offsetHeight - 30 : y}px)`;
   }
 
-  hover(node) {
+  hover(node, pod = NONE) {
     this.box.style.cursor = node === NONE ? "default" : "pointer";
-    if (node === this.hovered) return;
+    if (node === this.hovered && pod === this.hoveredPod) return;
     this.hovered = node;
+    this.hoveredPod = pod;
     const tip = $("tip");
     tip.hidden = node === NONE;
-    if (node !== NONE) fill(tip, h("strong", {}, this.data.nodes[node]), h("span", {}, this.words(node)));
+    if (node !== NONE) fill(tip, h("strong", {}, this.data.nodes[node]), h("span", {}, pod === NONE ? this.words(node) : this.data.podKey(pod)));
     this.draw();
   }
 
   words(node) {
     const { model, data } = this;
-    const name = data.resources[this.resource];
-    const all = data.allocatable(model.row[node], this.resource);
-    const used = model.used[this.resource][node];
-    const parts = [all > 0 ? `${resourceName(name)} ${percent(used / all)}, ${amount(used, name)} of ${amount(all, name)}` : `no ${resourceName(name)}`];
+    const resource = this.resource === FULLEST ? model.fullest(node) : this.resource;
+    const name = data.resources[resource];
+    const all = data.allocatable(model.row[node], resource);
+    const used = model.used[resource][node];
+    const amounts = tr("{n} of {m}", { n: amount(used, name), m: amount(all, name) });
+    const parts = [all > 0 ? `${resourceName(name)} ${percent(used / all)}, ${amounts}` : tr("no {resource}", { resource: resourceName(name) })];
     if (name !== PODS) parts.push(plural(model.podCount(node), "pod"));
     const flags = data.rows.flags[model.row[node]];
-    if (flags & 1) parts.push("cordoned");
-    if (flags & 2) parts.push("not ready");
+    if (flags & 1) parts.push(tr("cordoned"));
+    if (flags & 2) parts.push(tr("not ready"));
+    parts.push(...data.taints(model.row[node]));
     return parts.join(" · ");
   }
 

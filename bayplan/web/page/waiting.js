@@ -1,0 +1,39 @@
+// Waiting: pending pods grouped by their workload and by what keeps them from having a node, as `bayplan simulate` does.
+
+const REASON_PREFIX = /^node\(s\) (had |were )?/;
+
+/** Groups of `pods`, each with namespace, workload, pods, the message and the reasons of the last of them. */
+function groupWaiting(app, pods) {
+  const { model, data } = app;
+  const groups = new Map();
+  for (const pod of pods) {
+    const workload = data.kinds[model.kind[pod]][6];
+    const key = `${data.pods.namespace[pod]} ${workload} ${data.whyKey(model.text[pod])}`;
+    if (!groups.has(key)) groups.set(key, { key, workload, namespace: data.pods.namespace[pod], pods: [] });
+    groups.get(key).pods.push(pod);
+    groups.get(key).text = model.text[pod];
+  }
+  return [...groups.values()];
+}
+
+/** The number of pods that a workload in a namespace has at this moment. */
+function workloadSize({ model, data }, namespace, workload) {
+  let number = 0;
+  for (let pod = 0; pod < model.state.length; pod += 1) {
+    const state = model.state[pod];
+    if (state !== GONE && state !== FINISHED && data.pods.namespace[pod] === namespace && data.kinds[model.kind[pod]][6] === workload) number += 1;
+  }
+  return number;
+}
+
+/** `Insufficient cpu on 40 nodes, untolerated taint(s) on 6`: the reasons of a message, or the message. */
+function reasonWords(data, text) {
+  const refusals = data.refusals.get(text);
+  if (!refusals) return data.texts[text];
+  const parts = [];
+  for (let i = 0; i < refusals.length; i += 2) {
+    const reason = data.texts[refusals[i]].replace(REASON_PREFIX, "");
+    parts.push(tr("{reason} on {n}", { reason, n: parts.length ? count(refusals[i + 1]) : plural(refusals[i + 1], "node") }));
+  }
+  return parts.join(", ");
+}
