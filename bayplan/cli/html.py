@@ -62,6 +62,10 @@ class PageWriter(NoPage):
                 for group in report.groups
             ],
             make_view=self._view,
+            series={
+                one.name: list(zip(one.times_s, one.values, strict=True))
+                for one in (report.scaling.series() if report.scaling is not None else ())
+            },
         )
         self._file.keep()  # whatever becomes of what is printed afterwards
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 
-from ..api.pod_workload import BARE, WorkloadKey, workload_key
+from ..api.pod_workload import BARE, WorkloadKey, workload_key, workload_of
 from ..api.refusal_message import refusals_of
 from .outcomes import PodResult
+
+__all__ = ["PendingGroup", "group_pending", "refusals_of", "workload_key", "workload_of"]
 
 
 class PendingGroup(msgspec.Struct):

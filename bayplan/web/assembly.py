@@ -33,6 +33,8 @@ SCRIPTS = (
     "summary.js",
     "details.js",
     "account.js",
+    "series.js",
+    "strip.js",
     "timeline.js",
     "search.js",
     "address.js",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
@@ -21,6 +21,9 @@ from .remedies import MakeView, remedies_of
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+Steps: TypeAlias = Sequence[tuple[float, float]]
+"""Seconds since the start, in order, and the value from each on."""
+
 JUDGED_STATES = (HistoryState.ACTIVE, HistoryState.BACKOFF, HistoryState.UNSCHEDULABLE)
 END = "end"
 MOST_REMEDIES = 200
@@ -35,14 +38,19 @@ def write_report(
     preempted: Iterable[tuple[Pod, Pod | GroupPreemptor]] = (),
     make_view: MakeView | None = None,
     groups: Iterable[PageGroup] = (),
+    series: Mapping[str, Steps] | None = None,
 ) -> None:
     """Write the page of a finished run; `preempted` are the victims with their preemptors.
 
-    With `make_view`, counterfactuals of pending pods are included.
+    With `make_view`, counterfactuals of pending pods are included. `series` are figures over time that the run
+    recorded: `cost` is shown above the slider.
     """
-    stream.write(
-        assemble(report_data(history, sources, preempted, make_view, groups), is_live=False)
-    )
+    data = report_data(history, sources, preempted, make_view, groups)
+    data["series"] = {
+        name: {"t": [t for t, _ in steps], "value": [value for _, value in steps]}
+        for name, steps in (series or {}).items()
+    }
+    stream.write(assemble(data, is_live=False))
 
 
 def report_data(

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from bayplan.api.meta import OwnerReference
-from bayplan.sim import Simulation
 from bayplan.api.pod_workload import workload_of
 from bayplan.api.refusal_message import refusals_of
+from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_pod
 
 

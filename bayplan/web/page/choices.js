@@ -87,6 +87,7 @@ class Choices {
       work(event.target.value);
       this.legend();
       app.refresh(true);
+      app.timeline.strip.draw();
       app.address.write();
     });
     on("resource", (value) => {

@@ -24,6 +24,8 @@ class Data {
     this.preemptedFor = new Map(Object.entries(tale.preemptedFor || {}).map(([pod, who]) => [Number(pod), who]));
     this.groups = tale.groups || [];
     this.attempts = new Map();
+    /** Figures over time that the run recorded, such as cost: times, and the value from each on. */
+    this.series = tale.series || {};
     this.extend(tale);
     const told = tale.attempts || { pod: [] };
     told.pod.forEach((pod, i) => this.attempts.set(pod, {

@@ -251,6 +251,7 @@ class Lists {
     }
     const { what, which } = app.data.events;
     const state = what[item.event];
+    app.timeline.goTo(item.event + 1);
     if (state === NODE) app.openNode(app.data.rows.node[which[item.event]]);
     else if (state === NODE_GONE) app.openNode(which[item.event]);
     else app.openPod(which[item.event]);

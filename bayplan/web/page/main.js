@@ -81,7 +81,7 @@ class App {
     chooseRadio($("theme"), choice);
     if (isChosen) remember("bayplan-theme", choice);
     this.tiles.setTheme(isDark ? "dark" : "light");
-    this.timeline.drawCurve();
+    this.timeline.strip.draw();
   }
 }
 

@@ -1,4 +1,4 @@
-// Timeline: the slider, the play button, and a curve of the number of pending pods.
+// Timeline: the slider, the play button, and going from change to change.
 
 const FINE = 10000;
 const PLAY_S = 24;
@@ -31,16 +31,15 @@ class Timeline {
 
   make() {
     const step = (by, words, sign) => h("button", { type: "button", class: "step", title: words, "aria-label": words, onclick: () => this.stepBy(by) }, sign);
-    this.playButton = h("button", { type: "button", class: "play", id: "play", onclick: () => this.toggle() }, "Play");
-    this.slider = h("input", { type: "range", id: "slider", min: 0, max: this.fine, step: this.isTimed ? 10 : 1, "aria-label": "Moment of the run", oninput: () => this.onSlide() });
+    this.playButton = h("button", { type: "button", class: "play", id: "play", onclick: () => this.toggle() }, tr("Play"));
+    this.slider = h("input", { type: "range", id: "slider", min: 0, max: this.fine, step: this.isTimed ? 10 : 1, "aria-label": tr("Moment of the run"), oninput: () => this.onSlide() });
     this.label = h("output", { class: "moment", id: "moment", for: "slider" });
-    this.curve = h("canvas", { class: "curve", "aria-hidden": "true" });
-    this.speedSelect = h("select", { id: "speed", "aria-label": "Speed", onchange: () => { this.speed = Number(this.speedSelect.value); } },
+    this.strip = new Strip(this.app, this);
+    this.speedSelect = h("select", { id: "speed", "aria-label": tr("Speed"), onchange: () => { this.speed = Number(this.speedSelect.value); } },
       SPEEDS.map((speed) => h("option", { value: speed, selected: speed === 1 }, `${speed}×`)));
-    this.liveButton = h("button", { type: "button", class: "now", id: "now", hidden: !this.app.data.isLive, onclick: () => this.follow() }, "Live");
-    fill($("time"), step(-1, "Previous change", "‹"), this.playButton, step(1, "Next change", "›"),
-      h("div", { class: "track" }, this.curve, this.slider), this.label, this.speedSelect, this.liveButton);
-    new ResizeObserver(perFrame(() => this.drawCurve())).observe(this.curve);
+    this.liveButton = h("button", { type: "button", class: "now", id: "now", hidden: !this.app.data.isLive, onclick: () => this.follow() }, tr("Live"));
+    fill($("time"), step(-1, tr("Previous change"), "‹"), this.playButton, step(1, tr("Next change"), "›"),
+      h("div", { class: "track" }, this.strip.canvas, this.strip.tip, this.slider), this.label, this.speedSelect, this.liveButton);
     $("time").hidden = !this.app.data.isLive && this.app.model.last === 0;
   }
 
@@ -107,6 +106,26 @@ class Timeline {
     this.go(this.placeOf(moment), Math.max(0, Math.min(model.last, moment)));
   }
 
+  /** Goes to a moment. */
+  goTo(moment) {
+    if (moment === this.app.model.at) return;
+    this.isPlaying = this.isFollowing = false;
+    this.go(this.placeOf(moment), moment);
+  }
+
+  /** Goes to the change nearest to a slider position, if there is one within `reach`, and lists the changes. */
+  goToChange(place, reach) {
+    const { model, lists, address } = this.app;
+    this.isPlaying = this.isFollowing = false;
+    const at = this.momentOf(place);
+    const near = [at, Math.min(model.last, at + 1)].map((moment) => [moment, this.placeOf(moment)])
+      .sort((a, b) => Math.abs(a[1] - place) - Math.abs(b[1] - place))[0];
+    if (Math.abs(near[1] - place) > reach) this.go(place);
+    else this.go(near[1], this.isTimed ? this.momentOf(near[1]) : near[0]);
+    lists.show("log");
+    address.write();
+  }
+
   onSlide() {
     const value = Number(this.slider.value);
     this.isPlaying = false;
@@ -158,63 +177,18 @@ class Timeline {
       this.place = this.placeOf(this.app.model.at);
       this.draw();
     }
-    this.curveAt = -1;
-    this.drawCurve();
+    this.strip.draw();
   }
 
   draw() {
     const { model } = this.app;
     this.slider.value = Math.round(this.place * this.fine);
-    const words = this.isTimed ? this.words(this.place * this.end) : `${count(model.at)} of ${plural(model.last, "change")}`;
+    const words = this.isTimed ? this.words(this.place * this.end) : tr("{n} of {m} changes", { n: count(model.at), m: count(model.last) });
     this.label.textContent = words;
     this.slider.setAttribute("aria-valuetext", words);
-    this.playButton.textContent = this.isPlaying ? "Pause" : "Play";
+    this.playButton.textContent = this.isPlaying ? tr("Pause") : tr("Play");
     this.playButton.setAttribute("aria-pressed", this.isPlaying);
     this.liveButton.setAttribute("aria-pressed", this.isFollowing);
-  }
-
-  /** The number of pending pods at each of `size` moments, computed once. */
-  waited(size) {
-    const { data, model } = this.app;
-    const base = model.keyframes[0];
-    const states = base.state.slice();
-    let waiting = states.reduce((sum, state) => sum + isWaiting(state), 0);
-    const values = [];
-    let at = 0;
-    for (let i = 0; i < size; i += 1) {
-      const until = this.momentOf(size > 1 ? i / (size - 1) : 1);
-      let highest = waiting;
-      for (; at < until; at += 1) {
-        const what = data.events.what[at], pod = data.events.which[at];
-        if (what >= KIND) continue;
-        waiting += isWaiting(what) - isWaiting(states[pod] || GONE);
-        states[pod] = what;
-        highest = Math.max(highest, waiting);
-      }
-      values.push(i === 0 ? waiting : highest);
-    }
-    return values;
-  }
-
-  drawCurve() {
-    const { curve } = this;
-    const width = curve.clientWidth, height = curve.clientHeight;
-    if (!width) return;
-    const ratio = window.devicePixelRatio || 1;
-    curve.width = width * ratio;
-    curve.height = height * ratio;
-    const size = Math.min(400, Math.floor(width / 2));
-    const values = this.waited(size);
-    const most = Math.max(1, ...values);
-    const context = curve.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--curve").trim();
-    context.beginPath();
-    context.moveTo(0, height);
-    values.forEach((value, i) => context.lineTo((i / (size - 1)) * width, height - (value / most) * (height - 2)));
-    context.lineTo(width, height);
-    context.fill();
-    curve.title = `Pending pods, at most ${count(most)}`;
   }
 }
 
