@@ -314,7 +314,9 @@ def _listed(data: Mapping[str, str], key: str) -> list[str]:
 def _page(driver: KubeDriver) -> list[web.RouteDef]:
     """The live page; the server checks who may read it."""
     from ..answers import ClusterView
-    from ..web.live import PageSource, anyone, page_routes
+    from ..answers.questions import answer_question
+    from ..sim.settings import Settings
+    from ..web.live import AnswerBody, PageSource, anyone, page_routes
 
     cluster, options = driver.cluster, driver.options
 
@@ -327,6 +329,11 @@ def _page(driver: KubeDriver) -> list[web.RouteDef]:
             clock=options.clock,
         )
 
+    def begin_question() -> AnswerBody:
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        settings = Settings(driver.config, options.feature_gates or {}, tuple(options.plugins))
+        return lambda body: answer_question(objects, settings, body)
+
     source = PageSource(
         cluster,
         options.clock,
@@ -334,5 +341,6 @@ def _page(driver: KubeDriver) -> list[web.RouteDef]:
         run=driver.call,
         make_view=view,
         is_ready=driver.is_ready,
+        begin_question=begin_question,
     )
     return page_routes(source, anyone, PAGE)

@@ -329,7 +329,9 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
 def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:
     """What the page shows."""
     from ..answers import ClusterView
-    from ..web.live import PageSource
+    from ..answers.questions import answer_question
+    from ..cluster.apiserver.editing import ObjectEditor
+    from ..web.live import AnswerBody, PageSource
 
     cluster = server.plane.cluster
 
@@ -337,7 +339,18 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
         return ClusterView.with_settings(objects, settings, server.clock)
 
-    return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
+    def begin_question() -> AnswerBody:
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        return lambda body: answer_question(objects, settings, body)
+
+    return PageSource(
+        cluster,
+        server.clock,
+        lambda: scheduler,
+        make_view=view,
+        begin_question=begin_question,
+        edit=ObjectEditor(server.registry).handle,
+    )
 
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path:

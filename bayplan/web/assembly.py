@@ -22,6 +22,7 @@ SCRIPTS = (
     "model.js",
     "data.js",
     "elements.js",
+    "arrows.js",
     "paint.js",
     "tiles.js",
     "filter.js",
@@ -39,6 +40,8 @@ SCRIPTS = (
     "search.js",
     "address.js",
     "live.js",
+    "ask.js",
+    "edit.js",
     "main.js",
 )
 """In join order: each uses only what comes before it, or what runs later."""

@@ -27,6 +27,7 @@ from .groups import groups_tree, live_groups
 from .history import FORMAT, History
 from .numbering import Tree
 from .remedies import MakeView, remedies_of
+from .same_origin import foreign_reason
 
 PAUSE_S = 0.4
 """How long changes are collected before a long-poll returns."""
@@ -47,6 +48,8 @@ HEADERS = {
 }
 
 Answer = TypeVar("Answer")
+AnswerBody = Callable[[bytes], Tree]
+"""The answer to the body of a request; raises BayplanError when it is wrong."""
 Allows = Callable[[web.Request], Awaitable[bool]]
 """Whether the request may read cluster data."""
 
@@ -99,6 +102,10 @@ class PageSource(msgspec.Struct, frozen=True):
     make_view: MakeView | None = None
     """Makes the cluster view for counterfactuals; None: they are not computed."""
     is_ready: Callable[[], bool] = always
+    begin_question: Callable[[], AnswerBody] | None = None
+    """Reads the cluster, and returns what answers a question about it, on any thread; None: no questions."""
+    edit: AnswerBody | None = None
+    """Handles a request to change an object; None: nothing can be changed."""
 
 
 def token_check(token: str) -> Allows:
@@ -128,6 +135,20 @@ def page_routes(source: PageSource, allows: Allows, prefix: str = "") -> list[we
 
         return handle
 
+    def posted(answer: Callable[[bytes], Awaitable[Tree]]) -> Any:
+        async def handle(request: web.Request) -> web.Response:
+            foreign = foreign_reason(request)
+            if foreign:
+                return _json({"error": foreign}, 403)
+            if not await allows(request):
+                return _json({"error": "Unauthorized"}, 401)
+            try:
+                return _json(await answer(await request.read()))
+            except BayplanError as error:
+                return _json({"error": str(error)}, 422)
+
+        return handle
+
     async def page(request: web.Request) -> web.Response:
         policy = f"{policy_of(is_live=True)}; frame-ancestors 'none'"
         text = assemble({"isLive": True}, is_live=True)
@@ -140,6 +161,10 @@ def page_routes(source: PageSource, allows: Allows, prefix: str = "") -> list[we
         web.get(f"{prefix}/changes", guarded(feed.changes)),
         web.get(f"{prefix}/pod", guarded(feed.pod)),
     ]
+    if source.begin_question is not None:
+        routes.append(web.post(f"{prefix}/ask", posted(feed.ask)))
+    if source.edit is not None:
+        routes.append(web.post(f"{prefix}/edit", posted(feed.edit)))
     if prefix:
 
         async def redirect(request: web.Request) -> web.Response:
@@ -163,6 +188,7 @@ class Feed:
         self._epoch = 0
         self._asked_at_s = 0.0
         self._is_watching = False
+        self._asking = asyncio.Lock()
 
     # Requests
 
@@ -187,6 +213,19 @@ class Feed:
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
         return await self._run(lambda: self._judge(namespace, name))
 
+    async def ask(self, body: bytes) -> Tree:
+        """What would follow from a change: computed beside the scheduler, one question at a time."""
+        begin = self._source.begin_question
+        assert begin is not None, "there is a route only with questions"
+        async with self._asking:
+            return await asyncio.to_thread(await self._run(begin), body)
+
+    async def edit(self, body: bytes) -> Tree:
+        """Change an object of the cluster."""
+        edit = self._source.edit
+        assert edit is not None, "there is a route only where objects can be changed"
+        return await self._run(lambda: edit(body))
+
     async def _run(self, work: Callable[[], Answer]) -> Answer:
         if not self._source.is_ready():
             raise web.HTTPServiceUnavailable(text="the cluster is not loaded yet, or no longer\n")
@@ -201,6 +240,10 @@ class Feed:
             "isLive": True,
             "epoch": self._epoch,
             "started": history.started.isoformat(),
+            "can": {
+                "ask": self._source.begin_question is not None,
+                "edit": self._source.edit is not None,
+            },
             **history.first_state(),
             **history.told({}),
             "groups": groups_tree(live_groups(self._source.cluster), history),

@@ -7,11 +7,19 @@ import ssl
 from secrets import token_urlsafe
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from ..errors import InputError
+from .access import LocalAccess
 from .live import PageSource, page_routes, token_check
 
 LOOPBACK = "127.0.0.1"
+
+
+@web.middleware
+async def local_hosts_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests under a name of another machine."""
+    return await LocalAccess().refusal(request) or await handler(request)
 
 
 class PageServer:
@@ -20,7 +28,7 @@ class PageServer:
 
     def __init__(self, source: PageSource) -> None:
         self._token = token_urlsafe(24)
-        self._app = web.Application()
+        self._app = web.Application(middlewares=[local_hosts_only])
         self._app.add_routes(page_routes(source, token_check(self._token)))
         self._runner: web.AppRunner | None = None
         self.url = ""

@@ -4,6 +4,8 @@ class Data {
   constructor(tale) {
     this.isLive = tale.isLive;
     this.sources = tale.sources || [];
+    /** What the server of a live page takes besides requests for data. */
+    this.can = tale.can || { ask: false, edit: false };
     this.started = new Date(tale.started);
     this.texts = [];
     this.resources = [];
@@ -60,7 +62,10 @@ class Data {
 
   /** A node's name without what most names end with. */
   nodeName(node) {
-    const name = this.nodes[node];
+    return this.shortName(this.nodes[node]);
+  }
+
+  shortName(name) {
     return this.suffix && name.endsWith(this.suffix) ? name.slice(0, -this.suffix.length) : name;
   }
 

@@ -7,12 +7,14 @@ class Details {
     this.node = NONE;
     this.key = "";
     this.back = null;
+    /** A form or an answer instead of a pod or a node: its parts; null: none. */
+    this.panel = null;
     /** Accounts from the server, by pod number. */
     this.asked = new Map();
   }
 
   get isOpen() {
-    return this.pod !== NONE || this.node !== NONE;
+    return this.pod !== NONE || this.node !== NONE || this.panel !== null;
   }
 
   openPod(pod) {
@@ -35,8 +37,21 @@ class Details {
     this.app.address.write();
   }
 
+  /** Shows a form or an answer; returns it, to be compared with `panel` later. */
+  openPanel(what, name, parts) {
+    this.begin();
+    this.pod = this.node = NONE;
+    this.panel = [this.heading(what, name, ""), ...parts];
+    fill($("details"), this.panel);
+    $("details-title").focus();
+    this.app.tiles.select(NONE);
+    return this.panel;
+  }
+
   begin() {
     if (!this.isOpen) this.back = document.activeElement;
+    this.panel = null;
+    this.app.tiles.setArrows([]);
     $("overview").hidden = true;
     $("details").hidden = false;
     $("details").scrollTop = 0;
@@ -45,6 +60,8 @@ class Details {
   close() {
     if (!this.isOpen) return;
     this.pod = this.node = NONE;
+    this.panel = null;
+    this.app.tiles.setArrows([]);
     $("overview").hidden = false;
     $("details").hidden = true;
     this.app.tiles.mark(null);
@@ -57,7 +74,7 @@ class Details {
 
   /** Redraws when something shown has changed. */
   update(force = false) {
-    if (!this.isOpen) return;
+    if (!this.isOpen || this.panel) return;
     const { model } = this.app;
     const key = this.pod !== NONE
       ? ["pod", this.pod, model.state[this.pod], model.node[this.pod], model.text[this.pod], model.kind[this.pod], this.asked.has(this.pod)].join()
@@ -97,6 +114,7 @@ class Details {
     }
     if (message && state !== GONE) parts.push(h("p", { class: "said" }, message));
     parts.push(this.facts(pod, kind));
+    if (state !== GONE) parts.push(this.app.edit.parts("Pod", data.namespace(pod), data.podName(pod)));
     parts.push(...this.app.account.parts(pod, this.accountOf(pod)));
     parts.push(this.chips("Labels", kind.labels, "The pod has no labels."));
     if (kind.selector.length) parts.push(this.chips("Node selector", kind.selector, ""));
@@ -159,6 +177,8 @@ class Details {
     return [
       this.heading("Node", data.nodes[node], words ? h("span", { class: "state warn" }, words) : ""),
       this.usage(node, row),
+      this.app.ask.nodeParts(node),
+      this.app.edit.parts("Node", "", data.nodes[node]),
       taints.length ? this.chips("Taints", taints, "", true) : "",
       h("h3", {}, `Pods (${count(pods.length)})`),
       pods.length ? h("ul", { class: "pods" }, pods.map((pod) => this.podItem(pod))) : h("p", { class: "none" }, "No pod is on it."),

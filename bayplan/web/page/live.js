@@ -26,11 +26,26 @@ class Live {
     const token = Live.token();
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
     const response = await fetch(`${path}?${parameters}`, { headers, cache: "no-store", credentials: "omit" });
-    if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that the server printed, or add #token=… to this one.");
-    if (response.status === 403) throw new Error("You may not see this cluster. Another token can be given with #token=… in the address.");
-    if (response.status === 503) throw new Error("The cluster is not loaded yet; retrying.");
-    if (!response.ok) throw new Error(`The server answered with ${response.status}.`);
+    if (response.status === 401) throw new Error(tr("The token is missing or wrong. Open the address that the server printed, or add #token=… to this one."));
+    if (response.status === 403) throw new Error(tr("You may not see this cluster. Another token can be given with #token=… in the address."));
+    if (response.status === 503) throw new Error(tr("The cluster is not loaded yet; retrying."));
+    if (!response.ok) throw new Error(tr("The server answered with {status}.", { status: response.status }));
     return response.json();
+  }
+
+  /** Sends a question or a change; raises an Error with what the server says. */
+  static async post(path, body) {
+    const token = Live.token();
+    const headers = { "Content-Type": "application/json", "X-Bayplan-Page": "1", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    let response;
+    try {
+      response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), cache: "no-store", credentials: "omit" });
+    } catch {
+      throw new Error(tr("The server cannot be reached."));
+    }
+    const answer = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Error(answer.error || answer.message || tr("The server answered with {status}.", { status: response.status }));
+    return answer;
   }
 
   /** Follows the server until the page is closed. */
@@ -47,7 +62,7 @@ class Live {
         this.told = tale.events.first + data.extend(tale);
         this.app.grew();
       } catch (error) {
-        notice(error instanceof TypeError ? "The server cannot be reached; retrying." : error.message);
+        notice(error instanceof TypeError ? tr("The server cannot be reached; retrying.") : error.message);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }

@@ -19,6 +19,8 @@ class App {
     this.address = new Address(this);
     this.choices = new Choices(this);
     this.exports = new Exports(this);
+    this.ask = new Ask(this);
+    this.edit = new Edit(this);
     this.setTheme(savedTheme());
     this.listen();
     this.timeline.draw();
@@ -112,7 +114,7 @@ async function begin() {
       tale = await Live.ask("state", {});
       break;
     } catch (error) {
-      notice(error instanceof TypeError ? "The server cannot be reached; retrying." : error.message);
+      notice(error instanceof TypeError ? tr("The server cannot be reached; retrying.") : error.message);
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }

@@ -53,6 +53,8 @@ class Painter {
     this.selected = NONE;
     /** Highlighted nodes, the others fade; null: no highlight. */
     this.marked = null;
+    /** Moves of pods: from a node, to a node, and how many. */
+    this.arrows = [];
     /** Groups of nodes, each with its position. */
     this.blocks = [];
     this.draw = perFrame(() => this.drawNow());
@@ -86,6 +88,22 @@ class Painter {
     };
   }
 
+  middleOf(node) {
+    const found = this.indexOf ? this.find(node) : null;
+    if (!found) return null;
+    const { x, y } = this.placeOf(found.block, found.i);
+    return { x: x + this.size.width / 2, y: y + this.size.height / 2 };
+  }
+
+  /** Shows moves of pods as arrows; the other nodes fade. */
+  setArrows(moves) {
+    const had = this.arrows.length > 0;
+    this.arrows = joinMoves(moves);
+    if (this.arrows.length) this.marked = new Set(moves.flat().filter((node) => node !== NONE));
+    else if (had) this.marked = null;
+    this.draw();
+  }
+
   find(node) {
     const at = this.indexOf.get(node);
     if (at === undefined) return null;
@@ -108,6 +126,10 @@ class Painter {
     context.clearRect(0, 0, width, height);
     context.translate(0, -box.scrollTop);
     this.drawBlocks(box.scrollTop, box.scrollTop + height);
+    for (const [from, to, number] of this.arrows) {
+      const ends = [from, to].map((node) => this.middleOf(node));
+      if (ends[0] && ends[1]) drawArrow(context, ...ends, number, this.ink.focus);
+    }
     this.drawRing(this.selected, this.ink.text, 2);
     if (this.hovered !== NONE) this.drawRing(this.hovered, this.ink.text, 1);
     if (document.activeElement === box) this.drawRing(this.focus, this.ink.focus, 3);

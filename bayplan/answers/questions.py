@@ -1,0 +1,116 @@
+"""Questions: what would follow from a change, asked and answered as data. Nothing is changed in the cluster.
+
+A live page asks them about the cluster that it shows. `try_configuration` places the pods that a controller would
+recreate anew, once with the configuration in use and once with another, so that only the configuration differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ..api.pod import EMPTY_STATUS, Pod
+from ..config import SchedulerConfiguration, default_config, parse_config
+from ..errors import InputError
+from ..sim.settings import Settings
+from ..sim.world import InputObject
+from .owners import is_bare, is_daemon, is_there
+from .stage import Stage
+from .what_if import AddNodes, Drain, PodChange, WhatIfState, Where, ask_what_if
+
+MOST_NODES = 1000
+"""That a question may add."""
+
+
+class DrainQuestion(msgspec.Struct, frozen=True, tag="drain", tag_field="ask"):
+    """What follows when the pods of a node are evicted?"""
+
+    node: str
+
+
+class AddNodesQuestion(msgspec.Struct, frozen=True, tag="add-nodes", tag_field="ask"):
+    """What follows when nodes like this one are added?"""
+
+    node: str
+    number: int
+
+
+class ConfigurationQuestion(msgspec.Struct, frozen=True, tag="configuration", tag_field="ask"):
+    """Where do pods go with another configuration?"""
+
+    text: str
+    """A KubeSchedulerConfiguration, as YAML or JSON."""
+
+
+ClusterQuestion: TypeAlias = DrainQuestion | AddNodesQuestion | ConfigurationQuestion
+
+
+def answer_question(
+    objects: Sequence[InputObject], settings: Settings, body: bytes
+) -> dict[str, Any]:
+    """The answer to a question in JSON about the cluster of `objects`; raises InputError."""
+    try:
+        question: ClusterQuestion = msgspec.json.decode(body, type=ClusterQuestion)
+    except msgspec.DecodeError as error:
+        raise InputError(f"question: {error}") from None
+    _check_extenders(settings.config)
+    match question:
+        case DrainQuestion(node):
+            return ask_what_if(objects, [Drain((node,))], settings, as_is=True).to_dict()
+        case AddNodesQuestion(node, number):
+            if not 0 < number <= MOST_NODES:
+                raise InputError(f"number: expected 1 to {MOST_NODES} nodes; got {number}")
+            changes = [AddNodes(number, (node,))]
+            return ask_what_if(objects, changes, settings, as_is=True).to_dict()
+        case ConfigurationQuestion(text):
+            config = parse_config(text, "configuration", settings.feature_gates)
+            _check_extenders(config)
+            return try_configuration(objects, settings, config)
+
+
+def try_configuration(
+    objects: Sequence[InputObject], settings: Settings, config: SchedulerConfiguration
+) -> dict[str, Any]:
+    """Which pods get another node with `config` than with the configuration of `settings`."""
+    waiting = [_waiting(obj) for obj in objects]
+    before = _placed(waiting, settings)
+    after = _placed(waiting, msgspec.structs.replace(settings, config=config))
+    changes = []
+    for name, was in before.items():
+        now = after.get(name)
+        if now is not None and now.node_name != was.node_name:
+            changes.append(PodChange(was.namespace, was.name, _where(was), _where(now)))
+    elsewhere = sum(bool(change.was.node and change.now.node) for change in changes)
+    pending = [sum(not pod.node_name for pod in pods.values()) for pods in (before, after)]
+    return {
+        "changes": ["place pods of controllers anew, with this configuration"],
+        "summary": f"{elsewhere} of {len(before)} pods get another node; pending: {pending[0]} with the configuration "
+        f"in use, {pending[1]} with this one",
+        "pods": [change.to_dict() for change in changes],
+        "nodes": {"added": [], "removed": []},
+        "notes": [],
+    }
+
+
+def _waiting(obj: InputObject) -> InputObject:
+    """A pod that a controller would recreate elsewhere, without its node; any other object as it is."""
+    if not isinstance(obj, Pod) or is_bare(obj) or is_daemon(obj) or not is_there(obj):
+        return obj
+    return obj.replace(node_name="", status=EMPTY_STATUS)
+
+
+def _placed(objects: Sequence[InputObject], settings: Settings) -> dict[tuple[str, str], Pod]:
+    stage = Stage(objects, settings)
+    stage.begin()
+    return {key: pod for key, pod in stage.places().pods.items() if is_there(pod)}
+
+
+def _where(pod: Pod) -> Where:
+    return Where(WhatIfState.RUNNING if pod.node_name else WhatIfState.PENDING, pod.node_name)
+
+
+def _check_extenders(config: SchedulerConfiguration | None) -> None:
+    if (config or default_config()).extenders:
+        raise InputError("extenders: expected none, since a question would call them; got some")
