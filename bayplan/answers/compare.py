@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from ..errors import InputError
-from ..sim import SimulationReport
+from ..sim import Simulation, SimulationReport
 from ..sim.frames import chosen, make_frame
 from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run
 from ..sim.measures.fragmentation import typical_request
@@ -18,6 +18,8 @@ from ..sim.showing import ShownAnswer
 from ..sim.totals import TotalsChange
 from ..sim.world import InputObject
 from .stage import PlaceOf
+
+OnRun: TypeAlias = Callable[[str, Simulation], None]
 
 
 @dataclass(slots=True)
@@ -195,8 +197,12 @@ def compare(
     seeds: int = 1,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
+    on_run: OnRun | None = None,
 ) -> Comparison:
-    """Simulate `objects` to their end under each of the named `schedulers`, once per seed."""
+    """Simulate `objects` to their end under each of the named `schedulers`, once per seed.
+
+    `on_run` is called with the name and the simulation of the first run of each, before it begins.
+    """
     if not schedulers or seeds < 1:
         raise InputError("expected at least one scheduler and one seed; got none")
     first = schedulers[0][1].seed or 0
@@ -209,7 +215,10 @@ def compare(
         placements: dict[str, str] = {}
         totals: TotalsChange | None = None
         for seed in numbers:
-            report = replace(settings, seed=seed).simulation(objects, place_of).run()
+            simulation = replace(settings, seed=seed).simulation(objects, place_of)
+            if on_run is not None and not runs:
+                on_run(name, simulation)
+            report = simulation.run()
             if mix is None:
                 mix = RequestMix.of(result.pod for result in report.pods)
                 typical = typical_request(result.pod for result in report.pods)

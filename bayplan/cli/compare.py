@@ -14,6 +14,7 @@ from .answering import print_answer
 from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
 from .failures import reports_failures
+from .html import comparison_to
 from .options import (
     AllOption,
     AnswerForm,
@@ -58,6 +59,14 @@ def compare(
             help="Run each configuration with this number of seeds, and show means with confidence intervals.",
         ),
     ] = 1,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with the runs side by side to a file, which opens in a browser without a network.",
+            show_default=False,
+        ),
+    ] = None,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
@@ -80,14 +89,17 @@ def compare(
         reading = read_cluster(filename, kubeconfig, context, strict)
     manifests = reading.manifests
     note_groups(manifests, schedulers[0][1])
-    with progress_bar("scheduling") as on_runs:
-        answer = compare_schedulers(
-            manifests.objects,
-            schedulers,
-            seeds=seeds,
-            place_of=manifests.place_of,
-            on_progress=on_runs,
-        )
+    with comparison_to(html) as page:
+        with progress_bar("scheduling") as on_runs:
+            answer = compare_schedulers(
+                manifests.objects,
+                schedulers,
+                seeds=seeds,
+                place_of=manifests.place_of,
+                on_progress=on_runs,
+                on_run=page.follow,
+            )
+        page.write(answer, [str(path) for path in filename or ()])
     print_answer(
         answer,
         "Comparison",

@@ -11,8 +11,10 @@ from .targets import WholeFile, whole_target
 
 if TYPE_CHECKING:
     from ..answers import ClusterView
+    from ..answers.compare import Comparison
     from ..sim import Simulation, SimulationReport
     from ..sim.settings import Settings
+    from ..web.history import History
 
 
 class NoPage:
@@ -76,6 +78,44 @@ class PageWriter(NoPage):
         cluster = self._simulation.cluster
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
         return ClusterView.with_settings(objects, self._settings, self._simulation.clock)
+
+
+class ComparisonPage:
+    """Follows the runs of a comparison, and writes their page to `file`; does nothing without one."""
+
+    def __init__(self, file: WholeFile | None) -> None:
+        self._file = file
+        self._runs: list[tuple[str, History]] = []
+
+    def follow(self, name: str, simulation: Simulation) -> None:
+        """A run is about to begin."""
+        if self._file is None:
+            return
+        from ..web.history import History
+
+        history = History(simulation.clock)
+        history.scheduler = simulation.scheduler
+        simulation.watch(history)
+        self._runs.append((name, history))
+
+    def write(self, answer: Comparison, sources: Sequence[str]) -> None:
+        """All runs have ended."""
+        if self._file is None:
+            return
+        from ..web.report import write_comparison
+
+        write_comparison(self._file, self._runs, answer.wide_rows(), sources)
+        self._file.keep()
+
+
+@contextmanager
+def comparison_to(path: Path | None) -> Iterator[ComparisonPage]:
+    """What follows the runs of a comparison; InputError, at once, when the file cannot be written."""
+    if path is None:
+        yield ComparisonPage(None)
+        return
+    with whole_target("--html", path) as file:
+        yield ComparisonPage(file)
 
 
 @contextmanager

@@ -37,6 +37,8 @@ SCRIPTS = (
     "series.js",
     "strip.js",
     "timeline.js",
+    "mirror.js",
+    "compare.js",
     "search.js",
     "address.js",
     "live.js",

@@ -53,6 +53,26 @@ def write_report(
     stream.write(assemble(data, is_live=False))
 
 
+def write_comparison(
+    stream: SupportsWrite[str],
+    runs: Sequence[tuple[str, History]],
+    measures: Sequence[Tree],
+    sources: Iterable[Path | str] = (),
+) -> None:
+    """Write the page of runs of the same workload, each with its name; `measures` are rows with a value for each name.
+
+    The page shows the first run, and one of the others beside it.
+    """
+    (name, history), *others = runs
+    data = report_data(history, sources)
+    data["comparison"] = {
+        "name": name,
+        "others": [{"name": other, **report_data(past, sources)} for other, past in others],
+        "measures": list(measures),
+    }
+    stream.write(assemble(data, is_live=False))
+
+
 def report_data(
     history: History,
     sources: Iterable[Path | str] = (),

@@ -1,7 +1,7 @@
 """Same origin: only the page itself may send requests that ask or change something.
 
 A browser sends the origin of a page with each POST, and asks before it sends a header of its own to another site. A
-request of another site's page is refused for either reason, also if it knows the address.
+request of the page of another site is refused for either reason.
 """
 
 from __future__ import annotations

@@ -369,7 +369,7 @@ def test_colours_follow_the_system_unless_chosen(
     dark, light = "rgb(17, 23, 29)", "rgb(255, 255, 255)"
     assert by_system == {"light": light, "dark": dark}[scheme]
     assert tab.run(background) == {"light": dark, "dark": light}[scheme]
-    tab.click("[data-theme=auto]")
+    tab.click("#theme [data-value=auto]")
 
 
 # Text that would be markup

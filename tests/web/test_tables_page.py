@@ -55,7 +55,7 @@ def test_a_row_opens_its_pod_by_keyboard_and_a_link_keeps_the_order(
     tab = open_page(example.as_uri() + "#view=pods&order=-memory")
     shown = column(tab, "Pod")
 
-    tab.run("document.getElementById('table-rows').focus()")
+    tab.run("document.getElementById('table').focus()")
     tab.press("ArrowDown", "Enter")
 
     assert shown[0] == "in-memory-index"
@@ -83,7 +83,7 @@ def test_the_table_is_saved_with_plain_values(open_page: Open, example: Path, fo
     assert tab.text("#said") == f"nodes.{form} was saved."
 
 
-def test_a_text_that_looks_like_a_formula_stays_text(open_page: Open, example: Path) -> None:
+def test_a_text_in_the_form_of_a_formula_stays_text(open_page: Open, example: Path) -> None:
     tab = open_page(example.as_uri() + "#view=pods")
     tab.run("bayplan.data.pods.name[0] = '=HYPERLINK(\"x\")'")
 

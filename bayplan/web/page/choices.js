@@ -118,6 +118,7 @@ class Choices {
     $("tiles").hidden = !isPicture;
     $("table").hidden = isPicture;
     for (const part of document.querySelectorAll(".of-picture")) part.hidden = !isPicture;
+    for (const id of ["runs", "mirror"]) $(id).hidden = !isPicture || !app.isComparing;
     for (const part of document.querySelectorAll(".of-table")) part.hidden = isPicture;
     for (const part of document.querySelectorAll(".of-nodes")) part.hidden = app.view === "pods";
   }

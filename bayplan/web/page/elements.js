@@ -78,8 +78,10 @@ function perFrame(work) {
 
 /** A virtual list: only visible rows are elements. Rows have equal height. */
 class LongList {
-  constructor(element, rowHeight, makeRow, onOpen, rowRole = "option") {
-    this.rowRole = rowRole;
+  /** `holder` has the focus; it is the list itself unless that is a part of a grid. */
+  constructor(element, rowHeight, makeRow, onOpen, holder = element) {
+    this.holder = holder;
+    this.rowRole = holder === element ? "option" : "row";
     this.element = element;
     this.rowHeight = rowHeight;
     this.makeRow = makeRow;
@@ -91,8 +93,8 @@ class LongList {
     element.replaceChildren(this.inner);
     this.draw = perFrame(() => this.drawNow());
     element.addEventListener("scroll", this.draw, { passive: true });
-    element.addEventListener("keydown", (event) => this.onKey(event));
-    element.addEventListener("focus", this.draw);
+    holder.addEventListener("keydown", (event) => { if (event.target === holder) this.onKey(event); });
+    holder.addEventListener("focus", this.draw);
     element.addEventListener("mousedown", (event) => { this.pressed = this.rowAt(event); });
     element.addEventListener("mouseup", (event) => this.onRelease(event));
     element.addEventListener("click", (event) => {
@@ -130,8 +132,9 @@ class LongList {
       rows.push(row);
     }
     this.inner.replaceChildren(...rows);
-    if (items.length) element.setAttribute("aria-activedescendant", `${element.id}-${this.active}`);
-    else element.removeAttribute("aria-activedescendant");
+    const isDrawn = this.active >= first && this.active < last;
+    if (isDrawn) this.holder.setAttribute("aria-activedescendant", `${element.id}-${this.active}`);
+    else this.holder.removeAttribute("aria-activedescendant");
   }
 
   /** The row at a screen position; NONE: no row. */

@@ -7,7 +7,7 @@ const QUEUE = [
   [GATED, "Gated", "Gated: a pod that is held by a scheduling gate or plugin"],
 ];
 const EVENT_WORDS = ["was deleted", "is ready to be scheduled", "is retried after its backoff", "waits for an event", "is gated", "has a reserved node"];
-const TABS = [["waiting", "Waiting"], ["groups", "Groups"], ["pods", "All pods"], ["log", "Changes"]];
+const TABS = [["waiting", "Waiting"], ["diff", "Differences"], ["groups", "Groups"], ["pods", "All pods"], ["log", "Changes"]];
 
 class Lists {
   constructor(app) {
@@ -31,7 +31,8 @@ class Lists {
 
   /** The tabs; that of pod groups only where there are some. */
   makeTabs() {
-    this.tabs = TABS.filter(([name]) => name !== "groups" || this.app.data.groups.length);
+    const { app } = this;
+    this.tabs = TABS.filter(([name]) => (name !== "groups" || app.data.groups.length) && (name !== "diff" || app.isComparing));
     const tabs = this.tabs.map(([name, words]) => h("button", {
       type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "list", onclick: () => this.show(name),
     }, tr(words), h("span", { class: "number" })));
@@ -95,7 +96,7 @@ class Lists {
       if (this.tab === "groups") this.tab = "waiting";
       this.makeTabs();
     }
-    const numbers = { waiting: model.waitingCount, groups: data.groups.length, pods: model.state.length - model.counts[GONE], log: model.at };
+    const numbers = { waiting: model.waitingCount, diff: this.app.compare.differences.length, groups: data.groups.length, pods: model.state.length - model.counts[GONE], log: model.at };
     for (const [name] of this.tabs) {
       const tab = $(`tab-${name}`);
       tab.setAttribute("aria-selected", name === this.tab);
@@ -113,6 +114,7 @@ class Lists {
     }
     if (this.tab === "pods") return this.everything();
     if (this.tab === "groups") return this.grouped();
+    if (this.tab === "diff") return this.app.compare.differences;
     const pods = [];
     for (let pod = 0; pod < model.state.length; pod += 1) {
       const state = model.state[pod];
@@ -155,6 +157,7 @@ class Lists {
     const told = (head, rest) => [h("strong", {}, tr(head)), tr(rest)];
     if (this.tab === "log") return told("Nothing has happened yet", "This is the first state of the cluster.");
     if (this.app.filter.isOn) return told("No pod matches", "Clear the filter to see the others.");
+    if (this.tab === "diff") return told("No differences", "Every pod has the same node in both runs at this moment.");
     if (this.tab === "pods") return told("No pods", "The cluster is empty at this moment.");
     if (this.only !== NONE) {
       const [, word] = QUEUE.find(([state]) => state === this.only);
@@ -166,6 +169,7 @@ class Lists {
   makeRow(item) {
     if ("group" in item) return this.groupRow(this.app.data.groups[item.group]);
     if ("waiting" in item) return this.waitingRow(item.waiting, item.isOpen);
+    if ("names" in item) return this.podRow(item.pod, false, this.app.compare.words(item.names));
     return "event" in item ? this.eventRow(item.event) : this.podRow(item.pod, item.isInner);
   }
 
@@ -198,7 +202,7 @@ class Lists {
       h("div", { class: "why" }, words));
   }
 
-  podRow(pod, isInner = false) {
+  podRow(pod, isInner = false, said = "") {
     const { model, data } = this.app;
     const state = model.state[pod];
     const node = model.node[pod];
@@ -208,7 +212,7 @@ class Lists {
         h("span", { class: "name" }, data.podName(pod)),
         h("span", { class: "space" }, data.namespace(pod)),
         h("span", { class: `state s${state}` }, tr(STATE_WORDS[state]))),
-      h("div", { class: "why" }, words));
+      h("div", { class: "why" }, said || words));
   }
 
   eventRow(at) {

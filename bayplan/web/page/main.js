@@ -8,6 +8,7 @@ class App {
     this.live = null;
     /** What the large part shows: the picture, the table of nodes, or that of pods. */
     this.view = "picture";
+    this.isComparing = Boolean(tale.comparison);
     this.tiles = new Tiles(this);
     this.table = new Table(this);
     this.filter = new Filter(this);
@@ -17,6 +18,7 @@ class App {
     this.lists = new Lists(this);
     this.search = new Search(this);
     this.address = new Address(this);
+    this.compare = new Compare(this, tale);
     this.choices = new Choices(this);
     this.exports = new Exports(this);
     this.ask = new Ask(this);
@@ -31,6 +33,7 @@ class App {
   refresh(force = false) {
     if (this.view === "picture") this.tiles.update(force);
     else this.table.update(force);
+    this.compare.update();
     this.lists.update();
     this.details.update();
     drawSummary(this);
@@ -83,6 +86,7 @@ class App {
     chooseRadio($("theme"), choice);
     if (isChosen) remember("bayplan-theme", choice);
     this.tiles.setTheme(isDark ? "dark" : "light");
+    this.compare.setTheme(isDark ? "dark" : "light");
     this.timeline.strip.draw();
   }
 }

@@ -40,10 +40,10 @@ function makeRamp(colours) {
 
 /** Draws tiles; Tiles has their layout and behaviour. */
 class Painter {
-  constructor(app) {
+  constructor(app, box = $("tiles"), canvas = $("canvas")) {
     this.app = app;
-    this.box = $("tiles");
-    this.canvas = $("canvas");
+    this.box = box;
+    this.canvas = canvas;
     this.context = this.canvas.getContext("2d");
     this.resource = FULLEST;
     /** Where pods were drawn: left, top, right, bottom, pod. */
@@ -53,6 +53,8 @@ class Painter {
     this.selected = NONE;
     /** Highlighted nodes, the others fade; null: no highlight. */
     this.marked = null;
+    /** Nodes that differ from those of another run. */
+    this.framed = new Set();
     /** Moves of pods: from a node, to a node, and how many. */
     this.arrows = [];
     /** Groups of nodes, each with its position. */
@@ -126,6 +128,7 @@ class Painter {
     context.clearRect(0, 0, width, height);
     context.translate(0, -box.scrollTop);
     this.drawBlocks(box.scrollTop, box.scrollTop + height);
+    for (const node of this.framed) this.drawRing(node, this.ink.focus, 2);
     for (const [from, to, number] of this.arrows) {
       const ends = [from, to].map((node) => this.middleOf(node));
       if (ends[0] && ends[1]) drawArrow(context, ...ends, number, this.ink.focus);

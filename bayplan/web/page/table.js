@@ -8,7 +8,7 @@ class Table {
     this.sortBy = "";
     this.isDescending = false;
     this.rows = [];
-    this.list = new LongList($("table-rows"), ROW_HEIGHT, (row) => this.makeRow(row), (row) => this.open(row), "row");
+    this.list = new LongList($("table-rows"), ROW_HEIGHT, (row) => this.makeRow(row), (row) => this.open(row), $("table"));
     $("table-rows").addEventListener("scroll", () => { $("table-head").scrollLeft = $("table-rows").scrollLeft; }, { passive: true });
   }
 
@@ -29,7 +29,7 @@ class Table {
     $("table-head").style.gridTemplateColumns = wide;
     $("table-rows").style.setProperty("--columns", wide);
     $("table").setAttribute("aria-rowcount", this.rows.length + 1);
-    $("table").setAttribute("aria-label", app.view === "pods" ? tr("Pods") : tr("Nodes"));
+    $("table").setAttribute("aria-label", app.view === "pods" ? tr("Pods: arrow keys move, Enter opens") : tr("Nodes: arrow keys move, Enter opens"));
     this.drawHead();
     this.list.show(this.rows);
   }

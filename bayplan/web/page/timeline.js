@@ -87,6 +87,7 @@ class Timeline {
   go(place, moment = this.momentOf(place)) {
     this.place = Math.max(0, Math.min(1, place));
     this.app.model.seek(moment);
+    this.app.compare.seek(this.place, this.place * this.end);
     this.draw();
     this.app.refresh();
     if (!this.isPlaying && !this.isFollowing) this.app.address.write(false);
