@@ -18,6 +18,7 @@ FAULT_HISTORIES ?= 10000
 ARGS ?=
 
 .DEFAULT_GOAL := help
+AXE_VERSION := 4.10.3
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd bench-apiserver format clean kernel
@@ -74,6 +75,7 @@ unit: kernel ## Run the tests alone (PYTEST_ARGS=...)
 
 test-page: kernel ## Test the page in Chromium, which is installed if it is not there (Debian)
 	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
+	@test -e build/axe/package/axe.min.js || { mkdir -p build/axe && cd build/axe && npm pack --silent axe-core@$(AXE_VERSION) && tar xzf axe-core-$(AXE_VERSION).tgz; }
 	BAYPLAN_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
 
 life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., FAULT_HISTORIES=..., ARGS=--hypothesis-seed=...)

@@ -29,6 +29,7 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 NOT_RUN = {
     "NOT RUN against a real kube-apiserver": "Set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.",
     "chromium is not installed": "`make test-page` installs it and runs the tests of the page.",
+    "axe-core is not installed": "`make test-page` gets it with npm and audits the page with it.",
 }
 """Reasons for skipped tests, and how to run them."""
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 SCRIPTS = (
+    "chinese.js",
     "words.js",
     "names.js",
     "format.js",

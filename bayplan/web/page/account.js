@@ -16,20 +16,20 @@ class Account {
 
   parts(pod, account) {
     if (!account) return [this.absence(pod)];
-    if (account.error) return [h("h3", {}, "Verdict"), h("p", { class: "said" }, account.error)];
+    if (account.error) return [h("h3", {}, tr("Verdict")), h("p", { class: "said" }, account.error)];
     const parts = [];
     if (account.scores) parts.push(...this.scores(account));
     if (account.remedies && account.remedies.length) parts.push(...this.remedies(account.remedies));
     parts.push(...this.verdict(account));
     const waits = Object.entries(account.waitsFor || {});
     if (waits.length) {
-      parts.push(h("h3", {}, "Waits for"));
+      parts.push(h("h3", {}, tr("Waits for")));
       parts.push(h("dl", { class: "facts" }, waits.flatMap(([plugin, events]) => [h("dt", {}, plugin), h("dd", {}, events.join(", "))])));
     }
     if (account.postFilter) parts.push(h("p", { class: "note" }, `PostFilter: ${account.postFilter}`));
-    if (account.hasExtenders) parts.push(h("p", { class: "note" }, "Extenders were not called for this."));
+    if (account.hasExtenders) parts.push(h("p", { class: "note" }, tr("Extenders were not called for this.")));
     const skipped = new Set([...account.skipped.filter, ...account.skipped.score]);
-    if (skipped.size) parts.push(h("p", { class: "note" }, `Without effect on this pod: ${[...skipped].join(", ")}.`));
+    if (skipped.size) parts.push(h("p", { class: "note" }, tr("Without effect on this pod: {plugins}.", { plugins: [...skipped].join(", ") })));
     return parts;
   }
 
@@ -37,8 +37,8 @@ class Account {
     const { app } = this;
     const state = app.model.state[pod];
     let words = "";
-    if (app.live) words = app.live.isAsking ? "Asking the scheduler…" : "";
-    else if (isOnNode(state) || state === FINISHED) words = "Scores of pods that found a node are in the report when the run was made with --explain.";
+    if (app.live) words = app.live.isAsking ? tr("Asking the scheduler…") : "";
+    else if (isOnNode(state) || state === FINISHED) words = tr("Scores of pods that found a node are in the report when the run was made with --explain.");
     return words ? h("p", { class: "note" }, words) : "";
   }
 
@@ -58,16 +58,16 @@ class Account {
 
   verdict(account) {
     const refused = account.refusals.reduce((sum, refusal) => sum + refusal.count, 0);
-    const parts = [h("h3", {}, "Verdict"),
-      h("p", { class: "note" }, `${count(account.feasible)} of ${plural(account.evaluated, "node")} can take it, ${WHEN[account.when]}.`)];
+    const parts = [h("h3", {}, tr("Verdict")),
+      h("p", { class: "note" }, tr("{n} of {m} can take it, {when}.", { n: count(account.feasible), m: plural(account.evaluated, "node"), when: tr(WHEN[account.when]) }))];
     if (account.preFilter) parts.push(h("p", { class: "said" }, `PreFilter: ${account.preFilter}`));
     else if (account.narrowed !== null && account.narrowed !== undefined) {
-      parts.push(h("p", { class: "note" }, `PreFilter left ${plural(account.narrowed, "node")} to look at.`));
+      parts.push(h("p", { class: "note" }, tr("PreFilter left {n} to look at.", { n: plural(account.narrowed, "node") })));
     }
     if (!refused) return parts;
     const lines = account.refusals.map((refusal) => this.refusalLine(refusal, account.evaluated));
     parts.push(h("table", { class: "verdicts" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "figure" }, "Nodes"), h("th", { scope: "col" }, "Refused by, and why"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "figure" }, tr("Nodes")), h("th", { scope: "col" }, tr("Refused by, and why")))),
       h("tbody", {}, lines)));
     return parts;
   }
@@ -78,12 +78,12 @@ class Account {
     const mark = () => tiles.mark(new Set(nodes));
     const unmark = () => tiles.mark(null);
     const few = nodes.slice(0, 3).map((node) => data.nodeName(node)).join(", ");
-    const rest = nodes.length > 3 ? ` and ${count(nodes.length - 3)} more` : "";
-    return h("tr", { tabindex: "0", onmouseenter: mark, onmouseleave: unmark, onfocus: mark, onblur: unmark, "aria-label": `${plural(refusal.count, "node")} refused by ${refusal.plugin}: ${refusal.reason}` },
+    const rest = nodes.length > 3 ? ` ${tr("and {n} more", { n: count(nodes.length - 3) })}` : "";
+    return h("tr", { tabindex: "0", onmouseenter: mark, onmouseleave: unmark, onfocus: mark, onblur: unmark, "aria-label": tr("{n} refused by {plugin}: {reason}", { n: plural(refusal.count, "node"), plugin: refusal.plugin, reason: refusal.reason }) },
       h("td", { class: "figure" }, count(refusal.count)),
       h("td", {},
-        h("div", { class: "line" }, h("strong", {}, refusal.plugin || "not evaluated"),
-          refusal.code === FOR_GOOD ? h("span", { class: "tag", title: "Preemption on these nodes cannot help" }, "no preemption") : ""),
+        h("div", { class: "line" }, h("strong", {}, refusal.plugin || tr("not evaluated")),
+          refusal.code === FOR_GOOD ? h("span", { class: "tag", title: tr("Preemption on these nodes cannot help") }, tr("no preemption")) : ""),
         h("div", {}, refusal.reason),
         meter(refusal.count / Math.max(1, evaluated), "refused"),
         h("div", { class: "which" }, few + rest)));
@@ -107,15 +107,15 @@ class Account {
       });
       const spoken = shown.map((plugin) => `${plugin.plugin} ${plugin.points[n]}`).join(", ");
       return h("tr", { class: isWinner ? "winner" : "", "aria-label": `${app.data.nodes[node]}: ${scores.totals[n]}; ${spoken}` },
-        h("th", { scope: "row" }, app.details.nodeLink(node), isWinner ? h("span", { class: "tag good" }, "chosen") : "",
-          scores.alike[n] ? h("div", { class: "which" }, `and ${plural(scores.alike[n], "equal")}`) : ""),
+        h("th", { scope: "row" }, app.details.nodeLink(node), isWinner ? h("span", { class: "tag good" }, tr("chosen")) : "",
+          scores.alike[n] ? h("div", { class: "which" }, tr("and {n} equal", { n: count(scores.alike[n]) })) : ""),
         h("td", { class: "bar" }, bar),
         h("td", { class: "figure" }, count(scores.totals[n])));
     });
-    const parts = [h("h3", {}, "Scores"), account.when === "like" ? h("p", { class: "note" }, `Scores of the nodes ${WHEN.like}.`) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
+    const parts = [h("h3", {}, tr("Scores")), account.when === "like" ? h("p", { class: "note" }, tr("Scores of the nodes {when}.", { when: tr(WHEN.like) })) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
     const told = scores.alike.reduce((sum, more) => sum + more + 1, 0);
-    if (scores.of > told) parts.push(h("p", { class: "note" }, `The best ${count(told)} of ${plural(scores.of, "node")} that can take it.`));
-    if (level.length) parts.push(h("p", { class: "note" }, `The same for all, and not in the bars: ${level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ")}.`));
+    if (scores.of > told) parts.push(h("p", { class: "note" }, tr("The best {n} of {m} that can take it.", { n: count(told), m: plural(scores.of, "node") })));
+    if (level.length) parts.push(h("p", { class: "note" }, tr("The same for all, and not in the bars: {plugins}.", { plugins: level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ") })));
     return parts;
   }
 }

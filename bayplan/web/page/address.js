@@ -47,6 +47,8 @@ class Address {
   put(how) {
     const parameters = new URLSearchParams(Object.entries(this.fields()).filter(([, value]) => value !== ""));
     // These are readable in an address, and mean nothing in a fragment.
+    const lang = new URLSearchParams(location.hash.slice(1)).get("lang");
+    if (lang) parameters.set("lang", lang);
     const fragment = parameters.toString().replace(/%2F/g, "/").replace(/%3A/g, ":");
     if (fragment === location.hash.slice(1)) return;
     history[how](null, "", fragment ? `#${fragment}` : location.pathname + location.search);

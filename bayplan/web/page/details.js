@@ -51,6 +51,7 @@ class Details {
   begin() {
     if (!this.isOpen) this.back = document.activeElement;
     this.panel = null;
+    this.app.edit.asked = "";
     this.app.tiles.setArrows([]);
     $("overview").hidden = true;
     $("details").hidden = false;
@@ -91,7 +92,7 @@ class Details {
 
   heading(what, name, state) {
     return h("header", {},
-      h("button", { type: "button", class: "back", onclick: () => this.close(), title: "Back (Escape)" }, "← Back"),
+      h("button", { type: "button", class: "back", onclick: () => this.close(), title: tr("Back (Escape)") }, tr("← Back")),
       h("div", { class: "what" }, what),
       h("h2", { id: "details-title", tabindex: "-1" }, name),
       state);
@@ -103,21 +104,21 @@ class Details {
     const kind = data.kind(model.kind[pod]);
     const message = model.message(pod);
     const parts = [
-      this.heading(`Pod in ${data.namespace(pod)}`, data.podName(pod), h("span", { class: `state s${state}` }, STATE_WORDS[state])),
+      this.heading(tr("Pod in {namespace}", { namespace: data.namespace(pod) }), data.podName(pod), h("span", { class: `state s${state}` }, tr(STATE_WORDS[state]))),
     ];
     if (state === GONE) {
       const by = data.preemptedFor.get(pod);
       const isYetToCome = !this.hasBeen(pod);
-      parts.push(h("p", { class: "said" }, isYetToCome ? "It does not exist yet at this moment." : by ? `It was preempted to make room for ${by}.` : message || "It no longer exists at this moment."));
+      parts.push(h("p", { class: "said" }, isYetToCome ? tr("It does not exist yet at this moment.") : by ? tr("It was preempted to make room for {pod}.", { pod: by }) : message || tr("It no longer exists at this moment.")));
     } else if (node !== NONE) {
-      parts.push(h("p", { class: "place" }, "on ", this.nodeLink(node)));
+      parts.push(h("p", { class: "place" }, tr("on "), this.nodeLink(node)));
     }
     if (message && state !== GONE) parts.push(h("p", { class: "said" }, message));
     parts.push(this.facts(pod, kind));
     if (state !== GONE) parts.push(this.app.edit.parts("Pod", data.namespace(pod), data.podName(pod)));
     parts.push(...this.app.account.parts(pod, this.accountOf(pod)));
-    parts.push(this.chips("Labels", kind.labels, "The pod has no labels."));
-    if (kind.selector.length) parts.push(this.chips("Node selector", kind.selector, ""));
+    parts.push(this.chips(tr("Labels"), kind.labels, tr("The pod has no labels.")));
+    if (kind.selector.length) parts.push(this.chips(tr("Node selector"), kind.selector, ""));
     return parts;
   }
 
@@ -132,14 +133,14 @@ class Details {
   facts(pod, kind) {
     const { data } = this.app;
     const attempt = data.attempts.get(pod);
-    const facts = [["Requests", kind.requests.length ? kind.requests.map(([name, value]) => `${resourceName(name)} ${amount(value, name)}`).join(", ") : "none"]];
-    if (kind.priority) facts.push(["Priority", count(kind.priority)]);
-    if (kind.owner) facts.push(["Owner", kind.owner]);
-    if (kind.scheduler !== "default-scheduler") facts.push(["Scheduler", kind.scheduler]);
+    const facts = [[tr("Requests"), kind.requests.length ? kind.requests.map(([name, value]) => `${resourceName(name)} ${amount(value, name)}`).join(", ") : tr("none")]];
+    if (kind.priority) facts.push([tr("Priority"), count(kind.priority)]);
+    if (kind.owner) facts.push([tr("Owner"), kind.owner]);
+    if (kind.scheduler !== "default-scheduler") facts.push([tr("Scheduler"), kind.scheduler]);
     if (attempt && attempt.number) {
-      facts.push(["Attempts", count(attempt.number)]);
-      facts.push(["Last attempt", `${count(attempt.feasible)} of ${plural(attempt.evaluated, "node")} could take it`]);
-      if (attempt.score !== null) facts.push(["Score", count(attempt.score)]);
+      facts.push([tr("Attempts"), count(attempt.number)]);
+      facts.push([tr("Last attempt"), tr("{n} of {m} could take it", { n: count(attempt.feasible), m: plural(attempt.evaluated, "node") })]);
+      if (attempt.score !== null) facts.push([tr("Score"), count(attempt.score)]);
     }
     return h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   }
@@ -168,21 +169,21 @@ class Details {
     const { model, data } = this.app;
     const row = model.row[node];
     if (row === NONE) {
-      return [this.heading("Node", data.nodes[node], ""), h("p", { class: "said" }, "It does not exist at this moment.")];
+      return [this.heading(tr("Node"), data.nodes[node], ""), h("p", { class: "said" }, tr("It does not exist at this moment."))];
     }
     const flags = data.rows.flags[row];
-    const words = [flags & 1 ? "cordoned" : "", flags & 2 ? "not ready" : ""].filter(Boolean).join(", ");
+    const words = [flags & 1 ? tr("cordoned") : "", flags & 2 ? tr("not ready") : ""].filter(Boolean).join(", ");
     const taints = data.taints(row).map((taint) => [taint, null]);
     const pods = model.podsOn(node);
     return [
-      this.heading("Node", data.nodes[node], words ? h("span", { class: "state warn" }, words) : ""),
+      this.heading(tr("Node"), data.nodes[node], words ? h("span", { class: "state warn" }, words) : ""),
       this.usage(node, row),
       this.app.ask.nodeParts(node),
       this.app.edit.parts("Node", "", data.nodes[node]),
-      taints.length ? this.chips("Taints", taints, "", true) : "",
-      h("h3", {}, `Pods (${count(pods.length)})`),
-      pods.length ? h("ul", { class: "pods" }, pods.map((pod) => this.podItem(pod))) : h("p", { class: "none" }, "No pod is on it."),
-      this.chips("Labels", data.labels(row), "The node has no labels."),
+      taints.length ? this.chips(tr("Taints"), taints, "", true) : "",
+      h("h3", {}, tr("Pods ({n})", { n: count(pods.length) })),
+      pods.length ? h("ul", { class: "pods" }, pods.map((pod) => this.podItem(pod))) : h("p", { class: "none" }, tr("No pod is on it.")),
+      this.chips(tr("Labels"), data.labels(row), tr("The node has no labels.")),
     ];
   }
 
@@ -197,9 +198,9 @@ class Details {
         h("th", { scope: "row" }, resourceName(name)),
         h("td", { class: "bar" }, meter(share, share > 1 ? "full over" : "full")),
         h("td", { class: "figure" }, all > 0 ? percent(share) : "–"),
-        h("td", { class: "amounts" }, `${amount(used, name)} of ${amount(all, name)}`)));
+        h("td", { class: "amounts" }, tr("{n} of {m}", { n: amount(used, name), m: amount(all, name) }))));
     });
-    return h("table", { class: "usage" }, h("caption", { class: "unseen" }, "Use of each resource"), h("tbody", {}, lines));
+    return h("table", { class: "usage" }, h("caption", { class: "unseen" }, tr("Requested of each resource")), h("tbody", {}, lines));
   }
 
   podItem(pod) {
@@ -208,8 +209,8 @@ class Details {
     return h("li", {}, h("button", { type: "button", class: "pod", onclick: () => this.app.openPod(pod) },
       h("span", { class: "name" }, data.podName(pod)),
       h("span", { class: "space" }, data.namespace(pod)),
-      model.state[pod] === TERMINATING ? h("span", { class: `state s${TERMINATING}` }, "terminating") : "",
-      h("span", { class: "asks" }, requests.map(([name, value]) => `${amount(value, name)} ${name === "cpu" ? "CPU" : isBytes(name) ? name : name.split("/").pop()}`).join(" · "))));
+      model.state[pod] === TERMINATING ? h("span", { class: `state s${TERMINATING}` }, tr("terminating")) : "",
+      h("span", { class: "asks" }, requests.map(([name, value]) => `${amount(value, name)} ${resourceName(name)}`).join(" · "))));
   }
 
   chips(title, pairs, empty, isWarning = false) {

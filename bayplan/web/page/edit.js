@@ -5,6 +5,8 @@ const NEW_POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  con
 class Edit {
   constructor(app) {
     this.app = app;
+    /** The object whose deletion was asked for once. */
+    this.asked = "";
     $("new-object").hidden = !app.data.can.edit;
     $("new-object").addEventListener("click", () => this.openForm(tr("New object"), NEW_POD));
   }
@@ -13,9 +15,10 @@ class Edit {
   parts(kind, namespace, name) {
     if (!this.app.data.can.edit) return "";
     const object = { kind, namespace, name };
+    const isAsked = this.asked === JSON.stringify(object); // the buttons are made anew when the object changes
     return h("div", { class: "actions" },
       h("button", { type: "button", class: "plain", id: "edit-object", onclick: () => this.open(object) }, tr("Edit")),
-      h("button", { type: "button", class: "plain danger", id: "delete-object", onclick: (event) => this.remove(object, event.currentTarget) }, tr("Delete")));
+      h("button", { type: "button", class: "plain danger", id: "delete-object", onclick: (event) => this.remove(object, event.currentTarget) }, isAsked ? tr("Delete {name}?", { name }) : tr("Delete")));
   }
 
   async open(object) {
@@ -51,8 +54,8 @@ class Edit {
 
   /** Deletes on the second press, so that one press alone does nothing. */
   async remove(object, button) {
-    if (button.dataset.asked !== "yes") {
-      button.dataset.asked = "yes";
+    if (this.asked !== JSON.stringify(object)) {
+      this.asked = JSON.stringify(object);
       button.textContent = tr("Delete {name}?", { name: object.name });
       return;
     }

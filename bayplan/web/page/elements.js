@@ -78,7 +78,7 @@ function perFrame(work) {
 
 /** A virtual list: only visible rows are elements. Rows have equal height. */
 class LongList {
-  /** `holder` has the focus; it is the list itself unless that is a part of a grid. */
+  /** `holder` scrolls and has the focus; it is the list itself unless that is a part of a grid, below its head. */
   constructor(element, rowHeight, makeRow, onOpen, holder = element) {
     this.holder = holder;
     this.rowRole = holder === element ? "option" : "row";
@@ -92,7 +92,7 @@ class LongList {
     this.inner = h("div", { class: "inner" });
     element.replaceChildren(this.inner);
     this.draw = perFrame(() => this.drawNow());
-    element.addEventListener("scroll", this.draw, { passive: true });
+    holder.addEventListener("scroll", this.draw, { passive: true });
     holder.addEventListener("keydown", (event) => { if (event.target === holder) this.onKey(event); });
     holder.addEventListener("focus", this.draw);
     element.addEventListener("mousedown", (event) => { this.pressed = this.rowAt(event); });
@@ -101,7 +101,7 @@ class LongList {
       const row = event.target.closest(".row");
       if (event.detail === 0 && row) this.open(Number(row.dataset.at)); // not by a mouse
     });
-    new ResizeObserver(this.draw).observe(element);
+    new ResizeObserver(this.draw).observe(holder);
   }
 
   show(items) {
@@ -111,9 +111,9 @@ class LongList {
   }
 
   drawNow() {
-    const { element, rowHeight, items } = this;
-    const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - 3);
-    const last = Math.min(items.length, first + Math.ceil(element.clientHeight / rowHeight) + 6);
+    const { element, holder, rowHeight, items } = this;
+    const first = Math.max(0, Math.floor(holder.scrollTop / rowHeight) - 3);
+    const last = Math.min(items.length, first + Math.ceil(holder.clientHeight / rowHeight) + 6);
     this.inner.style.height = `${items.length * rowHeight}px`;
     const rows = [];
     for (let i = first; i < last; i += 1) {
@@ -156,7 +156,7 @@ class LongList {
   }
 
   onKey(event) {
-    const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 1);
+    const page = Math.max(1, Math.floor(this.holder.clientHeight / this.rowHeight) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.items.length, End: this.items.length };
     if (event.key in steps && this.items.length) {
       this.active = Math.max(0, Math.min(this.items.length - 1, this.active + steps[event.key]));
@@ -169,11 +169,11 @@ class LongList {
   }
 
   reveal() {
-    const { element, rowHeight, active } = this;
-    const top = active * rowHeight;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + rowHeight > element.scrollTop + element.clientHeight) {
-      element.scrollTop = top + rowHeight - element.clientHeight;
+    const { element, holder, rowHeight, active } = this;
+    const top = active * rowHeight, head = holder === element ? 0 : element.offsetTop;
+    if (top < holder.scrollTop) holder.scrollTop = top;
+    else if (top + rowHeight + head > holder.scrollTop + holder.clientHeight) {
+      holder.scrollTop = top + rowHeight + head - holder.clientHeight;
     }
     this.drawNow();
   }

@@ -49,10 +49,10 @@ class App {
 
   subtitle() {
     const { sources, isLive } = this.data;
-    const words = isLive ? "live" : sources.map((path) => path.split("/").pop()).join(", ");
+    const words = isLive ? tr("live") : sources.map((path) => path.split("/").pop()).join(", ");
     $("subtitle").textContent = words;
     $("subtitle").title = sources.join("\n");
-    document.title = isLive ? "Bayplan, live" : words ? `Bayplan: ${words}` : "Bayplan";
+    document.title = isLive ? tr("Bayplan, live") : words ? `Bayplan: ${words}` : "Bayplan";
   }
 
   openPod(pod) {
@@ -66,6 +66,11 @@ class App {
   listen() {
     document.addEventListener("keydown", (event) => this.onKey(event));
     $("copy-link").addEventListener("click", (event) => this.address.copy(event.currentTarget));
+    chooseRadio($("language"), language);
+    radios($("language"), (value) => {
+      this.address.put("replaceState");
+      chooseLanguage(value);
+    });
     radios($("theme"), (value) => this.setTheme(value, true));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.setTheme(savedTheme()));
   }
@@ -92,22 +97,11 @@ class App {
 }
 
 function savedTheme() {
-  try {
-    return localStorage.getItem("bayplan-theme") || "auto";
-  } catch {
-    return "auto";
-  }
-}
-
-function remember(name, value) {
-  try {
-    localStorage.setItem(name, value);
-  } catch {
-    // A page from a file may have no storage.
-  }
+  return recall("bayplan-theme") || "auto";
 }
 
 async function begin() {
+  translatePage();
   let tale = JSON.parse($("data").textContent);
   if (!tale.isLive) {
     window.bayplan = new App(tale);

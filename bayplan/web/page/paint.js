@@ -33,7 +33,7 @@ function makeRamp(colours) {
     const place = (p - STOPS[i]) / (STOPS[i + 1] - STOPS[i]);
     const mix = rgb[i].map((from, c) => Math.round(from + (rgb[i + 1][c] - from) * place));
     // The ink with the higher contrast, as WCAG counts it: the two are equal at this lightness.
-    ramp.push({ fill: `rgb(${mix.join(",")})`, ink: lightness(mix) > 0.2 ? "#0b1620" : "#ffffff" });
+    ramp.push({ fill: `rgb(${mix.join(",")})`, ink: lightness(mix) > 0.179 ? "#000000" : "#ffffff" });
   }
   return ramp;
 }

@@ -53,7 +53,7 @@ class Search {
     const labels = this.findLabels(words);
     for (const label of labels) for (const node of label.nodes) marked.add(node);
     this.app.tiles.mark(marked);
-    this.show([["Nodes", nodes, nodeCount], ["Pods", pods, podCount], ["Labels", labels.slice(0, MOST_FOUND), labels.length]]);
+    this.show([[tr("Nodes"), nodes, nodeCount], [tr("Pods"), pods, podCount], [tr("Labels"), labels.slice(0, MOST_FOUND), labels.length]]);
   }
 
   /** Node labels whose key=value contains `words`, with their nodes. */
@@ -84,22 +84,22 @@ class Search {
     const parts = [];
     for (const [title, items, all] of groups) {
       if (!items.length) continue;
-      parts.push(h("div", { class: "title", role: "presentation" }, all > items.length ? `${title} · ${items.length} of ${count(all)}` : title));
+      parts.push(h("div", { class: "title", role: "presentation" }, all > items.length ? `${title} · ${tr("{n} of {m}", { n: items.length, m: count(all) })}` : title));
       for (const item of items) parts.push(this.option(item, at++));
     }
-    if (!parts.length) parts.push(h("div", { class: "nothing" }, "No name contains this."));
+    if (!parts.length) parts.push(h("div", { class: "nothing" }, tr("No name contains this.")));
     fill(this.box, parts);
     this.box.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
     this.drawActive();
-    say(this.found.length ? `${plural(this.found.length, "result")}` : "nothing found");
+    say(this.found.length ? plural(this.found.length, "result") : tr("nothing found"));
   }
 
   option(item, at) {
     const { data, model } = this.app;
     let name, rest;
     if ("node" in item) [name, rest] = [data.nodeName(item.node), this.app.tiles.words(item.node)];
-    else if ("pod" in item) [name, rest] = [data.podName(item.pod), `${data.namespace(item.pod)} · ${STATE_WORDS[model.state[item.pod]]}`];
+    else if ("pod" in item) [name, rest] = [data.podName(item.pod), `${data.namespace(item.pod)} · ${tr(STATE_WORDS[model.state[item.pod]])}`];
     else [name, rest] = [item.label, plural(item.nodes.length, "node")];
     return h("div", { role: "option", id: `found-${at}`, class: "option", onclick: () => this.choose(at) },
       h("span", { class: "name" }, name), h("span", { class: "rest" }, rest));

@@ -9,7 +9,6 @@ class Table {
     this.isDescending = false;
     this.rows = [];
     this.list = new LongList($("table-rows"), ROW_HEIGHT, (row) => this.makeRow(row), (row) => this.open(row), $("table"));
-    $("table-rows").addEventListener("scroll", () => { $("table-head").scrollLeft = $("table-rows").scrollLeft; }, { passive: true });
   }
 
   /** The columns of the chosen table: name, title, what is shown, what is sorted by, and whether it is a number. */
@@ -27,6 +26,8 @@ class Table {
     this.rows = this.sorted(app.view === "pods" ? podRows(app) : [...app.model.liveNodes()]);
     const wide = this.shown.map((column) => column.width).join(" ");
     $("table-head").style.gridTemplateColumns = wide;
+    const least = this.shown.reduce((sum, column) => sum + parseInt(column.width.match(/\d+/)[0], 10), 0);
+    $("table-head").style.minWidth = $("table-rows").style.minWidth = `${least}px`;
     $("table-rows").style.setProperty("--columns", wide);
     $("table").setAttribute("aria-rowcount", this.rows.length + 1);
     $("table").setAttribute("aria-label", app.view === "pods" ? tr("Pods: arrow keys move, Enter opens") : tr("Nodes: arrow keys move, Enter opens"));

@@ -178,7 +178,7 @@ class Tiles extends Painter {
   describe() {
     const option = $("tile");
     if (this.focus === NONE || !this.model.isThere(this.focus)) {
-      option.textContent = "no node";
+      option.textContent = tr("no node");
       return;
     }
     option.textContent = `${this.data.nodes[this.focus]}, ${this.words(this.focus)}`;
