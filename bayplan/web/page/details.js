@@ -11,6 +11,18 @@ class Details {
     this.panel = null;
     /** Accounts from the server, by pod number. */
     this.asked = new Map();
+    this.listen();
+  }
+
+  /** Nothing is made anew while a button is pressed: there would be no click. */
+  listen() {
+    $("details").addEventListener("pointerdown", () => { this.isPressed = true; });
+    for (const name of ["pointerup", "pointercancel"]) {
+      window.addEventListener(name, () => {
+        this.isPressed = false;
+        if (this.isStale) setTimeout(() => this.update(true)); // after the click
+      });
+    }
   }
 
   get isOpen() {
@@ -75,7 +87,8 @@ class Details {
 
   /** Redraws when something shown has changed. */
   update(force = false) {
-    if (!this.isOpen || this.panel) return;
+    this.isStale = this.isPressed;
+    if (!this.isOpen || this.panel || this.isPressed) return;
     const { model } = this.app;
     const key = this.pod !== NONE
       ? ["pod", this.pod, model.state[this.pod], model.node[this.pod], model.text[this.pod], model.kind[this.pod], this.asked.has(this.pod)].join()

@@ -84,7 +84,7 @@ class Strip {
     context.font = `10px ${app.tiles.font}`;
     context.textBaseline = "top";
     const end = timeline.isTimed ? timeline.end : Math.max(1, app.model.last);
-    const step = Strip.roundStep(end / Math.max(1, Math.floor((x(this.size - 1) - x(0)) / 110)), timeline.isTimed);
+    const step = Strip.roundStep(end / Math.max(2, Math.floor((x(this.size - 1) - x(0)) / 110)), timeline.isTimed);
     for (let value = 0; value <= end; value += step) {
       const at = x((value / end) * (this.size - 1));
       const words = timeline.isTimed ? timeline.words(value) : count(value);
@@ -104,6 +104,7 @@ class Strip {
     let left = STRIP_MARGIN;
     context.textBaseline = "middle";
     for (const [key, words] of keys) {
+      if (left + 14 + context.measureText(words).width > this.canvas.clientWidth && left > STRIP_MARGIN) break;
       context.fillStyle = colour(key);
       context.fillRect(left, 3, 10, 5);
       context.fillStyle = colour("--soft");

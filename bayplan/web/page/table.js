@@ -102,14 +102,14 @@ function podColumns({ model, data }) {
   const columns = [
     textColumn("namespace", "Namespace", (pod) => data.namespace(pod), "minmax(90px, 1fr)"),
     textColumn("pod", "Pod", (pod) => data.podName(pod), "minmax(140px, 2fr)"),
-    textColumn("workload", "Workload", (pod) => data.texts[kind(pod)[6]], "minmax(110px, 1.5fr)"),
+    textColumn("workload", "Workload", (pod) => data.texts[kind(pod)[6]], "minmax(110px, 1.5fr)", (pod) => data.texts[kind(pod)[6]].split("/").pop()),
     textColumn("state", "State", (pod) => tr(STATE_WORDS[model.state[pod]]), "110px"),
     textColumn("node", "Node", node, "minmax(110px, 1.5fr)", (pod) => (model.node[pod] === NONE ? "" : data.nodeName(model.node[pod]))),
     { name: "priority", title: tr("Priority"), isNumber: true, width: "90px", value: (pod) => kind(pod)[2], text: (pod) => count(kind(pod)[2]) },
   ];
   for (const resource of offeredResources(model, data)) {
     const name = data.resources[resource];
-    if (name === PODS) continue;
+    if (name === PODS || !data.kinds.some((_, kind) => data.requested(kind, resource))) continue;
     columns.push({
       name, title: resourceName(name), isNumber: true, width: "minmax(76px, 0.6fr)",
       value: (pod) => asked(pod, resource), text: (pod) => (asked(pod, resource) ? amount(asked(pod, resource), name) : "–"),

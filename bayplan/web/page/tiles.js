@@ -77,6 +77,7 @@ class Tiles extends Painter {
     this.order = this.blocks.flatMap((block) => block.nodes);
     this.indexOf = new Map(this.order.map((node, i) => [node, i]));
     $("spacer").style.height = `${this.total + 2 * MARGIN}px`;
+    $("pods-by-label").hidden = !this.size.strip; // small tiles have no room for pods
     $("no-nodes").hidden = this.order.length > 0;
     if (!this.indexOf.has(this.focus)) this.focus = this.order.length ? this.order[0] : NONE;
   }
