@@ -18,7 +18,7 @@ from ..sim.settings import Settings
 from ..sim.world import InputObject
 from .owners import is_bare, is_daemon, is_there
 from .stage import Stage
-from .what_if import AddNodes, Drain, PodChange, WhatIfState, Where, ask_what_if
+from .what_if import AddNodes, ClusterChange, Drain, PodChange, WhatIfState, Where, ask_what_if
 
 MOST_NODES = 1000
 """That a question may add."""
@@ -58,16 +58,22 @@ def answer_question(
     _check_extenders(settings.config)
     match question:
         case DrainQuestion(node):
-            return ask_what_if(objects, [Drain((node,))], settings, as_is=True).to_dict()
+            return _consequences(objects, settings, Drain((node,)))
         case AddNodesQuestion(node, number):
             if not 0 < number <= MOST_NODES:
                 raise InputError(f"number: expected 1 to {MOST_NODES} nodes; got {number}")
-            changes = [AddNodes(number, (node,))]
-            return ask_what_if(objects, changes, settings, as_is=True).to_dict()
+            return _consequences(objects, settings, AddNodes(number, (node,)))
         case ConfigurationQuestion(text):
             config = parse_config(text, "configuration", settings.feature_gates)
             _check_extenders(config)
             return try_configuration(objects, settings, config)
+
+
+def _consequences(
+    objects: Sequence[InputObject], settings: Settings, change: ClusterChange
+) -> dict[str, Any]:
+    answer = ask_what_if(objects, [change], settings, as_is=True)
+    return {"headline": answer.headline(), **answer.to_dict()}
 
 
 def try_configuration(
@@ -86,7 +92,7 @@ def try_configuration(
     pending = [sum(not pod.node_name for pod in pods.values()) for pods in (before, after)]
     return {
         "changes": ["place pods of controllers anew, with this configuration"],
-        "summary": f"{elsewhere} of {len(before)} pods get another node; pending: {pending[0]} with the configuration "
+        "headline": f"{elsewhere} of {len(before)} pods get another node; pending: {pending[0]} with the configuration "
         f"in use, {pending[1]} with this one",
         "pods": [change.to_dict() for change in changes],
         "nodes": {"added": [], "removed": []},

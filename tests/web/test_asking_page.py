@@ -56,10 +56,12 @@ def test_a_drain_is_answered_with_arrows_and_changes_nothing(up: Up, open_page: 
     tab.run(f"bayplan.openNode({node})")
     tab.click("#ask-drain")
     tab.wait_for("document.querySelector('.moves')")
+    headline = tab.text(".summary")
     moved, arrows = tab.texts(".moves .move"), tab.run("bayplan.tiles.arrows")
     tab.press("Escape")
 
     assert len(moved) == 1
+    assert headline == f"drain node-{node}: 1 moved; pending 0 → 0"
     assert f"node-{node} → node-" in moved[0]
     assert [arrow[0] for arrow in arrows] == [node]
     assert tab.run("bayplan.tiles.arrows.length") == 0

@@ -44,7 +44,7 @@ def asked_for() -> set[str]:
 
 def fixed() -> set[str]:
     """The texts of the page before any script."""
-    body = PAGE.joinpath("page.html").read_text("utf-8").partition("<body>")[2]
+    body = PAGE.joinpath("page.html").read_text("utf-8").partition("<body")[2]
     body = body.partition("<noscript>")[0]
     found = {text.strip() for text in re.findall(r">([^<>]+)<", body)}
     return {

@@ -141,4 +141,7 @@ def test_the_token_is_in_no_request_address_and_is_required(up: Up, open_page: O
     tab.send("Page.navigate", url=address)
     tab.wait_for("document.getElementById('notice').innerText.includes('token')")
     assert "secret" not in tab.text("body")
+    assert not tab.run(
+        "document.getElementById('resource').checkVisibility({visibilityProperty: true})"
+    )
     tab.forget_problems()

@@ -67,7 +67,7 @@ class Ask {
     const more = answer.pods.length - lines.length;
     return [
       h("p", { class: "note" }, tr("Nothing was changed in the cluster.")),
-      h("p", { class: "summary" }, answer.summary),
+      h("p", { class: "summary" }, answer.headline),
       answer.nodes.added.length ? h("p", { class: "note" }, tr("New nodes: {names}", { names: answer.nodes.added.join(", ") })) : "",
       ...answer.notes.map((note) => h("p", { class: "note" }, note)),
       h("h3", {}, tr("Pods that move ({n})", { n: count(answer.pods.length) })),

@@ -14,7 +14,7 @@ class Details {
     this.listen();
   }
 
-  /** Nothing is made anew while a button is pressed: there would be no click. */
+  /** Nothing is redrawn while a button is pressed: there would be no click. */
   listen() {
     $("details").addEventListener("pointerdown", () => { this.isPressed = true; });
     for (const name of ["pointerup", "pointercancel"]) {

@@ -15,7 +15,7 @@ class Edit {
   parts(kind, namespace, name) {
     if (!this.app.data.can.edit) return "";
     const object = { kind, namespace, name };
-    const isAsked = this.asked === JSON.stringify(object); // the buttons are made anew when the object changes
+    const isAsked = this.asked === JSON.stringify(object); // the buttons are redrawn when the object changes
     return h("div", { class: "actions" },
       h("button", { type: "button", class: "plain", id: "edit-object", onclick: () => this.open(object) }, tr("Edit")),
       h("button", { type: "button", class: "plain danger", id: "delete-object", onclick: (event) => this.remove(object, event.currentTarget) }, isAsked ? tr("Delete {name}?", { name }) : tr("Delete")));

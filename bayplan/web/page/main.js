@@ -28,6 +28,7 @@ class App {
     this.timeline.draw();
     this.address.read();
     this.subtitle();
+    document.body.classList.remove("unloaded");
   }
 
   refresh(force = false) {
