@@ -84,7 +84,7 @@ function nodeColumns({ model, data, tiles }) {
     const name = data.resources[resource];
     const share = (node) => model.share(node, resource);
     columns.push({
-      name, title: tr("{resource} requested", { resource: resourceName(name) }), isNumber: true, width: "minmax(112px, 1fr)",
+      name, title: tr("{resource} requested", { resource: resourceName(name) }), isNumber: true, width: "minmax(156px, 1fr)",
       value: (node) => (Number.isNaN(share(node)) ? null : share(node)),
       text: (node) => (Number.isNaN(share(node)) ? "–" : `${percent(share(node))} · ${amount(model.used[resource][node], name)} / ${amount(data.allocatable(model.row[node], resource), name)}`),
       mood: (node) => (share(node) >= 1 ? "warn" : ""),
