@@ -9,9 +9,9 @@ from typing import Any
 
 from ..api.encode import to_dict
 from ..api.pod import Pod
-from ..api.pod_workload import workload_of
 from ..api.resources import PODS
 from ..sim.frames import make_frame
+from ..sim.pending import workload_of
 from ..sim.showing import ShownAnswer
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .node_exchange import NodeExchange

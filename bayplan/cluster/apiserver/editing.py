@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ...errors import InputError
+from .registry.conversion import to_stored
 from .registry.errors import StatusError
 from .registry.registry import ObjectRegistry
 from .registry.resources import BY_KIND, ApiResource
@@ -66,8 +67,9 @@ class ObjectEditor:
         tree = parse_yaml(text.encode())
         if not isinstance(tree, dict):
             raise InputError("expected an object in YAML; got something else")
-        resource = _resource_of(tree)
+        resource = self._resource_of(tree)
         check_fields(resource, tree, STRICT)
+        tree = to_stored(resource, tree)
         metadata = tree.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
         name, namespace = str(metadata.get("name") or ""), ""
@@ -80,6 +82,13 @@ class ObjectEditor:
         self._registry.update(resource, namespace, name, lambda old: _kept(tree, old), "", is_check)
         return f"{resource.name}/{name} {'can be replaced' if is_check else 'replaced'}"
 
+    def _resource_of(self, tree: dict[str, Any]) -> ApiResource:
+        api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+        resource = self._registry.catalog.of_head(api_version, kind)
+        if resource is None or "create" not in resource.verbs or resource.is_review:
+            raise InputError(f'no matches for kind "{kind}" in version "{api_version}"')
+        return resource
+
     def _delete(self, request: EditRequest) -> str:
         resource = _resource_named(request.kind)
         self._registry.delete(resource, request.namespace, request.name)
@@ -88,14 +97,6 @@ class ObjectEditor:
 
 def _kept(tree: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     return {**({"status": old["status"]} if "status" in old else {}), **tree}
-
-
-def _resource_of(tree: dict[str, Any]) -> ApiResource:
-    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-    resource = BY_KIND.get((api_version.rpartition("/")[0], kind))
-    if resource is None or resource.is_review or resource.api_version != api_version:
-        raise InputError(f'no matches for kind "{kind}" in version "{api_version}"')
-    return resource
 
 
 def _resource_named(kind: str) -> ApiResource:
