@@ -187,9 +187,9 @@ class Simulation:
         """
         self._world.happen(event, is_replacement=is_replacement)
 
-    def refusal_of(self, pod: Pod) -> str:
-        """Why a limit range or a quota would refuse a new pod, which was admitted; empty if none does."""
-        return self._world.refusal_of(pod)
+    def refusal_of(self, pod: Pod, old: Pod | None = None) -> str:
+        """Why a limit range or a quota refuses a new pod, which was admitted, or its change; empty if none does."""
+        return self._world.refusal_of(pod, old)
 
     @property
     def refusals(self) -> list[AdmissionRefusal]:

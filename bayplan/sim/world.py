@@ -276,20 +276,20 @@ class World:
             elif obj.kind in WORKLOAD_KINDS and not isinstance(obj, Node) and not self._is_recorded:
                 self._controllers.sync(obj)
 
-    def _is_allowed(self, obj: ClusterObject) -> bool:
-        """Whether limit ranges and quotas allow the object; one that they refuse is recorded."""
-        if self._is_recorded or not isinstance(obj, Pod | PersistentVolumeClaim):
-            return True
-        refusal = self.refusal_of(obj)
+    def _is_allowed(self, obj: ClusterObject, old: ClusterObject | None = None) -> bool:
+        """Whether limit ranges and quotas allow an object, or its change; one that they refuse is recorded."""
+        refusal = "" if self._is_recorded else self.refusal_of(obj, old)
         if refusal:
-            self._refused.append(AdmissionRefusal(obj.kind, obj.namespace, obj.name, 1, refusal))
+            number = int(old is None and isinstance(obj, Pod | PersistentVolumeClaim))
+            refused = AdmissionRefusal(obj.kind, obj.namespace, obj.name, number, refusal)
+            self._refused.append(refused)
         return not refusal
 
-    def refusal_of(self, obj: Pod | PersistentVolumeClaim) -> str:
-        """Why a limit range or a quota would refuse a new object, which was admitted; empty if none does."""
+    def refusal_of(self, obj: ClusterObject, old: ClusterObject | None = None) -> str:
+        """Why a limit range or a quota refuses a new object, which was admitted, or its change; empty if none does."""
         self._follow_quotas()
         try:
-            self._admission.check(obj)
+            self._admission.check(obj, old)
         except AdmissionRefusedError as error:
             return str(error)
         return ""
@@ -384,7 +384,8 @@ class World:
             )
             self._check(changed, changed, "")
             _refuse_immutable(stored, changed)
-            self.cluster.update(changed)
+            if self._is_allowed(changed, stored):
+                self.cluster.update(changed)
 
     def _remove(self, ref: TimelineTarget) -> None:
         """Delete an object as `kubectl delete` does. The pods of a node are deleted with it at once."""

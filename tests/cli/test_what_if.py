@@ -1,6 +1,7 @@
 """`bayplan what-if`: what is printed, and how it ends."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -282,6 +283,23 @@ def test_pods_that_a_quota_refuses_are_named(tmp_path: Path) -> None:
     line = out.splitlines()[-1]
     assert line.startswith("refused: 4 pods of deployment shop/web: pods ")
     assert line.endswith("limited: count/pods=5")
+
+
+def test_pods_that_a_quota_keeps_from_growing_are_named(tmp_path: Path) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "shop"},
+    }
+    file = tmp_path / "quota.yaml"
+    file.write_text(yaml.safe_dump(quota | {"spec": {"hard": {"requests.cpu": "1"}}}))
+
+    out, _ = what_if("resize", "deployment/shop/web", "cpu=2", "-f", str(file), code=0)
+
+    note = next(line for line in out.splitlines() if line.startswith("note: "))
+    assert re.match(
+        r"note: \d pods of deployment/shop/web are not resized: exceeded quota: q,", note
+    )
 
 
 ROLLOUT = {

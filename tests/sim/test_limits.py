@@ -126,6 +126,71 @@ def test_a_larger_quota_lets_refused_pods_in() -> None:
     assert refused(simulation.run()) == []
 
 
+@pytest.mark.parametrize(
+    ("hard", "obj", "message"),
+    [
+        pytest.param(
+            {"count/deployments.apps": "1"},
+            make_workload("Deployment", "b", replicas=2),
+            'deployments.apps "b" is forbidden: exceeded quota: q, requested: count/deployments.apps=1, '
+            "used: count/deployments.apps=1, limited: count/deployments.apps=1",
+            id="deployments, whose pods do not come either",
+        ),
+        pytest.param(
+            {"services": "0"},
+            make_object("Service", "b"),
+            'services "b" is forbidden: exceeded quota: q, requested: services=1, used: services=0, '
+            "limited: services=0",
+            id="services by their old name",
+        ),
+    ],
+)
+def test_objects_beyond_a_quota_of_their_kind_are_refused(
+    hard: dict[str, str], obj: Any, message: str
+) -> None:
+    report = run(make_quota(hard=hard), make_workload("Deployment", "a"), obj)
+
+    assert refused(report) == [(obj.kind, "b", 0)]
+    assert report.refused[0].message == message
+    assert str(report.refused[0]) == f"{obj.kind.lower()} default/b: {message}"
+    assert [result.pod.name[:2] for result in report.pods] == ["a-"]
+
+
+@pytest.mark.parametrize(
+    ("size", "problem"),
+    [
+        pytest.param("8Gi", "", id="within the quota"),
+        pytest.param(
+            "12Gi",
+            'persistentvolumeclaims "d" is forbidden: exceeded quota: q, requested: requests.storage=8Gi, '
+            "used: requests.storage=4Gi, limited: requests.storage=10Gi",
+            id="beyond the quota, which counts what is more",
+        ),
+    ],
+)
+def test_a_claim_that_grows_stays_within_its_quota(size: str, problem: str) -> None:
+    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    claim = make_object(
+        "PersistentVolumeClaim",
+        "d",
+        metadata={"uid": "d"},
+        spec={**modes, "volumeName": "v", "resources": {"requests": {"storage": "4Gi"}}},
+        status={"phase": "Bound"},
+    )
+    simulation = Simulation(
+        [make_node("n"), make_quota(hard={"requests.storage": "10Gi"}), claim, make_new("a")]
+    )
+    simulation.run()
+
+    patch = {"spec": {"resources": {"requests": {"storage": size}}}}
+    target = TimelineTarget("PersistentVolumeClaim", "default", "d")
+    simulation.happen(TimelineEvent(0, change=(ObjectPatch(target, patch),)))
+
+    assert [each.message for each in simulation.run().refused] == [problem] * bool(problem)
+    stored = simulation.cluster.get("PersistentVolumeClaim", "default", "d")
+    assert stored.spec.resources.requests == {"storage": "4Gi" if problem else size}
+
+
 def test_containers_get_the_defaults_of_a_limit_range() -> None:
     pods = make_range(type="Container", default={"cpu": "2"}, defaultRequest={"cpu": "500m"})
 

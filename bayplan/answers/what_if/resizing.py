@@ -73,9 +73,19 @@ class Resize(ClusterChange):
         pods = pods_of(stage.cluster, ref)
         if not pods:
             raise InputError(f"expected a pod or a workload that has pods; got {self.target}")
+        refused: dict[str, int] = {}
         for pod in pods:
             spec = replace(pod.spec, containers=_resized(pod, self.amounts))
-            stage.exchange(pod, successor_of(pod).with_spec(spec), "it is resized")
+            resized = successor_of(pod).with_spec(spec)
+            refusal = stage.simulation.refusal_of(resized, pod)
+            if refusal:
+                reason = refusal.partition(" is forbidden: ")[2] or refusal
+                refused[reason] = refused.get(reason, 0) + 1
+            else:
+                stage.exchange(pod, resized, "it is resized")
+        for reason, number in refused.items():
+            are = "pod of {} is" if number == 1 else "pods of {} are"
+            stage.notes.append(f"{number} {are.format(self.target)} not resized: {reason}")
 
 
 def parse_resources(texts: Iterable[str]) -> dict[str, Quantity]:

@@ -35,9 +35,9 @@ from ...api.taints import NO_EXECUTE, Toleration
 from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework import Lister
-from ..objects import ControllerCluster
+from ..objects import ClusterObject, ControllerCluster
 from . import limit_ranges
-from .quotas import QuotaLedger
+from .quotas import COUNTED_KINDS, QuotaLedger
 
 AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
 
@@ -59,15 +59,14 @@ class AdmissionError(InputError):
 
 
 class AdmissionRefusedError(InputError):
-    """A new pod or claim that a LimitRange or a ResourceQuota refuses; the text is kube-apiserver's.
+    """An object that a LimitRange or a ResourceQuota refuses; the text is kube-apiserver's.
 
     With a `cause`, the defaults of a LimitRange make it invalid.
     """
 
-    def __init__(
-        self, obj: Pod | PersistentVolumeClaim, problem: str, cause: Cause | None = None
-    ) -> None:
-        plural = "pods" if isinstance(obj, Pod) else "persistentvolumeclaims"
+    def __init__(self, obj: ClusterObject, problem: str, cause: Cause | None = None) -> None:
+        group = COUNTED_KINDS.get(obj.kind)
+        plural = f"{obj.kind.lower()}s" + (f".{group}" if group else "")
         text = f'{plural} "{obj.name}" is forbidden: {problem}'
         if cause is not None:
             text = f'{obj.kind} "{obj.name}" is invalid: {cause.field}: {cause.message}'
@@ -113,13 +112,20 @@ class Admission:
             spec = self._with_label_keys(spec, pod)
         return pod if spec is pod.spec else pod.replace(spec=spec)
 
-    def check(self, obj: Pod | PersistentVolumeClaim) -> None:
+    def check(self, obj: ClusterObject, old: ClusterObject | None = None) -> None:
         """Raise AdmissionRefusedError if a limit range or a quota refuses an object that is not in the cluster yet.
 
-        A pod must have been admitted.
+        A pod must have been admitted. With the `old` version of the object, the change is judged.
         """
+        if not isinstance(obj, Pod | PersistentVolumeClaim):
+            self._check_count(obj, old)
+            return
         self._refresh()
-        if not self._is_new(obj):
+        if old is None and not self._is_new(obj):
+            return
+        if not isinstance(old, Pod | PersistentVolumeClaim):
+            old = None
+        elif old.spec == obj.spec:
             return
         ranges = self._ranges.get(obj.namespace, ())
         if not ranges:
@@ -132,9 +138,16 @@ class Admission:
         else:
             violation = limit_ranges.claim_violation(obj, ranges)
         if not violation and self._ledger is not None:
-            violation = self._ledger.refusal(obj)
+            violation = self._ledger.refusal(obj, old)
         if violation:
             raise AdmissionRefusedError(obj, violation)
+
+    def _check_count(self, obj: ClusterObject, old: ClusterObject | None) -> None:
+        """Raise AdmissionRefusedError if a quota refuses one more object of the kind."""
+        if old is None and not obj.uid and self._ledger is not None:
+            violation = self._ledger.object_refusal(obj)
+            if violation:
+                raise AdmissionRefusedError(obj, violation)
 
     def _is_new(self, obj: Pod | PersistentVolumeClaim) -> bool:
         """Whether the object is yet to be created."""

@@ -20,6 +20,7 @@ from ...api.quantity_text import ExactAmount
 from ...api.resources import QUOTA_PREFIX, is_hugepages, is_native, pod_amounts, pod_limits
 from ...api.storage import PersistentVolumeClaim
 from ...framework import Lister
+from ..objects import ClusterObject
 from .limit_ranges import with_notation
 
 Counted: TypeAlias = Pod | PersistentVolumeClaim
@@ -36,6 +37,19 @@ POD_NAMES = frozenset(
     {"pods", "count/pods", *(f"{w}{n}" for w in ("", "requests.", "limits.") for n in COMPUTE)}
 )
 CLAIM_NAMES = ("persistentvolumeclaims", "requests.storage")
+COUNTED_KINDS = {
+    "CronJob": "batch",
+    "DaemonSet": "apps",
+    "Deployment": "apps",
+    "Job": "batch",
+    "PodDisruptionBudget": "policy",
+    "ReplicaSet": "apps",
+    "ReplicationController": "",
+    "ResourceClaim": "resource.k8s.io",
+    "Service": "",
+    "StatefulSet": "apps",
+}
+"""The kinds of a simulation whose number quotas may limit, and their groups."""
 BY_CLASS = ".storageclass.storage.k8s.io/"
 
 
@@ -85,11 +99,13 @@ class QuotaLedger:
         """What is used of each limit that is followed."""
         return self._used.get((quota.namespace, quota.name), {})
 
-    def refusal(self, obj: Counted) -> str:
-        """Why a new object is refused, in words; empty if it is not."""
+    def refusal(self, obj: Counted, old: Counted | None = None) -> str:
+        """Why a new object, or what it wants more than the `old` one, is refused, in words; empty if it is not."""
         if not self._used:
             return ""
-        wanted: Use | None = None
+        wanted = self._use_of(obj) if old is None else self._growth(old, obj)
+        if not wanted:
+            return ""
         for quota in self._lister.list("ResourceQuota", obj.namespace):
             if not _counts(quota, obj):
                 continue
@@ -97,12 +113,30 @@ class QuotaLedger:
             missing = self._unset(obj, names) if isinstance(obj, Pod) else ""
             if missing:
                 return f"failed quota: {quota.name}: must specify {missing}"
-            wanted = self._use_of(obj) if wanted is None else wanted
             named = {name: wanted[name] for name in names if name in wanted}
             excess = quota_excess(quota, named, self.used(quota))
             if excess:
                 return excess
         return ""
+
+    def object_refusal(self, obj: ClusterObject) -> str:
+        """Why a new object other than a pod or a claim is refused, by the number of its kind; empty if it is not."""
+        names = count_names(obj.kind) if self._used else ()
+        for quota in self._lister.list("ResourceQuota", obj.namespace) if names else ():
+            wanted = {name: ONE for name in names if name in quota.hard}
+            if wanted and not quota.scopes:
+                number = sum(1 for _ in self._lister.list(obj.kind, obj.namespace))
+                used = dict.fromkeys(wanted, ExactAmount(number * NANO))
+                excess = quota_excess(quota, wanted, used)
+                if excess:
+                    return excess
+        return ""
+
+    def _growth(self, old: Counted, new: Counted) -> Use:
+        """What the new version uses more than the old one."""
+        before, after = self._use_of(old), self._use_of(new)
+        more = {name: amount.minus(before.get(name, ZERO)) for name, amount in after.items()}
+        return {name: amount for name, amount in more.items() if amount.nano > 0}
 
     def _measure(self, quota: ResourceQuota) -> Use:
         used: Use = {}
@@ -145,6 +179,15 @@ class QuotaLedger:
         if found is None:
             found = self._of_spec[spec] = _SpecUse(pod_use(spec), _set_by_all(spec))
         return found
+
+
+def count_names(kind: str) -> tuple[str, ...]:
+    """What quotas call the number of objects of a kind that is counted by nothing else; empty: not counted."""
+    group = COUNTED_KINDS.get(kind)
+    if group is None:
+        return ()
+    plural = f"{kind.lower()}s"
+    return (f"count/{plural}.{group}",) if group else (f"count/{plural}", plural)
 
 
 def quota_excess(quota: ResourceQuota, wanted: Use, used: Use) -> str:

@@ -18,7 +18,10 @@ PodsOf = Callable[[KubeObject], OwnedPods]
 
 
 class AdmissionRefusal(msgspec.Struct, frozen=True):
-    """Pods of a workload, or an object by itself, that were refused, and why."""
+    """Pods of a workload, or an object by itself, that were refused, and why.
+
+    `count` is the number of pods or claims; 0 where the object itself, or a change of it, was refused.
+    """
 
     kind: str
     namespace: str
@@ -28,7 +31,7 @@ class AdmissionRefusal(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         what = f"{self.count} pod{'' if self.count == 1 else 's'} of "
-        if self.kind in ("Pod", "PersistentVolumeClaim"):
+        if not self.count or self.kind in ("Pod", "PersistentVolumeClaim"):
             what = ""
         return f"{what}{self.kind.lower()} {self.namespace}/{self.name}: {self.message}"
 

@@ -7,6 +7,7 @@ from .client import Tree
 # Group and version, plural, whether it is namespaced.
 KINDS = {
     "ConfigMap": ("v1", "configmaps", True),
+    "Service": ("v1", "services", True),
     "CSINode": ("storage.k8s.io/v1", "csinodes", False),
     "DaemonSet": ("apps/v1", "daemonsets", True),
     "Deployment": ("apps/v1", "deployments", True),

@@ -65,11 +65,14 @@ class Admitting:
         carried = carry_over(tree, _plain(obj), _plain(admitted))
         return {**tree, **carried}
 
-    def check(self, resource: ApiResource, tree: Tree) -> None:
-        """Reject an invalid object with StatusError."""
+    def check(self, resource: ApiResource, tree: Tree, old: Tree | None = None) -> None:
+        """Reject an invalid object with StatusError; with the `old` one, also a claim that grows beyond a limit."""
         kind = kind_of(resource)
-        if kind is not None:
-            decode(resource, kind, tree)
+        if kind is None:
+            return
+        obj = decode(resource, kind, tree)
+        if old is not None and isinstance(obj, PersistentVolumeClaim):
+            self._check(resource, obj, decode(resource, kind, old))
 
     def _admit_pod(self, resource: ApiResource, tree: Tree, pod: Pod) -> Tree:
         try:
@@ -91,10 +94,15 @@ class Admitting:
         self._check(resource, admitted)
         return tree
 
-    def _check(self, resource: ApiResource, obj: Pod | PersistentVolumeClaim) -> None:
+    def _check(
+        self,
+        resource: ApiResource,
+        obj: Pod | PersistentVolumeClaim,
+        old: PersistentVolumeClaim | None = None,
+    ) -> None:
         """Reject with StatusError what limit ranges and quotas refuse."""
         try:
-            self._admission.check(obj)
+            self._admission.check(obj, old)
         except AdmissionRefusedError as error:
             if error.cause is not None:
                 raise invalid(resource, obj.name, [error.cause]) from None

@@ -35,11 +35,15 @@ class ObjectQuotas:
         self._lister = lister
         self.ledger = QuotaLedger(lister)
 
-    def refusal(self, resource: ApiResource, namespace: str, tree: Tree) -> str:
-        """Why a new object is refused, in words; empty if it is not."""
+    def refusal(
+        self, resource: ApiResource, namespace: str, tree: Tree, old: Tree | None = None
+    ) -> str:
+        """Why a new object, or what it wants more than the `old` one, is refused, in words; empty if it is not."""
         if not self.ledger.has_quotas or resource.storage in ELSEWHERE:
             return ""
-        wanted = object_use(resource, tree)
+        wanted, before = object_use(resource, tree), object_use(resource, old) if old else {}
+        grown = {name: a.minus(before[name]) if name in before else a for name, a in wanted.items()}
+        wanted = {name: amount for name, amount in grown.items() if amount.nano > 0 or not old}
         for quota in self._lister.list("ResourceQuota", namespace):
             named = {name: amount for name, amount in wanted.items() if name in quota.hard}
             if named and not quota.scopes:

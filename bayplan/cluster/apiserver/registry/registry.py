@@ -189,7 +189,11 @@ class ObjectRegistry:
             self.definitions.complete(resource, tree, self.now())
             preparing.count_generation(resource, tree, old)
         tree = preparing.bare(tree)
-        self._admitting.check(resource, tree)
+        self._admitting.check(resource, tree, old if subresource == "" else None)
+        if resource.storage == "services" and subresource == "":
+            refusal = self.quotas.refusal(resource, namespace, tree, old)
+            if refusal:
+                raise forbidden(resource, name, refusal)
         return self._replace(resource, record, tree, old, dry_run)
 
     def write(self, resource: ApiResource, record: Record, tree: Tree) -> Record:
