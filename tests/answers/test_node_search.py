@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.what_if import Delete, Drain, Scale, fit_with_nodes
+from bayplan.answers.what_if import Delete, Drain, Scale, fit_with_nodes, node_search
 from bayplan.answers.what_if.answer import NodeSearch
 from bayplan.api.meta import OwnerReference
+from bayplan.cli.render.courses import search_text
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
 
@@ -112,9 +113,45 @@ def test_the_fewest_nodes_are_large_ones_and_those_that_only_some_pods_can_use()
     in_turn = search(objects, ["a1", "b1", "g1"])
     fewest = search(objects, ["a1", "b1", "g1"], fewest=True)
 
-    assert fewest.counts == {"a1": 0, "b1": 2, "g1": 1}
+    assert (fewest.counts, fewest.is_fewest) == ({"a1": 0, "b1": 2, "g1": 1}, True)
     assert in_turn.nodes is not None
     assert in_turn.nodes > 3
+    assert in_turn.is_fewest is None
+
+
+def test_a_number_of_which_not_all_lower_ones_were_tried_is_only_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    objects = [
+        make_zone("a", "1"),
+        make_zone("b", "2"),
+        *(make_pod(f"full-{zone}", cpu=cpu, node_name=f"{zone}1") for zone, cpu in ("a1", "b2")),
+        *(make_pod(f"p{i}", cpu="1") for i in range(8)),
+    ]
+    monkeypatch.setattr(node_search, "MAX_PROOF", 3)
+
+    found = search(objects, ["a1", "b1"], fewest=True)
+
+    assert (found.nodes, found.is_fewest) == (4, False)
+    assert search_text(found) == (
+        "at most 4 nodes needed: 4 like b1; another choice of fewer nodes may be enough"
+    )
+
+
+def test_a_search_that_gets_stuck_is_led_on_by_the_choices_of_one_node_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    objects = [
+        make_zone("a", "2"),
+        make_zone("b", "3"),
+        *(make_pod(f"full-{zone}", cpu=cpu, node_name=f"{zone}1") for zone, cpu in ("a2", "b3")),
+        *(make_pod(f"p{i}", cpu="1") for i in range(6)),
+    ]
+    monkeypatch.setattr(node_search._Search, "_few", lambda search: (3, 0))
+
+    found = search(objects, ["a1", "b1"], fewest=True)
+
+    assert (found.counts, found.is_fewest) == ({"a1": 0, "b1": 2}, True)
 
 
 FULL = (("a", "1"), ("b", "8"), ("g", "1"))

@@ -168,6 +168,8 @@ class NodeSearch:
     """Number of such pods for each number of nodes tried; the lowest of several tries."""
     hopeless: dict[str, str]
     """Pods that no number of such nodes helps, with their messages."""
+    is_fewest: bool | None = None
+    """Whether no choice of one node less is enough; False: not all were tried. None: the nodes were added in turn."""
 
     @property
     def likes(self) -> tuple[str, ...]:
@@ -176,7 +178,7 @@ class NodeSearch:
 
     @property
     def nodes(self) -> int | None:
-        """The smallest sufficient number; None when no number helps any pod."""
+        """A sufficient number; None when no number helps any pod."""
         if self.waiting and len(self.hopeless) >= self.waiting:
             return None
         return sum(self.counts.values())
@@ -186,6 +188,7 @@ class NodeSearch:
         return {
             "like": [{"node": name, "nodes": number} for name, number in self.counts.items()],
             "nodes": self.nodes,
+            "fewest": self.is_fewest,
             "waiting": self.waiting,
             "tried": [{"nodes": n, "pending": self.tried[n]} for n in sorted(self.tried)],
             "hopeless": [

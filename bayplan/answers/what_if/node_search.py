@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement
-from math import ceil
+from math import ceil, comb
 from typing import TypeAlias
 
 from ...errors import InputError
@@ -19,6 +19,8 @@ from .change import ClusterChange
 Counts: TypeAlias = tuple[int, ...]
 """A number of nodes for each node to copy."""
 MAX_EXCHANGES = 40
+MAX_PROOF = 60
+"""At most so many choices of one node less are tried to prove that a number is the lowest."""
 
 
 def fit_with_nodes(
@@ -35,7 +37,8 @@ def fit_with_nodes(
     """How many more nodes like `like` are needed until every pod fits that can fit on such a node.
 
     The nodes come before `changes`, so that a drain finds them. Several names are used in turn, as
-    for zones; with `fewest`, the number of each is chosen so that the sum is small. The number is
+    for zones; with `fewest`, the number of each is chosen so that the sum is small, and
+    `search.is_fewest` says whether it is proven to be the lowest. The number is
     found by simulation: it is enough, and one less is not. With as many nodes of each kind as
     waiting pods, each pod could have a node to itself; as many pods as are waiting even then cannot
     be helped.
@@ -57,10 +60,14 @@ def fit_with_nodes(
         )
 
     search = _Search(ask, len(likes))
-    counts = search.fewest() if fewest and len(likes) > 1 else search.in_turn()
+    is_fewest = True if fewest else None
+    if fewest and len(likes) > 1:
+        counts, is_fewest = search.fewest()
+    else:
+        counts = search.in_turn()
     answer = search.ask(counts)
     named = dict(zip(likes, counts, strict=True))
-    answer.search = NodeSearch(named, search.waiting, search.tried(), unplaced(answer))
+    answer.search = NodeSearch(named, search.waiting, search.tried(), unplaced(answer), is_fewest)
     return answer
 
 
@@ -108,7 +115,20 @@ class _Search:
             return (0,) * self._kinds
         return self._spread(self._smallest(self._spread, sum(self._most)))
 
-    def fewest(self) -> Counts:
+    def fewest(self) -> tuple[Counts, bool]:
+        """Few nodes, and whether every choice of one less was tried and is not enough."""
+        best = self._few()
+        while sum(best):
+            less = sum(best) - 1
+            if comb(less + self._kinds - 1, self._kinds - 1) > MAX_PROOF:
+                return best, False
+            better = next(filter(self._is_enough, _choices(less, self._kinds)), None)
+            if better is None:
+                break
+            best = self._reduced(better, range(self._kinds))
+        return best, True
+
+    def _few(self) -> Counts:
         """Few nodes: none can be left out, and no two can be exchanged for one."""
         first = self.in_turn()
         if not sum(first):
@@ -180,3 +200,13 @@ class _Search:
             else:
                 high = guess
         return high
+
+
+def _choices(number: int, kinds: int) -> Iterator[Counts]:
+    """All ways to divide a number among kinds."""
+    if kinds == 1:
+        yield (number,)
+        return
+    for first in range(number + 1):
+        for rest in _choices(number - first, kinds - 1):
+            yield (first, *rest)

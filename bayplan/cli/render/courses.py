@@ -117,13 +117,17 @@ def search_text(search: NodeSearch) -> str:
     if search.nodes == 0:
         return "0 nodes are needed: no pod waits"
     nodes = count(search.nodes, "node")
+    if search.is_fewest is False:
+        nodes = f"at most {nodes}"
     text = f"{nodes} like {likes} needed"
     if len(search.counts) > 1:
         text = f"{nodes} needed: {_shares(search)}"
     if search.hopeless:
         helped = search.waiting - len(search.hopeless)
         text += f" for {helped:,} of {count(search.waiting, 'pod')}"
-    if search.nodes - 1 in search.tried and search.nodes > 1:
+    if search.is_fewest is False:
+        text += "; another choice of fewer nodes may be enough"
+    elif search.nodes - 1 in search.tried and search.nodes > 1:
         text += f"; with {search.nodes - 1:,}, {search.tried[search.nodes - 1]:,} would wait"
     return text
 
