@@ -234,30 +234,26 @@ def make_judge(
     table: NodeTable, fit: FitRule | None, place: int, scores: Sequence[Weighted]
 ) -> RowJudge:
     """The judge for rules; `place` is that of the fit rule's plugin. It holds as long as `table.size.capacity`."""
-    shares = [each for each in scores if isinstance(each.rule, ShareRule)]
-    balances = [each for each in scores if isinstance(each.rule, BalanceRule)]
-    most = 0 if compiled is None else compiled.MOST_PARTS
-    if (
-        compiled is None
-        or len(shares) > 1
-        or len(balances) > 1
-        or any(len(rule.parts) > most for rule, _ in scores)
-        or (fit is not None and len(fit.amounts) > most)
-    ):
+    if compiled is None or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS):
         return NumPyJudge(table, fit, place, scores)
+    share = balance = None
+    for rule, weight in scores:
+        if len(rule.parts) > compiled.MOST_PARTS:
+            return NumPyJudge(table, fit, place, scores)
+        if isinstance(rule, ShareRule) and share is None:
+            share = (int(rule.kind), weight, rule.heights, rule.parts)
+        elif isinstance(rule, BalanceRule) and balance is None:
+            balance = (weight, rule.parts)
+        else:
+            return NumPyJudge(table, fit, place, scores)  # a second rule of its kind
     judge: RowJudge = compiled.CompiledJudge(
         place << PLACE_SHIFT,
         (table.allocatable, table.requested, table.scoring_usage, table.pod_count_column.cells),
         None if fit is None else (fit.amounts, fit.left_to_devices, POD_COUNT),
-        _share(*shares[0]) if shares else None,
-        (balances[0].weight, balances[0].rule.parts) if balances else None,
+        share,
+        balance,
     )
     return judge
-
-
-def _share(rule: Any, weight: int) -> tuple[Any, ...]:
-    """A rule for the compiled judge."""
-    return int(rule.kind), weight, rule.heights, rule.parts
 
 
 class Filling(NamedTuple):

@@ -41,6 +41,7 @@ from .marks import Marks
 from .node_part import NodePart
 from .status_codes import StatusCodes
 
+NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 NO_PEAKS = make_peaks(0)
 """Of a view that has no rows yet."""
 
@@ -88,15 +89,15 @@ class ClassView:
     def __init__(self, plan: ClassPlan, part: NodePart) -> None:
         self.plan = plan
         self.part = part
-        self.values: Ints = np.zeros(0, dtype=np.int64)
-        self.raws: list[Ints] = [self.values for _ in plan.row_raws]
+        self.values: Ints = NO_ROWS
+        self.raws: list[Ints] = [NO_ROWS for _ in plan.row_raws]
         self._codes = StatusCodes()
         self._judge: RowJudge | None = None
         self._peaks: Peaks = NO_PEAKS
         self._present = -1
         self.includes_raws = False
         """Whether the values include the scores of `plan.object_raws`, normalised over the feasible rows."""
-        self.included: Ints = self.values
+        self.included: Ints = NO_ROWS
         """int64 per group of `part.raw_ids`: what is included."""
         self.raw_points: tuple[Hashable, Ints] | None = None
         """int64 per group of `part.raw_ids`: its points, and the epoch and sizes of groups that they are for."""

@@ -164,22 +164,13 @@ def by_importance(pods: Iterable[Pod]) -> list[Pod]:
     listed = list(pods)
     if len(listed) < 2:
         return listed
-    if len(listed) > BY_INSERTION:
-        keys = [_importance(pod) for pod in listed]
-        if len(set(keys)) < len(keys):
-            starts = (start == NOT_STARTED for _, start in keys)
-            numbers = [2 * rank + last for rank, last in zip(ranks(keys), starts, strict=True)]
-            return go_sorted(listed, numbers, _is_more_important)
-    listed.sort(key=_importance)
-    first = 0
-    while first < len(listed):
-        pod, last = listed[first], first + 1
-        if pod.status.start_time is None:
-            while last < len(listed) and _importance(listed[last]) == _importance(pod):
-                last += 1
-            listed[first:last] = listed[first:last][::-1]
-        first = last
-    return listed
+    keys = [_importance(pod) for pod in listed]
+    if len(listed) > BY_INSERTION and len(set(keys)) < len(keys):
+        starts = (start == NOT_STARTED for _, start in keys)
+        numbers = [2 * rank + last for rank, last in zip(ranks(keys), starts, strict=True)]
+        return go_sorted(listed, numbers, _is_more_important)
+    places = [-i if start == NOT_STARTED else i for i, (_, start) in enumerate(keys)]
+    return [listed[abs(place)] for _, place in sorted(zip(keys, places, strict=True))]
 
 
 def _is_more_important(one: int, other: int) -> bool:
