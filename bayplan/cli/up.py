@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +50,13 @@ if TYPE_CHECKING:
 DEFAULT_NODES = 3
 LOOPBACK = "127.0.0.1"
 MOST_SPEED = 1000
+
+
+class AuthorizationMode(StrEnum):
+    """Who may do what."""
+
+    ALLOW = "allow"
+    RBAC = "rbac"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +162,13 @@ class UpOptions:
             "on the loopback, for clients that know neither.",
         ),
     ] = True
+    authorization: Annotated[
+        AuthorizationMode,
+        typer.Option(
+            metavar="MODE",
+            help="What users with a token may do: allow (everything), or rbac (what RBAC objects say).",
+        ),
+    ] = AuthorizationMode.ALLOW
     bind_address: Annotated[
         str,
         typer.Option(
@@ -283,6 +298,10 @@ def make_server(
     if not is_local:
         hosts += [address, socket.gethostname()]
     if not options.https:
+        if options.authorization is AuthorizationMode.RBAC:
+            raise InputError(
+                "--authorization: expected allow with --http, which has no users; got rbac"
+            )
         if not is_local:
             expected = "expected an address of the loopback with --http, which asks for no token"
             raise InputError(f"--bind-address: {expected}; got {address}")
@@ -295,6 +314,7 @@ def make_server(
         gates=gates,
         address=address,
         hosts=hosts,
+        rbac=options.authorization is AuthorizationMode.RBAC,
         **life,
     )
 

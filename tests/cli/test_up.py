@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bayplan.api.pod_stages import PodStages
-from bayplan.cli.up_manifests import load, read_manifests
+from bayplan.cli.up import AuthorizationMode, UpOptions, make_server
+from bayplan.cli.up_manifests import UpManifests, load, read_manifests
 from bayplan.cluster.apiserver import ApiServer
 from bayplan.errors import InputError
 
@@ -118,3 +119,10 @@ def test_wrong_stages_are_named(tmp_path: Path, tree: dict[str, object], fault: 
         read_manifests([path])
 
     assert str(caught.value).startswith(f"{path}: document 1: {fault}")
+
+
+def test_rbac_needs_users() -> None:
+    options = UpOptions(https=False, authorization=AuthorizationMode.RBAC)
+
+    with pytest.raises(InputError, match="--authorization: expected allow with --http"):
+        make_server(options, None, {}, UpManifests())

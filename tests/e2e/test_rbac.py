@@ -1,5 +1,5 @@
-"""RBAC: deploy/ grants exactly what the scheduler needs, checked by the authorizer of a real
-kube-apiserver."""
+"""RBAC: deploy/ grants exactly what the scheduler needs, checked by the authorizers of `bayplan up` and of a
+real kube-apiserver, which also logs what was asked."""
 
 import ssl
 import subprocess
@@ -23,6 +23,7 @@ from bayplan.testing.live.control_plane import (
     gate_arguments,
     missing_assets,
 )
+from bayplan.testing.live.embedded import EmbeddedServer
 from bayplan.testing.live.follower import Key
 from bayplan.testing.live.processes import Process, free_port
 from bayplan.testing.live.schedulers import BAYPLAN, start_scheduler
@@ -41,6 +42,7 @@ FOLDERS = {
 }
 GPU = "gpu.example.com"
 START_S = 60.0
+ServerUnderTest = EmbeddedServer | LiveControlPlane
 
 SELDOM = {
     # Checked by the API server itself when the status of a claim is written: not a request.
@@ -68,14 +70,20 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return Audit(tmp_path_factory.mktemp("audit"), USER)
 
 
-@pytest.fixture(scope="module")
-def plane(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveControlPlane]:
-    """A real control plane with the objects of deploy/10-rbac.yaml."""
-    if missing_assets():
+@pytest.fixture(scope="module", params=["up", "kube-apiserver"])
+def plane(
+    request: pytest.FixtureRequest, audit: Audit, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerUnderTest]:
+    """`bayplan up` and a real control plane, each with the objects of deploy/10-rbac.yaml."""
+    folder = tmp_path_factory.mktemp("plane")
+    plane: ServerUnderTest
+    if request.param == "up":
+        plane = EmbeddedServer(folder, POD_GROUP_GATES, ["--authorization=rbac"])
+    elif missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
-    folder = tmp_path_factory.mktemp("plane")
-    plane = LiveControlPlane(folder, *audit.arguments, gates=POD_GROUP_GATES)
+    else:
+        plane = LiveControlPlane(folder, *audit.arguments, gates=POD_GROUP_GATES)
     client = LiveClient(plane.kubeconfig)
     plane.api_server.wait_until(
         lambda: client.find(f"/api/v1/namespaces/{NAMESPACE}") is not None, "complete", START_S
@@ -87,7 +95,7 @@ def plane(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Li
 
 
 @pytest.fixture
-def cluster(plane: LiveControlPlane, tmp_path: Path) -> Iterator[ClusterUnderTest]:
+def cluster(plane: ServerUnderTest, tmp_path: Path) -> Iterator[ClusterUnderTest]:
     made = ClusterUnderTest(plane, tmp_path)
     yield made
     made.close()
@@ -103,7 +111,7 @@ def make_token(client: LiveClient, account: str) -> str:
     return token
 
 
-def kubeconfig_of(plane: LiveControlPlane, account: str, folder: Path) -> Path:
+def kubeconfig_of(plane: ServerUnderTest, account: str, folder: Path) -> Path:
     """A client of the server for a service account."""
     config = yaml.safe_load(plane.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": make_token(LiveClient(plane.kubeconfig), account)}
@@ -115,7 +123,7 @@ def kubeconfig_of(plane: LiveControlPlane, account: str, folder: Path) -> Path:
 class Running:
     """`bayplan run` as in deploy/, with the service account's token."""
 
-    def __init__(self, plane: LiveControlPlane, folder: Path) -> None:
+    def __init__(self, plane: ServerUnderTest, folder: Path) -> None:
         config_map = yaml.safe_load((DEPLOY / "20-config.yaml").read_text())
         config = yaml.safe_load(config_map["data"]["config.yaml"])
         self.kubeconfig = kubeconfig_of(plane, NAME, folder)
@@ -148,7 +156,7 @@ class Running:
 
 
 @pytest.fixture
-def running(plane: LiveControlPlane, tmp_path: Path) -> Iterator[Running]:
+def running(plane: ServerUnderTest, tmp_path: Path) -> Iterator[Running]:
     running = Running(plane, tmp_path)
     yield running
     running.process.kill()
@@ -210,7 +218,7 @@ def granted() -> set[AuditedRequest]:
 
 
 def test_nothing_is_forbidden_and_no_permission_is_unused(
-    plane: LiveControlPlane,
+    plane: ServerUnderTest,
     cluster: ClusterUnderTest,
     running: Running,
     audit: Audit,
@@ -242,14 +250,17 @@ def test_nothing_is_forbidden_and_no_permission_is_unused(
         cluster.wait_refused(name, "Insufficient cpu")
     winner = pass_on(cluster, "vip")
     pass_on(cluster, winner)
-    counted = AuditedRequest("patch", "events.k8s.io", "events")
-    running.process.wait_until(lambda: counted in audit.asked(), "said twice", START_S)
+    is_audited = isinstance(plane, LiveControlPlane)
+    if is_audited:
+        counted = AuditedRequest("patch", "events.k8s.io", "events")
+        running.process.wait_until(lambda: counted in audit.asked(), "said twice", START_S)
     snapshot = take_snapshot(running.kubeconfig, tmp_path / "cluster.yaml")
     assert running.get("/metrics", make_token(LiveClient(plane.kubeconfig), NAME)) == 403
     assert running.process.stop() == 0
 
-    assert audit.refused() == {}
-    assert granted() - audit.asked() == SELDOM
+    if is_audited:
+        assert audit.refused() == {}
+        assert granted() - audit.asked() == SELDOM
     assert "WARNING" not in running.process.log.read_text()
     assert {"PriorityClass", "Node", "Pod", "ResourceClaim"} <= snapshot
 
@@ -276,7 +287,7 @@ def take_snapshot(kubeconfig: Path, file: Path) -> set[str]:
 
 
 def test_access_to_the_metrics_is_delegated_to_the_api_server(
-    plane: LiveControlPlane, running: Running
+    plane: ServerUnderTest, running: Running
 ) -> None:
     client = LiveClient(plane.kubeconfig)
     for name in ("stranger", "prometheus"):

@@ -22,6 +22,9 @@ from ...api.pod_stages import StageRule
 from ...clock import Clock, ManualClock, SystemClock
 from ...errors import InputError
 from ..certificates import Certificate
+from .access import AllowAll, Authenticator, RbacAuthorizer
+from .access.bootstrap import bootstrap_objects
+from .access.service_tokens import ServiceTokens, make_key
 from .control.mirror import Mirror
 from .control.plane import ControlPlane
 from .registry.conversion import to_stored
@@ -56,8 +59,8 @@ class ApiServer:
     them; with `grace` False the kubelets remove a terminating pod at once. `stages` are
     how selected pods start and end. `gates` are the feature gates of API server and controllers;
     one that is not named is off.
-    It listens on `address`; `hosts` are the names that clients may use for it besides addresses and
-    localhost.
+    With `rbac`, roles and bindings say what users may do. It listens on `address`; `hosts` are the
+    names that clients may use for it besides addresses and localhost.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class ApiServer:
         grace: bool = True,
         stages: Sequence[StageRule] = (),
         gates: Mapping[str, bool] | None = None,
+        rbac: bool = False,
         address: str = LOOPBACK,
         hosts: Sequence[str] = (),
     ) -> None:
@@ -85,7 +89,15 @@ class ApiServer:
         self.plane = ControlPlane(
             self.store, self._mirror, self.registry, self.clock, runs_pods, gates, grace, stages
         )
-        self.api = Api(self.registry, self.clock, RequestAccess(token, hosts), token)
+        self._has_rbac = rbac
+        tokens = ServiceTokens(make_key(token), self.store, self.clock)
+        self.api = Api(
+            self.registry,
+            self.clock,
+            RequestAccess(bool(token), hosts),
+            Authenticator(token, tokens, anonymous=rbac),
+            RbacAuthorizer(self.store) if rbac else AllowAll(),
+        )
         self._runner: web.ServerRunner | None = None
         self.port = 0
 
@@ -173,6 +185,10 @@ class ApiServer:
         }
         metadata = {"name": "kubernetes", "namespace": "default"}
         self.load({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+
+        if self._has_rbac:
+            for tree in bootstrap_objects():
+                self.load(tree)
 
     def _resource_of(self, tree: Tree) -> ApiResource:
         """The resource of a manifest; raises StatusError when it is not served."""

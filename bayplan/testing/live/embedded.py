@@ -14,12 +14,16 @@ START_S = 60.0
 
 
 class EmbeddedServer:
-    """`bayplan up --no-scheduler` with its data in `folder`; `gates` are feature gates to turn on."""
+    """`bayplan up --no-scheduler` with its data in `folder`; `gates` are feature gates to turn on,
+    `arguments` further options."""
 
     has_controllers = True
 
-    def __init__(self, folder: Path, gates: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, gates: Sequence[str] = (), arguments: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
+        self._arguments = tuple(arguments)
         self.gates = tuple(gates)
         self.kubeconfig = folder / "kubeconfig"
         self._port = free_port()
@@ -28,7 +32,7 @@ class EmbeddedServer:
     def start_api_server(self) -> None:
         """Start it, or start it again on the same port with the same data."""
         command = [sys.executable, "-m", "bayplan.cli.main", "up", "--no-scheduler", "--nodes=0"]
-        command.append("--grace")
+        command += ["--grace", *self._arguments]
         options = [f"--port={self._port}", f"--data-dir={self.folder / 'data'}"]
         self.api_server = Process(
             [*command, *options, *gate_arguments(self.gates), f"--kubeconfig={self.kubeconfig}"],

@@ -1,4 +1,4 @@
-"""Access: which requests are handled: those with the token, and never those of another site's page.
+"""Access: requests of another site's page are never handled.
 
 A web page that the user has open can send requests to the loopback. It can send them under a host
 name of its own that was pointed at this machine (DNS rebinding), or from its own origin. Neither is
@@ -7,7 +7,6 @@ accepted, whether or not the server asks for a token.
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 from collections.abc import Collection
 from urllib.parse import urlsplit
@@ -18,11 +17,11 @@ from ..registry.errors import StatusError
 
 
 class RequestAccess:
-    """Checks requests. `hosts` are names that the server has besides its addresses and localhost;
-    with a `token`, requests must carry it."""
+    """Checks where requests come from. `hosts` are names that the server has besides its addresses and
+    localhost; `has_token` says whether requests must carry one."""
 
-    def __init__(self, token: str = "", hosts: Collection[str] = ()) -> None:
-        self._token = token.encode()
+    def __init__(self, has_token: bool = False, hosts: Collection[str] = ()) -> None:
+        self._has_token = has_token
         self._hosts = frozenset(host.lower() for host in hosts)
 
     def check_sender(self, request: web.BaseRequest) -> None:
@@ -33,16 +32,6 @@ class RequestAccess:
         if origin is not None and not self._may_send(origin, request.host):
             raise StatusError(403, "Forbidden", f'origin "{origin}" may not use this server')
 
-    def check_token(self, request: web.BaseRequest) -> None:
-        """Reject a request without the token; raises StatusError (401)."""
-        if not self._token:
-            return
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(
-            given.strip().encode(errors="surrogateescape"), self._token
-        ):
-            raise StatusError(401, "Unauthorized", "Unauthorized")
-
     def _may_send(self, origin: str, host: str) -> bool:
         """Whether a page of this origin may use the server: its own, and with a token also another
         server of this machine, such as `kubectl proxy`."""
@@ -50,7 +39,7 @@ class RequestAccess:
             sender = urlsplit(origin).netloc
         except ValueError:
             return False
-        return sender.lower() == host.lower() or (bool(self._token) and self._is_ours(sender))
+        return sender.lower() == host.lower() or (self._has_token and self._is_ours(sender))
 
     def _is_ours(self, host: str) -> bool:
         """Whether this is an address, localhost or a name of the server; the port is ignored."""

@@ -11,28 +11,36 @@ import logging
 from aiohttp import web
 
 from ....clock import Clock
+from ..access import Authenticator, Authorizer, ClusterUser
+from ..access.reviews import AccessReviews
 from ..registry import scaling
 from ..registry.errors import StatusError, internal, method_not_allowed, too_large
-from ..registry.registry import STATUS_WRITES, ObjectRegistry
+from ..registry.registry import MADE_BY_PUT, STATUS_WRITES, ObjectRegistry
 from ..store.journal import StorageError
 from .access import RequestAccess
 from .answers import View, respond, respond_error, respond_tree
 from .discovery import answer_discovery
+from .gate import RequestGate, question_of
 from .lists import Lists
 from .openapi import OpenApiDocuments
 from .requests import Options, Target, parse_options, parse_target, wanted_form
 from .watches import Watches
-from .writing import Writing
+from .writing import APPLY_PATCH, Writing
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 log = logging.getLogger(__name__)
 
 
 class Api:
-    """The API of one cluster. `access` decides about requests; probes need no token."""
+    """The API of one cluster. `access` refuses pages of other sites; probes need no token."""
 
     def __init__(
-        self, registry: ObjectRegistry, clock: Clock, access: RequestAccess, token: str = ""
+        self,
+        registry: ObjectRegistry,
+        clock: Clock,
+        access: RequestAccess,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
     ) -> None:
         self._registry = registry
         self._store = registry.store
@@ -40,7 +48,8 @@ class Api:
         self._access = access
         self._lists = Lists(self._store, clock)
         self._watches = Watches(self._store)
-        self._writing = Writing(registry, token)
+        self._gate = RequestGate(authenticator, authorizer)
+        self._writing = Writing(registry, AccessReviews(authenticator, authorizer))
         self._documents = OpenApiDocuments(registry.catalog)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -64,24 +73,45 @@ class Api:
         path = request.path.rstrip("/")
         if path.partition("/healthz/")[0] in HEALTH:
             return web.Response(text="ok")
-        self._access.check_token(request)
+        user = self._gate.user_of(request)
         accept = request.headers.get("Accept", "")
         if request.method == "GET":
             if path.startswith("/openapi/"):
+                self._gate.check_path(user, request)
                 return self._documents.answer(path, accept)
             resources = self._registry.catalog.resources
             found = answer_discovery(path, accept, request.host, resources)
             if found is not None:
+                self._gate.check_path(user, request)
                 return found
         target = parse_target(path, self._registry.catalog)
         options = parse_options(request.query)
+        self._authorize(request, user, target, options)
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
-        response = await self._dispatch(request, target, options, view)
+        response = await self._dispatch(request, target, options, view, user)
         await self._store.safe()
         return response
 
+    def _authorize(
+        self, request: web.BaseRequest, user: ClusterUser, target: Target, options: Options
+    ) -> None:
+        """Check that the user may do this, and create what the request would create on the way."""
+        question = question_of(request.method, target, options)
+        self._gate.check(user, question)
+        creates = request.method == "PUT" and target.resource.storage in MADE_BY_PUT
+        creates |= request.method == "PATCH" and request.content_type == APPLY_PATCH
+        if creates and not target.subresource:
+            key = (target.namespace, target.name)
+            if self._store.get(target.resource.storage, key) is None:
+                self._gate.check(user, question._replace(verb="create"))
+
     async def _dispatch(
-        self, request: web.BaseRequest, target: Target, options: Options, view: View
+        self,
+        request: web.BaseRequest,
+        target: Target,
+        options: Options,
+        view: View,
+        user: ClusterUser,
     ) -> web.StreamResponse:
         method, verbs = request.method, target.resource.verbs
         if method == "GET" and "get" in verbs:
@@ -89,7 +119,7 @@ class Api:
                 return await self._watches.serve(request, target, options, view)
             return self._read(target, options, view)
         if method == "POST" and (not target.name or target.subresource):
-            return await self._writing.create(request, target, options, view)
+            return await self._writing.create(request, target, options, view, user)
         if method == "DELETE" and "delete" in verbs:
             return await self._writing.delete(request, target, options, view)
         if target.name and method == "PUT" and "update" in verbs:

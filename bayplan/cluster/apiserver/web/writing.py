@@ -11,7 +11,9 @@ from ....api.causes import Cause, invalid_value
 from ....api.decode import without_nulls
 from ....api.merge_patch import merge_patch
 from ....api.schema import FIELDS
-from ..registry import evicting, reviews, scaling
+from ..access import ClusterUser
+from ..access.reviews import AccessReviews
+from ..registry import evicting, scaling
 from ..registry.conversion import from_stored, to_stored
 from ..registry.errors import (
     StatusError,
@@ -66,14 +68,19 @@ RETURNED = frozenset(
 class Writing:
     """Handles write requests."""
 
-    def __init__(self, registry: ObjectRegistry, token: str = "") -> None:
+    def __init__(self, registry: ObjectRegistry, reviews: AccessReviews) -> None:
         self._registry = registry
-        self._token = token
+        self._reviews = reviews
 
     async def create(
-        self, request: web.BaseRequest, target: Target, options: Options, view: View
+        self,
+        request: web.BaseRequest,
+        target: Target,
+        options: Options,
+        view: View,
+        user: ClusterUser,
     ) -> web.Response:
-        """POST: a new object, a review, or the binding or eviction of a pod."""
+        """POST: a new object, a review, a token, or the binding or eviction of a pod."""
         body = await read_body(request)
         resource = target.resource
         if target.name:
@@ -83,7 +90,8 @@ class Writing:
         namespace = _namespace_of(target, body)
         if resource.is_review:
             head = {"kind": resource.kind, "apiVersion": resource.api_version}
-            return respond_tree({**head, **reviews.answer(resource, body, self._token)}, 201)
+            answer = self._reviews.answer(resource, body, user, namespace)
+            return respond_tree({**head, **answer}, 201)
         if resource.kind == "Binding":
             name = str((body.get("metadata") or {}).get("name") or "")
             self._registry.bind(namespace, name, body, options.dry_run)
@@ -104,6 +112,10 @@ class Writing:
                 if options.dry_run:
                     deletion = DeleteOptions(dry_run=True)
                 evicting.evict(self._registry, target.namespace, target.name, body, deletion)
+            case "token":
+                check_types(body, "authentication.v1.TokenRequest")
+                place = target.namespace, target.name
+                return respond_tree(self._reviews.make_token(self._registry, *place, body), 201)
             case _:
                 raise method_not_allowed()
         return success(201)
