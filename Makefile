@@ -21,7 +21,7 @@ ARGS ?=
 AXE_VERSION := 4.10.3
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd bench-apiserver format clean kernel
+.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-apiserver format clean kernel
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -105,6 +105,9 @@ bench-plan: kernel ## Measure `plan` on twenty seeded workloads against first fi
 
 bench-week: kernel ## Measure a simulated week with an autoscaler (ARGS=--autoscaler cluster-autoscaler)
 	$(BIN)/python -m tests.planning.autoscaling.bench_week $(ARGS)
+
+churn: kernel ## kube-controller-manager and kube-scheduler on `up` for about an hour; needs KUBEBUILDER_ASSETS
+	BAYPLAN_CHURN_ROUNDS=$(or $(ROUNDS),1000) $(BIN)/python -m pytest -q -n 0 tests/e2e/test_real_controllers.py
 
 bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)

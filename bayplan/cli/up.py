@@ -59,6 +59,13 @@ class AuthorizationMode(StrEnum):
     RBAC = "rbac"
 
 
+class ControllerMode(StrEnum):
+    """Which controllers run."""
+
+    ALL = "all"
+    NONE = "none"
+
+
 @dataclass(frozen=True, kw_only=True)
 class UpOptions:
     """The options of `bayplan up`."""
@@ -137,6 +144,13 @@ class UpOptions:
     scheduler: Annotated[
         bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
     ] = True
+    controllers: Annotated[
+        ControllerMode,
+        typer.Option(
+            metavar="MODE",
+            help="all, or none but the fake kubelets: for kube-controller-manager, or others of yours.",
+        ),
+    ] = ControllerMode.ALL
     grace: Annotated[
         bool,
         typer.Option(
@@ -289,6 +303,7 @@ def make_server(
         "clock": FastClock(options.speed) if options.speed != 1 else SystemClock(),
         "grace": options.grace,
         "stages": manifests.stages,
+        "controllers": options.controllers is ControllerMode.ALL,
     }
     address, hosts = options.bind_address, ["localhost", LOOPBACK, "::1"]
     try:
@@ -335,7 +350,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
         plane.wake,
         plugins=settings.plugins,
         feature_gates=settings.feature_gates,
-        take_first=plane.workloads.take_first_daemons,
+        take_first=plane.workloads.take_first_daemons if plane.workloads is not None else tuple,
     )
     custom = (
         profile.handle.custom_resources or {} for profile in driver.scheduler.profiles.values()

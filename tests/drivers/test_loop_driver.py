@@ -31,6 +31,7 @@ LIMIT = 200
 def api() -> Iterator[ServerInThread]:
     def schedule(server: ApiServer) -> None:
         plane = server.plane
+        assert plane.workloads is not None
         driver = LoopDriver(
             default_config(),
             plane.cluster,

@@ -59,8 +59,9 @@ class ApiServer:
     them; with `grace` False the kubelets remove a terminating pod at once. `stages` are
     how selected pods start and end. `gates` are the feature gates of API server and controllers;
     one that is not named is off.
-    With `rbac`, roles and bindings say what users may do. It listens on `address`; `hosts` are the
-    names that clients may use for it besides addresses and localhost.
+    With `controllers` False there are none but kubelets. With `rbac`, roles and bindings say what
+    users may do. It listens on `address`; `hosts` are the names that clients may use for it besides
+    addresses and localhost.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ApiServer:
         stages: Sequence[StageRule] = (),
         gates: Mapping[str, bool] | None = None,
         rbac: bool = False,
+        controllers: bool = True,
         address: str = LOOPBACK,
         hosts: Sequence[str] = (),
     ) -> None:
@@ -87,7 +89,15 @@ class ApiServer:
         self._mirror = Mirror(self.store)
         self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
         self.plane = ControlPlane(
-            self.store, self._mirror, self.registry, self.clock, runs_pods, gates, grace, stages
+            self.store,
+            self._mirror,
+            self.registry,
+            self.clock,
+            runs_pods,
+            gates,
+            grace,
+            stages,
+            controllers,
         )
         self._has_rbac = rbac
         tokens = ServiceTokens(make_key(token), self.store, self.clock)

@@ -111,7 +111,8 @@ class _Workloads(Controllers):
 
 class ControlPlane:
     """The controllers of one cluster. With `runs_pods` False, bound pods stay pending, and
-    terminating ones stay until a client removes them; with `grace` False, terminating pods leave at once."""
+    terminating ones stay until a client removes them; with `grace` False, terminating pods leave at
+    once. With `controllers` False there are kubelets only: the controllers are those of a client."""
 
     def __init__(
         self,
@@ -123,29 +124,54 @@ class ControlPlane:
         gates: Mapping[str, bool] | None = None,
         grace: bool = True,
         stages: Sequence[StageRule] = (),
+        controllers: bool = True,
     ) -> None:
         self.clock = clock
         self.timers = Timers(clock)
         self.cluster = LiveCluster(mirror, registry)
-        pods = list(mirror.list("Pod"))
-        self.workloads = _Workloads(self.cluster, pods, clock, self.timers, gates)
-        volumes = _Volumes(self.cluster, timers=self.timers)
-        claims = _Claims(self.cluster)
-        agents = NodeAgents(self.cluster, registry, clock, self.timers, grace=grace, rules=stages)
-        nodes = NodeController(self.cluster, registry, self.timers)
-        protection = ProtectionController(self.cluster, registry)
-        budgets = BudgetController(self.cluster, registry)
-        cron_jobs = CronJobController(
-            self.cluster, clock, self.timers, is_active=lambda job: not ended_as(job)
+        self._controllers: list[Controller] = [DefinitionController(store, registry)]
+        EventSweeper(store, clock, self.timers)
+        mirror.watch(registry.quotas.ledger)
+        self.workloads = (
+            self._add_controllers(store, mirror, registry, gates) if controllers else None
         )
-        quotas = QuotaController(store, self.cluster, registry, registry.quotas)
-        statuses = StatusController(self.cluster, self.workloads, registry, (clock, self.timers))
-        self._controllers: list[Controller] = [
+        if runs_pods:
+            agents = NodeAgents(
+                self.cluster, registry, clock, self.timers, grace=grace, rules=stages
+            )
+            self._controllers.append(agents)
+            mirror.watch(agents)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._extra: list[Callable[[], bool]] = []
+        store.follow(self._follow)
+
+    def _add_controllers(
+        self,
+        store: Store,
+        mirror: Mirror,
+        registry: ObjectRegistry,
+        gates: Mapping[str, bool] | None,
+    ) -> Controllers:
+        """Add all controllers, which begin with the objects that there are; returns those of workloads."""
+        cluster, clock, timers = self.cluster, self.clock, self.timers
+        workloads = _Workloads(cluster, list(mirror.list("Pod")), clock, timers, gates)
+        volumes = _Volumes(cluster, timers=timers)
+        claims = _Claims(cluster)
+        nodes = NodeController(cluster, registry, timers)
+        protection = ProtectionController(cluster, registry)
+        budgets = BudgetController(cluster, registry)
+        cron_jobs = CronJobController(
+            cluster, clock, timers, is_active=lambda job: not ended_as(job)
+        )
+        quotas = QuotaController(store, cluster, registry, registry.quotas)
+        statuses = StatusController(cluster, workloads, registry, (clock, timers))
+        self._controllers += [
             GarbageCollector(store, registry),
             NamespaceController(store, registry),
-            DefinitionController(store, registry),
             cron_jobs,
-            self.workloads,
+            workloads,
             volumes,
             claims,
             protection,
@@ -154,22 +180,13 @@ class ControlPlane:
             quotas,
             statuses,
         ]
-        EventSweeper(store, clock, self.timers)
-        mirror.watch(registry.quotas.ledger)
-        mirror.watch(self.workloads, replay=False)
+        mirror.watch(workloads, replay=False)
         for handler in (cron_jobs, volumes, claims, protection, nodes, budgets, statuses):
             mirror.watch(handler)
-        if runs_pods:
-            self._controllers.append(agents)
-            mirror.watch(agents)
         for kind in WORKLOAD_KINDS:
             for workload in mirror.list(kind):
-                self.workloads.on_add(workload)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._due: asyncio.Handle | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._extra: list[Callable[[], bool]] = []
-        store.follow(self._follow)
+                workloads.on_add(workload)
+        return workloads
 
     def also_run(self, work: Callable[[], bool]) -> None:
         """Also run `work` after changes; it returns whether more work is pending."""

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from bayplan.testing.api_server import (
+    PODS,
+    ServerInThread,
+    api_server,
+    node_tree,
+    pod_tree,
+    workload_tree,
+)
 
 NODES = "/api/v1/nodes"
 
@@ -79,3 +86,15 @@ def test_what_a_manifest_has_stays(api: ServerInThread) -> None:
 
     status = api.get(f"{NODES}/a").tree["status"]
     assert {key: status[key] for key in given} == given
+
+
+def test_without_controllers_there_are_kubelets_only() -> None:
+    with api_server(controllers=False) as api:
+        api.make(NODES, node_tree("a"))
+        api.make(PODS, pod_tree("web", nodeName="a"))
+        sets = "/apis/apps/v1/namespaces/default/replicasets"
+        api.make(sets, workload_tree("ReplicaSet", "web", 2))
+        api.settle()
+
+        assert api.get(PODS).names == ["web"]
+        assert api.get(f"{PODS}/web").tree["status"]["phase"] == "Running"
