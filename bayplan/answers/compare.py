@@ -20,6 +20,8 @@ from ..sim.world import InputObject
 from .stage import PlaceOf
 
 OnRun: TypeAlias = Callable[[str, Simulation], None]
+MakeSimulation: TypeAlias = Callable[[Settings, Sequence[InputObject], PlaceOf | None], Simulation]
+"""Makes the simulation of a run, with an autoscaler for example."""
 
 
 @dataclass(slots=True)
@@ -190,6 +192,23 @@ class Comparison(ShownAnswer):
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """How one contender is run: with what its simulations are made, and until when."""
+
+    make: MakeSimulation | None = None
+    """None: as the settings say, without an autoscaler."""
+    until_s: float | None = None
+
+    def simulation(
+        self, settings: Settings, objects: Sequence[InputObject], place_of: PlaceOf | None
+    ) -> Simulation:
+        """The simulation of one run."""
+        if self.make is None:
+            return settings.simulation(objects, place_of)
+        return self.make(settings, objects, place_of)
+
+
 def compare(
     objects: Sequence[InputObject],
     schedulers: Sequence[tuple[str, Settings]],
@@ -198,10 +217,12 @@ def compare(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
     on_run: OnRun | None = None,
+    runs_of: Mapping[str, ComparedRun] | None = None,
 ) -> Comparison:
     """Simulate `objects` to their end under each of the named `schedulers`, once per seed.
 
-    `on_run` is called with the name and the simulation of the first run of each, before it begins.
+    `on_run` is called with the name and the simulation of the first run of each, before it begins. `runs_of` says for
+    the names how they are run, if not until nothing changes any more and without an autoscaler.
     """
     if not schedulers or seeds < 1:
         raise InputError("expected at least one scheduler and one seed; got none")
@@ -211,20 +232,22 @@ def compare(
     mix: RequestMix | None = None
     contenders, done = [], 0
     for name, settings in schedulers:
+        run = (runs_of or {}).get(name, ComparedRun())
         runs: list[Mapping[str, float]] = []
         placements: dict[str, str] = {}
         totals: TotalsChange | None = None
         for seed in numbers:
-            simulation = replace(settings, seed=seed).simulation(objects, place_of)
+            simulation = run.simulation(replace(settings, seed=seed), objects, place_of)
             if on_run is not None and not runs:
                 on_run(name, simulation)
-            report = simulation.run()
+            report = simulation.run(until_s=run.until_s)
             if mix is None:
                 mix = RequestMix.of(result.pod for result in report.pods)
                 typical = typical_request(result.pod for result in report.pods)
             if not runs:
                 placements, totals = _placements(report), report.totals
-            runs.append(measure_run(report, mix, typical))
+            scaled = {} if report.scaling is None else report.scaling.measures()
+            runs.append(measure_run(report, mix, typical) | scaled)
             done += 1
             if on_progress is not None:
                 on_progress(done, len(schedulers) * seeds)

@@ -13,6 +13,7 @@ from ..errors import InputError
 from .pool_options import note_pools, read_table
 
 if TYPE_CHECKING:
+    from ..answers.compare import MakeSimulation
     from ..planning import PoolReading
     from ..planning.autoscaling import AutoscalerOptions
     from ..sim.world import InputObject
@@ -144,6 +145,40 @@ def read_scaled_pools(
     reading = read_pools(paths, read_table(table), nodes)  # type: ignore[arg-type]
     note_pools(reading)
     return reading
+
+
+def read_autoscalers(
+    paths: Sequence[Path] | None,
+    table: Path | None,
+    names: Sequence[str] | None,
+    objects: Sequence[InputObject],
+) -> list[tuple[str, MakeSimulation]]:
+    """Every file of pools with every autoscaler, named by both; empty without pools."""
+    if not paths:
+        for flag, value in (("--autoscaler", names), ("--instance-types", table)):
+            if value:
+                raise InputError(f"{flag}: expected --pools with it; got none")
+        return []
+    from ..planning.autoscaling import AutoscalerOptions, maker_of
+
+    found = []
+    for path in dict.fromkeys(paths):
+        reading = read_scaled_pools([path], table, objects)
+        for name in dict.fromkeys(names or AUTOSCALERS[:1]):
+            _check("--autoscaler", name, AUTOSCALERS)
+            label = name if len(paths) == 1 else f"{path} {name}"
+            found.append((label, maker_of(reading.pools, AutoscalerOptions(autoscaler=name))))
+    return found
+
+
+def read_seconds(flag: str, text: str | None) -> float | None:
+    """A duration in seconds; None if there is none."""
+    if text is None:
+        return None
+    seconds = parse_duration(text)
+    if seconds is None:
+        raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
+    return seconds
 
 
 def _check(flag: str, value: str | None, known: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from ..errors import InputError
 from .answering import print_answer
+from .autoscaler_options import complete_autoscaler, read_autoscalers, read_seconds
 from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
 from .failures import reports_failures
@@ -24,10 +25,11 @@ from .options import (
     note_groups,
     read_cluster,
 )
+from .pool_options import InstanceTypesOption
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from ..answers.compare import Comparison
+    from ..answers.compare import ComparedRun, Comparison, MakeSimulation
     from ..sim.settings import Settings
 
 DEFAULT = "default"
@@ -67,6 +69,34 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    pools: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            help="Node pools for an autoscaler. Each file is compared with the others.",
+            show_default=False,
+        ),
+    ] = None,
+    instance_types: InstanceTypesOption = None,
+    autoscaler: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--autoscaler",
+            metavar="NAME",
+            help="With --pools: karpenter or cluster-autoscaler, or both. Default: karpenter.",
+            autocompletion=complete_autoscaler,
+            show_default=False,
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Stop each run after this time in the cluster, such as 24h.",
+            show_default=False,
+        ),
+    ] = None,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
@@ -74,7 +104,8 @@ def compare(
 
     Spread is the standard deviation of the nodes' utilisation; fragmentation is the share of free capacity that a
     typical pod cannot use because no single node has enough of it. Without -f the cluster is the one that kubectl
-    talks to.
+    talks to. With --pools, every configuration is run with every file of pools and every autoscaler, and costs are
+    compared, too.
 
     Exit status: 0, or 2 when the input is wrong.
 
@@ -84,11 +115,14 @@ def compare(
     from ..sim.settings import reading_for
     from .render.compare import render_comparison
 
-    schedulers = _schedulers(config or [], feature_gates, plugins, seed)
+    until_s = read_seconds("--until", until)
+    schedulers = _schedulers(config or [], feature_gates, plugins, seed, bool(pools))
     with reading_for(*(settings for _, settings in schedulers)):
         reading = read_cluster(filename, kubeconfig, context, strict)
     manifests = reading.manifests
     note_groups(manifests, schedulers[0][1])
+    autoscalers = read_autoscalers(pools, instance_types, autoscaler, manifests.objects)
+    schedulers, runs_of = _runs(schedulers, autoscalers, until_s)
     with comparison_to(html) as page:
         with progress_bar("scheduling") as on_runs:
             answer = compare_schedulers(
@@ -98,6 +132,7 @@ def compare(
                 place_of=manifests.place_of,
                 on_progress=on_runs,
                 on_run=page.follow,
+                runs_of=runs_of,
             )
         page.write(answer, [str(path) for path in filename or ()])
     print_answer(
@@ -111,14 +146,19 @@ def compare(
 
 
 def _schedulers(
-    configs: Sequence[Path], feature_gates: str, plugins: list[Path] | None, seed: int | None
+    configs: Sequence[Path],
+    feature_gates: str,
+    plugins: list[Path] | None,
+    seed: int | None,
+    has_pools: bool,
 ) -> list[tuple[str, Settings]]:
     """The schedulers to compare, each with a name of its own."""
-    if not configs:
+    if not configs and not has_pools:
         raise InputError("--config: expected at least one configuration to compare; got none")
     if sum(str(path) == "-" for path in configs):
         raise InputError("--config: expected files; got standard input")
-    files: list[Path | None] = [None, *configs] if len(configs) == 1 else list(configs)
+    is_alone = not configs or (len(configs) == 1 and not has_pools)
+    files: list[Path | None] = [None, *configs] if is_alone else list(configs)
     seen: Counter[str] = Counter()
     schedulers = []
     for path in files:
@@ -127,6 +167,25 @@ def _schedulers(
         shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
         schedulers.append((shown, read_settings(path, None, feature_gates, plugins, seed)))
     return schedulers
+
+
+def _runs(
+    schedulers: list[tuple[str, Settings]],
+    autoscalers: list[tuple[str, MakeSimulation]],
+    until_s: float | None,
+) -> tuple[list[tuple[str, Settings]], dict[str, ComparedRun]]:
+    """Every scheduler with every autoscaler, by a name that tells them apart."""
+    from ..answers.compare import ComparedRun
+
+    if not autoscalers:
+        return schedulers, {name: ComparedRun(until_s=until_s) for name, _ in schedulers}
+    found, runs = [], {}
+    for scheduler, settings in schedulers:
+        for autoscaler, make in autoscalers:
+            name = autoscaler if len(schedulers) == 1 else f"{scheduler} {autoscaler}"
+            found.append((name, settings))
+            runs[name] = ComparedRun(make, until_s)
+    return found, runs
 
 
 def _names(answer: Comparison) -> list[str]:

@@ -97,7 +97,8 @@ class SimulationReport(ShownAnswer):
 
     def measures(self) -> dict[str, float]:
         """What the run is judged by: values by name, such as `cpuUtilisation`; docs/measures.md has them all."""
-        return measure_run(self)
+        scaled = {} if self.scaling is None else self.scaling.measures()
+        return measure_run(self) | scaled
 
     def measures_over_time(self) -> list[UseSeries]:
         """The measures that change over the time of the run; empty when no time passed."""

@@ -189,6 +189,20 @@ class ScalingReport:
             for (pool, name), nodes in groups.items()
         ]
 
+    def measures(self) -> dict[str, float]:
+        """What the autoscaling of a run is judged by; docs/measures.md has the names."""
+        series = self.series()
+        return {
+            "cost": self.cost,
+            "meanCostPerHour": self.cost / self.end_s * HOUR_S if self.end_s else 0.0,
+            "peakCostPerHour": series[0].peak if series else 0.0,
+            "peakPoolNodes": series[1].peak if series else float(len(self.nodes)),
+            "nodesLaunched": self.launched,
+            "nodesRemoved": self.removed,
+            "scalingEvictions": len(self.evictions),
+            "unplaceablePods": sum(one.count for one in self.unplaceable),
+        }
+
     def frames(self) -> dict[str, Callable[[], list[dict[str, Any]]]]:
         """Rows for frames: the nodes, and each change of cost per hour and numbers of nodes."""
         return {

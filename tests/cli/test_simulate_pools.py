@@ -110,3 +110,47 @@ def test_wrong_options_are_refused(options: list[str], message: str) -> None:
 
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def compare(*options: str) -> Any:
+    return CliRunner().invoke(app, ["compare", "-f", "workload.yaml", *options])
+
+
+def test_compare_runs_every_file_of_pools_with_every_autoscaler() -> None:
+    tree = json.loads(json.dumps(POOL).replace("0.1", "0.3"))
+    Path("dear.yaml").write_text(yaml.safe_dump(tree))
+    pools = ["--pools", "pools.yaml", "--pools", "dear.yaml"]
+    both = ["--autoscaler", "karpenter", "--autoscaler", "cluster-autoscaler"]
+
+    result = compare(*pools, *both, "--until", "1h", "-o", "json")
+
+    contenders = json.loads(result.stdout)["contenders"]
+    costs = {
+        each["name"]: round(metric["mean"], 2)
+        for each in contenders
+        for metric in each["metrics"]
+        if metric["name"] == "cost"
+    }
+    assert costs == {
+        "pools.yaml karpenter": 0.2,
+        "pools.yaml cluster-autoscaler": 0.2,
+        "dear.yaml karpenter": 0.6,
+        "dear.yaml cluster-autoscaler": 0.6,
+    }
+
+
+def test_the_table_of_a_comparison_has_prices() -> None:
+    result = compare("--pools", "pools.yaml", "--until", "1h")
+
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("cost ↓")]
+    assert line.split() == ["cost", "↓", "0.20"]
+
+
+def test_compare_refuses_an_autoscaler_without_pools() -> None:
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    Path("config.yaml").write_text(yaml.safe_dump(head))
+
+    result = compare("--config", "config.yaml", "--autoscaler", "karpenter")
+
+    assert result.exit_code == 2
+    assert "--autoscaler: expected --pools with it; got none" in result.stderr

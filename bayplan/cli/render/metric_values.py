@@ -28,6 +28,6 @@ def _value(measure: Measure, value: float) -> str:
             return format_duration(value)
         case MeasureUnit.SECONDS:
             return f"{value * 1e6:,.0f}µs"
-        case MeasureUnit.RATIO:
+        case MeasureUnit.RATIO | MeasureUnit.PRICE:
             return f"{value:,.2f}"
     return f"{value * 100:.1f}%"

@@ -10,6 +10,7 @@ can run is asked from the shadow scheduler. `cli/` and `notebook/` call `autosca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...sim.settings import Settings
@@ -20,7 +21,7 @@ from ..pools import NodePool
 from .autoscaler import Autoscaler, first_nodes
 from .options import AutoscalerOptions
 
-__all__ = ["Autoscaler", "AutoscalerOptions", "autoscaled"]
+__all__ = ["Autoscaler", "AutoscalerOptions", "autoscaled", "maker_of"]
 
 
 def autoscaled(
@@ -42,3 +43,19 @@ def autoscaled(
     controller = Autoscaler(simulation, pools, settings, options or AutoscalerOptions())
     simulation.let_control(controller)
     return simulation
+
+
+def maker_of(
+    pools: Sequence[NodePool], options: AutoscalerOptions
+) -> Callable[[Settings, Sequence[InputObject], Callable[[InputObject], str] | None], Simulation]:
+    """What makes simulations with this autoscaler; what it draws is from the seed of the settings."""
+
+    def make(
+        settings: Settings,
+        objects: Sequence[InputObject],
+        place_of: Callable[[InputObject], str] | None,
+    ) -> Simulation:
+        seeded = replace(options, seed=settings.seed or 0)
+        return autoscaled(settings, objects, pools, seeded, place_of)
+
+    return make

@@ -18,6 +18,8 @@ class MeasureUnit(StrEnum):
     """From 0 to 1; a requested share may be more."""
     SECONDS = "seconds"
     RATIO = "ratio"
+    PRICE = "price"
+    """In the unit of the prices of pools."""
     AMOUNT = "amount"
     """Of a resource: cpu in milli, others in whole units."""
 
@@ -51,7 +53,7 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 COUNT, SHARE, SECONDS = MeasureUnit.COUNT, MeasureUnit.SHARE, MeasureUnit.SECONDS
-RATIO, AMOUNT = MeasureUnit.RATIO, MeasureUnit.AMOUNT
+RATIO, AMOUNT, PRICE = MeasureUnit.RATIO, MeasureUnit.AMOUNT, MeasureUnit.PRICE
 
 _FIXED = (
     Measure("placed", "pods placed", COUNT, 1, "Pods of the run that got a node."),
@@ -89,6 +91,18 @@ _FIXED = (
         -1,
         "Share of the gangs for which there is room in all domains together, but in none of them.",
     ),
+    Measure(
+        "cost", "cost", PRICE, -1, "The price of all nodes of pools for the time they existed."
+    ),
+    Measure("meanCostPerHour", "cost per hour", PRICE, -1, "The same, divided by the hours."),
+    Measure(
+        "peakCostPerHour", "highest cost per hour", PRICE, -1, "The highest price at one time."
+    ),
+    Measure("peakPoolNodes", "most nodes of pools", COUNT, 0, "The most that existed at one time."),
+    Measure("nodesLaunched", "nodes launched", COUNT, 0, "Nodes that the autoscaler launched."),
+    Measure("nodesRemoved", "nodes removed", COUNT, 0, "Nodes of pools that are gone at the end."),
+    Measure("scalingEvictions", "pods evicted", COUNT, -1, "Pods whose node was taken away."),
+    Measure("unplaceablePods", "pods that fit no pool", COUNT, -1, "Pods that no node can run."),
     Measure(
         "secondsPerDecision",
         "time per decision",
