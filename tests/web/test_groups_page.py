@@ -46,5 +46,18 @@ def test_groups_are_listed_with_their_members_and_why_they_wait(
     assert data[3][2] == 9
 
 
+def test_pods_on_tiles_have_the_colour_of_their_group(page: Path, open_page: Open) -> None:
+    tab = open_page(page.as_uri() + "#podsBy=group")
+
+    colours = (
+        "bayplan.data.groups.map(g => [...new Set(g.pods.map(p => bayplan.tiles.podColour(p)))])"
+    )
+    by_group = tab.run(colours)
+
+    assert [len(colours) for colours in by_group] == [1, 1, 1, 1]
+    assert len({colours[0] for colours in by_group}) == 4
+    assert not tab.run("document.getElementById('by-group').hidden")
+
+
 def test_a_page_without_groups_has_no_tab_for_them(example: Path, open_page: Open) -> None:
     assert open_page(example).texts("#tabs button")[1].startswith("All pods")

@@ -93,6 +93,7 @@ const CHINESE = {
   "Pause": "暂停",
   "Picture": "图",
   "Play": "播放",
+  "Pod group": "Pod 组",
   "Pod in {namespace}": "{namespace} 中的 Pod",
   "Pod table": "Pod 表",
   "Pods ({n})": "Pod（{n}）",

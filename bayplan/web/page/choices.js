@@ -29,7 +29,7 @@ class Choices {
     tiles.resource = known === NONE ? FULLEST : known;
     tiles.groupBy = group === "-" ? "" : group;
     tiles.sortBy = sort === "use" ? "use" : "name";
-    tiles.podsBy = podsBy === "priority" ? "priority" : "workload";
+    tiles.podsBy = ["priority", "group"].includes(podsBy) ? podsBy : "workload";
     $("sort").value = tiles.sortBy;
     $("pods-by").value = tiles.podsBy;
     this.offer();
@@ -39,6 +39,7 @@ class Choices {
   offer() {
     const { data, model, tiles } = this.app;
     this.offeredAt = model.nodesVersion;
+    $("by-group").hidden = !data.groups.length;
     const values = new Map();
     for (const node of model.liveNodes()) {
       for (let i = 0, flat = data.rows.labels[model.row[node]]; i < flat.length; i += 2) {

@@ -60,6 +60,15 @@ class Data {
     };
   }
 
+  /** The number of the pod group of each pod that has one. */
+  get groupOf() {
+    if (this.groupsAt !== this.groups) {
+      this.groupsAt = this.groups;
+      this.byPod = new Map(this.groups.flatMap((group, i) => group.pods.map((pod) => [pod, i])));
+    }
+    return this.byPod;
+  }
+
   /** A node's name without what most names end with. */
   nodeName(node) {
     return this.shortName(this.nodes[node]);

@@ -309,6 +309,10 @@ class Painter {
   podColour(pod) {
     const [, , priority, , , , workload] = this.data.kinds[this.model.kind[pod]];
     if (this.podsBy === "priority") return this.ramp[priority <= 0 ? 25 : Math.min(99, 40 + Math.round(Math.log10(priority + 1) * 6))].fill;
+    if (this.podsBy === "group") {
+      const group = this.data.groupOf.get(pod);
+      return group === undefined ? this.ink.line : this.colours[group % this.colours.length];
+    }
     return this.colours[workload % this.colours.length];
   }
 
