@@ -127,6 +127,11 @@ def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None
             tab.wait_for("document.querySelector('.scores')")
 
             assert "web" in tab.text("#details h2")
+            tab.run("bayplan.openNode(bayplan.model.node[0])")
+            tab.click("#ask-drain")
+            tab.wait_for("document.querySelector('.summary')")
+            assert "1 lost" in tab.text(".summary"), "nothing recreates the pod"
+            assert tab.run("document.getElementById('new-object').hidden"), "run changes nothing"
             tab.close()
 
 
