@@ -82,9 +82,11 @@ def test_the_list_is_filtered_by(
 
     choose(tab, control, repr(value))
     filtered, fields = names(tab), fragment(tab)
+    offered = tab.run("document.getElementById('filter-namespace').length")
     tab.click("#filter-clear")
 
     assert filtered == expected
+    assert offered == 3, "all, and two namespaces"
     assert list(fields.values()) == [value]
     assert len(names(tab)) == 4
 

@@ -20,6 +20,7 @@ class Filter {
   make() {
     const changed = () => {
       this.set($("filter-namespace").value, $("filter-label").value.trim(), $("filter-reason").value);
+      this.offer(); // the choice still has the focus, and may be opened again
       this.app.refresh();
       this.app.address.write();
     };
@@ -37,23 +38,27 @@ class Filter {
     Object.assign(this, { namespace, label, reason });
     $("filter-label").value = label;
     this.judged = new Map();
-    this.offer();
+    this.fill([], []);
   }
 
   /** Fills the choices from the pods that there are; that takes a while, so it is done when a choice is opened. */
   offer() {
     const { model, data } = this.app;
-    const spaces = new Set([this.namespace].filter(Boolean)), reasons = new Set([this.reason].filter(Boolean));
-    const texts = new Set();
+    const numbers = new Set(), texts = new Set();
     for (let pod = 0; pod < model.state.length; pod += 1) {
       if (model.state[pod] === GONE) continue;
-      spaces.add(data.namespace(pod));
+      numbers.add(data.pods.namespace[pod]);
       if (isWaiting(model.state[pod])) texts.add(model.text[pod]);
     }
-    for (const text of texts) for (const reason of data.reasons(text)) reasons.add(reason);
+    this.fill([...numbers].map((number) => data.texts[number]), [...texts].flatMap((text) => data.reasons(text)));
+  }
+
+  /** Offers these values, and the chosen ones. */
+  fill(spaces, reasons) {
+    const distinct = (values, chosen) => [...new Set(chosen ? [...values, chosen] : values)].sort(byName);
     const options = (all, values, chosen) => [h("option", { value: "" }, all), ...values.map((value) => h("option", { value, selected: value === chosen }, value))];
-    fill($("filter-namespace"), options(tr("All namespaces"), [...spaces].sort(byName), this.namespace));
-    fill($("filter-reason"), options(tr("All reasons"), [...reasons].sort(byName), this.reason));
+    fill($("filter-namespace"), options(tr("All namespaces"), distinct(spaces, this.namespace), this.namespace));
+    fill($("filter-reason"), options(tr("All reasons"), distinct(reasons, this.reason), this.reason));
     $("filter-clear").hidden = !this.isOn;
   }
 
