@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias
 
 from ..api.durations import EXPECTED, parse_duration
-from ..api.node import Node
 from ..errors import InputError
-from ..planning import InstanceTable, NodePool, read_instance_table, read_pools
 from ..planning.node_plan import NodePlan
 from ..planning.planner import DEFAULT_TIME_LIMIT_S, PlanRequest, plan_nodes
 from ..planning.rightsizing import rightsize
 from ..planning.verifying import ANY_NODE, ANY_ZONE, Demands
 from .cluster import Cluster, PluginLike
+from .pools import PoolSource, pools_of
 from .questions import ConfigSource, Gates, settings_for
-
-PoolSource: TypeAlias = NodePool | str | Path
 
 
 def plan(
@@ -52,14 +48,6 @@ def plan(
     if not limit_s or limit_s < 0:
         raise InputError(f"plan: time_limit: {EXPECTED}; got {time_limit!r}")
     request = PlanRequest(Demands(survive, survive_priority, headroom), keep_existing, limit_s)
-    table = read_instance_table(instance_types) if instance_types is not None else InstanceTable()
-    listed = [pools] if isinstance(pools, NodePool | str | Path) else list(pools)
-    found = [one for one in listed if isinstance(one, NodePool)]
-    files = [one for one in listed if not isinstance(one, NodePool)]
-    if files:
-        nodes = [obj for obj in cluster.objects if isinstance(obj, Node)]
-        found += read_pools(files, table, nodes).pools
-    if not found:
-        raise InputError("plan: expected at least one pool; got none")
+    found = pools_of("plan", cluster, pools, instance_types)
     ask = rightsize if existing else plan_nodes
     return ask(cluster.objects, found, settings, request)

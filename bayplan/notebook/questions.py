@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..answers import PodExplanation, find_pods
 from ..answers import explain as explain_pod
@@ -29,6 +29,9 @@ from ..sim.settings import Settings
 from .arguments import expect, expect_number, several
 from .cluster import Cluster, PluginLike
 
+if TYPE_CHECKING:
+    from .pools import PoolSource
+
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
 """A configuration, plain data of one, or a file; None: kube-scheduler's defaults."""
 Gates: TypeAlias = Mapping[str, bool] | str
@@ -43,14 +46,29 @@ def simulate(
     seed: int | None = None,
     until: str | float | None = None,
     explain: bool = False,
+    pools: PoolSource | Iterable[PoolSource] | None = None,
+    instance_types: str | Path | None = None,
+    autoscaler: str = "karpenter",
+    expander: str = "least-waste",
 ) -> SimulationReport:
     """Schedule the pending pods of the cluster in virtual time and return the result.
 
     `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
-    records every plugin's result for each pod.
+    records every plugin's result for each pod. With `pools`, files or NodePools, an `autoscaler` adds and removes
+    nodes: "karpenter" or "cluster-autoscaler", which has an `expander`; the report's `scaling` has nodes and costs.
     """
     settings = settings_for("simulate", cluster, config, plugins, feature_gates, seed)
-    simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
+    if pools is None:
+        simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
+        return simulation.run(until_s=_seconds(until))
+    from ..planning.autoscaling import AutoscalerOptions, autoscaled
+    from .pools import pools_of
+
+    found = pools_of("simulate", cluster, pools, instance_types)
+    options = AutoscalerOptions(autoscaler=autoscaler, expander=expander, seed=seed or 0)
+    simulation = autoscaled(
+        settings, cluster.objects, found, options, cluster.place_of, explain=explain
+    )
     return simulation.run(until_s=_seconds(until))
 
 

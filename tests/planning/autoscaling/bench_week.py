@@ -1,4 +1,4 @@
-"""A simulated week with an autoscaler: 200,000 pods, 2,000 nodes at the peak of each day.
+"""A simulated week with an autoscaler: 200 Deployments that follow the day, some 50,000 pods a day.
 
 `make bench-week`, or `python -m tests.planning.autoscaling.bench_week --autoscaler cluster-autoscaler`.
 """
