@@ -267,6 +267,7 @@ def serve(
         await server.start(options.port)
         try:
             load(server, manifests)
+            server.add_default_class()
             has_nodes = manifests.objects or server.store.count("nodes")
             default = 0 if has_nodes else DEFAULT_NODES
             add_nodes(server, default if options.nodes is None else options.nodes, shape)

@@ -19,6 +19,9 @@ STARTS = 3
 TOO_SLOW = "timed out during startup"
 """What Ray says when its processes did not start in 30 s."""
 
+END_S = 2.0
+"""How long actors may take to remove their files."""
+
 
 class RayCrew:
     """Workers as actors. The files of the runs are put into Ray's object store, so machines need not share a disk."""
@@ -62,7 +65,12 @@ class RayCrew:
 
     def close(self) -> None:
         """End the actors, and the connection if it was made here; with it ends a Ray that was started here."""
-        for actor in self._actors.values():
+        actors = list(self._actors.values())
+        if actors:
+            self._ray.wait(
+                [a.close.remote() for a in actors], num_returns=len(actors), timeout=END_S
+            )
+        for actor in actors:
             self._ray.kill(actor)
         if self._is_ours:
             self._ray.shutdown()

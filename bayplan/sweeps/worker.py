@@ -42,7 +42,8 @@ class Worker:
     def __init__(
         self, files: Mapping[str, bytes] | None = None, version: str = __version__
     ) -> None:
-        self._paths = _write_down(files) if files else {}
+        self._folder = tempfile.TemporaryDirectory(prefix="bayplan-sweep-") if files else None
+        self._paths = {} if self._folder is None else _write_down(files or {}, self._folder.name)
         self._version = version
         self._input_key = ""
         self._read: dict[str, ReadInput] = {}
@@ -60,6 +61,11 @@ class Worker:
             error = f"{type(failure).__name__}: {failure}"
         seconds = time.monotonic() - started
         return RunResult(id=run.id, seconds=seconds, error=error, measures=measures)
+
+    def close(self) -> None:
+        """Remove the files that were written down."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _measure(self, run: SweepRun) -> dict[str, float]:
         if self._version != __version__:
@@ -95,10 +101,9 @@ class Worker:
                 )
 
 
-def _write_down(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Write contents to a folder of their own; returns the new place of each path."""
-    folder = Path(tempfile.mkdtemp(prefix="bayplan-sweep-"))
-    places = {}
+def _write_down(files: Mapping[str, bytes], within: str) -> dict[str, str]:
+    """Write contents to a folder; returns the new place of each path."""
+    folder, places = Path(within), {}
     for i, (path, content) in enumerate(files.items()):
         place = folder / str(i) / Path(path).name
         place.parent.mkdir()

@@ -245,3 +245,129 @@ def test_drain(kubectl: Kubectl) -> None:
 
     assert "node-0" not in nodes
     assert len(nodes) == 3
+
+
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: queues.example.io}
+spec:
+  group: example.io
+  scope: Namespaced
+  names: {plural: queues, kind: Queue, shortNames: [qu], categories: [all]}
+  versions:
+  - name: v1beta1
+    served: true
+    storage: false
+    schema: &schema
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              weight: {type: integer, minimum: 1, default: 1, description: The share of this queue.}
+              replicas: {type: integer}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+    subresources: &subresources
+      status: {}
+      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
+  - name: v1
+    served: true
+    storage: true
+    schema: *schema
+    subresources: *subresources
+    additionalPrinterColumns:
+    - {name: Weight, type: integer, jsonPath: .spec.weight}
+"""
+QUEUE = """
+apiVersion: example.io/v1
+kind: Queue
+metadata: {name: team}
+spec: {weight: 3, replicas: 2}
+"""
+
+
+def test_custom_resources(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEFINITION)
+    kubectl("wait", "--for=condition=Established", "crd/queues.example.io", "--timeout=30s")
+    made = kubectl("apply", "-f", "-", given=QUEUE)
+    again = kubectl("apply", "-f", "-", given=QUEUE)
+    wrong = kubectl("apply", "-f", "-", given=QUEUE.replace("3", "0"), fails=True)
+    kubectl("patch", "queue", "team", "--type=merge", "-p", '{"spec":{"weight":5}}')
+    kubectl("scale", "queue/team", "--replicas=4")
+
+    assert made == "queue.example.io/team created\n"
+    assert again == "queue.example.io/team unchanged\n"
+    assert "spec.weight in body should be greater than or equal to 1" in wrong
+    rows = [line.split() for line in kubectl("get", "qu").splitlines()]
+    assert rows == [["NAME", "WEIGHT"], ["team", "5"]]
+    assert "queue.example.io/team" in kubectl("get", "all", "-o", "name")
+    assert kubectl.tree("get", "queues.v1beta1.example.io", "team")["spec"]["replicas"] == 4
+    assert "The share of this queue." in kubectl("explain", "queue.spec.weight")
+    assert "Weight:    5" in kubectl("describe", "queue", "team")
+
+    kubectl("delete", "crd", "queues.example.io", "--timeout=30s")
+    assert "could not find the requested resource" in kubectl("get", "queues", fails=True)
+
+
+def test_kinds_without_behaviour(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    process = kubectl.start("autoscale", "deployment", "web", "--max=3")
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    policy = """
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: p}
+spec: {podSelector: {}}
+"""
+    kubectl("apply", "-f", "-", given=policy)
+
+    assert "horizontalpodautoscaler.autoscaling/web autoscaled" in out
+    assert "Warning: HorizontalPodAutoscaler: stored; bayplan up scales nothing by it" in err
+    assert "Deployment/web" in kubectl("get", "hpa")
+    assert "web" in kubectl("describe", "hpa", "web")
+    assert kubectl("get", "netpol", "-o", "name") == "networkpolicy.networking.k8s.io/p\n"
+    assert "standard (default)" in kubectl("get", "storageclasses")
+
+
+def test_what_needs_containers_is_refused(kubectl: Kubectl) -> None:
+    run_pod(kubectl, "solo")
+    kubectl("wait", "--for=condition=Ready", "pod/solo", "--timeout=30s")
+
+    for arguments in (
+        ("logs", "solo"),
+        ("exec", "solo", "--", "ls"),
+        ("attach", "solo"),
+        ("port-forward", "pod/solo", "0:80"),
+        ("cp", "play/solo:/x", "x"),
+    ):
+        assert "bayplan up runs no containers" in kubectl(*arguments, fails=True)
+
+
+def test_top_leases_and_permissions(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+
+    pods = kubectl("top", "pod", "--no-headers").splitlines()
+    nodes = kubectl("top", "node", "--no-headers").splitlines()
+
+    assert [line.split()[1:] for line in pods] == [["100m", "64Mi"]] * 3
+    assert [line.split()[0] for line in nodes] == ["node-0", "node-1", "node-2"]
+    assert "Failed to get lease" not in kubectl("describe", "node", "node-0")
+    assert kubectl("auth", "can-i", "create", "pods").strip() == "yes"
+    assert "*.*" in kubectl("auth", "can-i", "--list")
+
+
+def test_restart_and_diff(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    kubectl("rollout", "restart", "deployment/web")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    changed = DEPLOYMENT.replace("replicas: 3", "replicas: 4")
+
+    process = kubectl.start("diff", "-f", "-")
+    out, err = process.communicate(changed, timeout=TIMEOUT_S)
+
+    assert process.returncode == 1, err
+    assert "+  replicas: 4" in out
+    assert kubectl.tree("get", "deployment", "web")["spec"]["replicas"] == 3

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 _TEXTS = ("string", "bytes", "time", "microtime")
 _NUMBERS = ("quantity", "intstr", "int32", "int64", "number")
-SCALARS = frozenset({*_TEXTS, *_NUMBERS, "bool", "any"})
+SCALARS = frozenset({*_TEXTS, *_NUMBERS, "bool", "any", "json"})
+"""`any` is an object of any kind, `json` any value."""
 _FIELD = re.compile(
     r"(?P<name>[^:*]+)(?P<required>\*?):(?P<type>[^!^#=@]+)"
     r"(?:!(?P<merge>[^^#=@]*))?(?P<retain>\^?)(?:#(?P<keys>[^=@]*))?(?P<atomic>=?)"

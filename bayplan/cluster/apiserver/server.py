@@ -31,11 +31,13 @@ from .registry.conversion import to_stored
 from .registry.errors import StatusError, bad_request
 from .registry.registry import ObjectRegistry
 from .registry.resources import BY_STORAGE, ApiResource, selectable_fields
+from .schema.checking import WrongTypeError, unknown_fields
 from .store import Journal, MemoryJournal, SqliteJournal, Store
 from .web.access import RequestAccess
 from .web.api import Api
 
 LOOPBACK = "127.0.0.1"
+DEFAULT_CLASS, PROVISIONER = "standard", "bayplan.dev/simulated"
 MAX_BODY = 3 << 20
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 PRIORITY_CLASSES = {
@@ -86,6 +88,7 @@ class ApiServer:
         self.certificate = certificate
         journal: Journal = SqliteJournal(data_dir) if data_dir is not None else MemoryJournal()
         self.store = Store(journal, selectable_fields)
+        self._is_new = not self.store.resource_version
         self._mirror = Mirror(self.store)
         self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
         self.plane = ControlPlane(
@@ -177,6 +180,7 @@ class ApiServer:
             name = str((tree.get("metadata") or {}).get("name") or "")
             if self.store.get(resource.storage, (namespace, name)) is not None:
                 return False
+            _check_types(resource, tree)
             self.registry.create(resource, namespace, to_stored(resource, dict(tree)))
         except StatusError as error:
             raise InputError(str(error)) from None
@@ -208,6 +212,16 @@ class ApiServer:
             raise _no_match(tree)
         return resource
 
+    def add_default_class(self) -> None:
+        """Give a new cluster a default StorageClass, unless it has storage classes of its own."""
+        if not self._is_new or self.store.count("storageclasses.storage.k8s.io"):
+            return
+        annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+        head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"}
+        metadata = {"name": DEFAULT_CLASS, "annotations": annotations}
+        settings = {"volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": True}
+        self.load({**head, "metadata": metadata, "provisioner": PROVISIONER, **settings})
+
     def _need_namespace(self, name: str) -> None:
         if self.store.get("namespaces", ("", name)) is None:
             self.registry.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}})
@@ -224,6 +238,17 @@ class ApiServer:
             key.write_bytes(self.certificate.key)
             context.load_cert_chain(cert, key)
         return context
+
+
+def _check_types(resource: ApiResource, tree: Tree) -> None:
+    """Reject values of the wrong type; raises StatusError."""
+    try:
+        if resource.custom is None:
+            unknown_fields(tree, resource.schema)
+        else:
+            unknown_fields(tree.get("metadata"), "meta.v1.ObjectMeta")
+    except WrongTypeError as error:
+        raise bad_request(str(error)) from None
 
 
 def _no_match(tree: Tree) -> StatusError:

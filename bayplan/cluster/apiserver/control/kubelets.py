@@ -19,7 +19,7 @@ from ..registry.pods import PODS
 from ..registry.registry import DeleteOptions, ObjectRegistry
 from . import pod_statuses
 from .cluster import LiveCluster
-from .node_status import missing_status
+from .node_status import LEASES, NODE_LEASES, make_lease, missing_status
 from .stages import StagePlayer
 
 Tree = dict[str, Any]
@@ -115,6 +115,8 @@ class NodeAgents:
         missing = missing_status(tree, self._registry.now())
         if missing:
             store.put("nodes", record.key, {**tree, "status": {**status, **missing}})
+        if store.get(LEASES, (NODE_LEASES, name)) is None:
+            store.put(LEASES, (NODE_LEASES, name), make_lease(tree, self._registry.now()))
 
     def _expect_end(self, pod: Pod) -> None:
         """Remove the pod when its grace period is over; without `grace`, at the next step."""

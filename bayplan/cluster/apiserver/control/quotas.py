@@ -51,6 +51,9 @@ class QuotaController:
         used = {name: str(amount) for name, amount in self._quotas.used(quota).items()}
 
         def edit(tree: Tree) -> Tree:
-            return {**tree, "status": {"hard": tree["spec"].get("hard") or {}, "used": used}}
+            return {
+                **tree,
+                "status": {"hard": (tree.get("spec") or {}).get("hard") or {}, "used": used},
+            }
 
         self._registry.update(QUOTAS, quota.namespace, quota.name, edit, "status")

@@ -183,7 +183,7 @@ def _item_of(kind: FieldType | None) -> FieldType | None:
 
 
 def _element_step(item: Any, field: Field) -> str:
-    if not field.list_keys:
+    if not field.list_keys or not isinstance(item, dict):
         return "v:" + _ENCODER.encode(item).decode()
     keys = {key: item.get(key, _default_key(key)) for key in field.list_keys}
     return "k:" + _ENCODER.encode(keys).decode()

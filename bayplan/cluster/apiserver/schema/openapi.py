@@ -29,6 +29,7 @@ _SCALARS: Mapping[str, Tree] = {
     "number": {"type": "number", "format": "double"},
     "bool": {"type": "boolean"},
     "any": {"type": "object"},
+    "json": {},
 }
 _PACKAGES = {
     "meta": "io.k8s.apimachinery.pkg.apis.meta",
@@ -37,10 +38,11 @@ _PACKAGES = {
 }
 _OBJECT_META = "meta.v1.ObjectMeta"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
+_STRATEGIC = "application/strategic-merge-patch+json"
 _PATCHES = (
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
+    _STRATEGIC,
     "application/apply-patch+yaml",
 )
 
@@ -267,6 +269,11 @@ def _operation(one: Served, action: str, parameters: Iterable[str], is_v3: bool)
         "x-kubernetes-action": action,
         GVK: one.gvk,
     }
-    if action == "patch" and not is_v3:
-        operation["consumes"] = list(_PATCHES)
+    if action == "patch":
+        # A custom resource has no keys by which a strategic merge patch merges lists.
+        kinds = [k for k in _PATCHES if one.custom is None or k != _STRATEGIC]
+        if is_v3:
+            operation["requestBody"] = {"content": {kind: {} for kind in kinds}}
+        else:
+            operation["consumes"] = kinds
     return operation

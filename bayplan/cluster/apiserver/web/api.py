@@ -14,11 +14,13 @@ from ....clock import Clock
 from ..access import Authenticator, Authorizer, ClusterUser
 from ..access.reviews import AccessReviews
 from ..registry import scaling
-from ..registry.errors import StatusError, internal, method_not_allowed, too_large
+from ..registry.errors import StatusError, bad_request, internal, method_not_allowed, too_large
+from ..registry.metrics import METRICS, METRICS_WARNING, RequestedUsage
 from ..registry.registry import MADE_BY_PUT, STATUS_WRITES, ObjectRegistry
+from ..registry.selecting import make_matcher
 from ..store.journal import StorageError
 from .access import RequestAccess
-from .answers import View, respond, respond_error, respond_tree
+from .answers import View, respond, respond_error, respond_tree, warning_headers
 from .discovery import answer_discovery
 from .gate import RequestGate, question_of
 from .lists import Lists
@@ -27,6 +29,15 @@ from .requests import Options, Target, parse_options, parse_target, wanted_form
 from .watches import Watches
 from .writing import APPLY_PATCH, Writing
 
+_NO_CONTAINERS = "bayplan up runs no containers"
+REFUSED = {
+    "attach": f"{_NO_CONTAINERS}: there is none to attach to",
+    "ephemeralcontainers": f"{_NO_CONTAINERS}: there is none to debug",
+    "exec": f"{_NO_CONTAINERS}: there is none to execute a command in",
+    "log": f"{_NO_CONTAINERS}: there are no logs",
+    "portforward": f"{_NO_CONTAINERS}: there is no port to forward to",
+}
+"""Subresources that need a container, and what is said instead."""
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 log = logging.getLogger(__name__)
 
@@ -50,6 +61,7 @@ class Api:
         self._watches = Watches(self._store)
         self._gate = RequestGate(authenticator, authorizer)
         self._writing = Writing(registry, AccessReviews(authenticator, authorizer))
+        self._metrics = RequestedUsage(registry)
         self._documents = OpenApiDocuments(registry.catalog)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -113,6 +125,11 @@ class Api:
         view: View,
         user: ClusterUser,
     ) -> web.StreamResponse:
+        if target.subresource in REFUSED:
+            self._registry.get(target.resource, target.namespace, target.name)
+            raise bad_request(REFUSED[target.subresource])
+        if target.resource.group == METRICS:
+            return self._measure(request, target, options, view)
         method, verbs = request.method, target.resource.verbs
         if method == "GET" and "get" in verbs:
             if options.is_watch and not target.subresource:
@@ -127,6 +144,21 @@ class Api:
         if target.name and method == "PATCH" and "patch" in verbs:
             return await self._writing.patch(request, target, options, view)
         raise method_not_allowed()
+
+    def _measure(
+        self, request: web.BaseRequest, target: Target, options: Options, view: View
+    ) -> web.Response:
+        """Metrics of nodes or pods, with a warning that says what they are."""
+        if request.method != "GET" or options.is_watch:
+            raise method_not_allowed()
+        records = self._metrics.read(target.resource, target.namespace, target.name)
+        headers = warning_headers([METRICS_WARNING])
+        if target.name:
+            return respond(view.object(records[0]), headers=headers)
+        matches = make_matcher(target.resource, options.labels, options.fields)
+        found = [record for record in records if matches is None or matches(record)]
+        metadata = {"resourceVersion": str(self._store.resource_version)}
+        return respond(view.list(found, metadata), headers=headers)
 
     def _read(self, target: Target, options: Options, view: View) -> web.Response:
         resource = target.resource

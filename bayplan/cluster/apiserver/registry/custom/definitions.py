@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .....api.causes import Cause
+from ...schema.checking import WrongTypeError, unknown_fields
 from ...store import RecordChange, Store
 from ..catalog import ResourceCatalog
 from ..errors import StatusError
@@ -83,7 +84,8 @@ class Definitions:
 
     def _prepare(self, tree: Tree, old: Tree | None) -> None:
         """Set the defaults of a definition, and which versions its objects may be stored in."""
-        spec = tree.setdefault("spec", {})
+        _check_types(tree)
+        spec = tree["spec"] = tree.get("spec") or {}
         set_name_defaults(spec)
         status = dict((old or {}).get("status") or {})
         stored = list(status.get("storedVersions") or ())
@@ -169,6 +171,35 @@ def set_name_defaults(spec: Tree) -> None:
         names.setdefault("listKind", f"{names['kind']}List")
     if not spec.get("conversion"):
         spec["conversion"] = {"strategy": "None"}
+
+
+def _check_types(tree: Tree) -> None:
+    """Reject values of the wrong type, also in schemas within schemas; raises StatusError (400)."""
+    try:
+        unknown_fields(tree, "apiextensions.v1.CustomResourceDefinition")
+        for version in (tree.get("spec") or {}).get("versions") or ():
+            _check_schema((version.get("schema") or {}).get("openAPIV3Schema"))
+    except WrongTypeError as error:
+        kind = "CustomResourceDefinition"
+        message = f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+        raise StatusError(400, "BadRequest", message) from None
+
+
+def _check_schema(schema: Any) -> None:
+    if schema is None:
+        return
+    unknown_fields(schema, "apiextensions.v1.JSONSchemaProps")
+    for name in ("items", "additionalProperties"):
+        below = schema.get(name)
+        if below is not None and not (isinstance(below, bool) and name != "items"):
+            _check_schema(below)
+    fields = schema.get("properties") or {}
+    fields |= {name: {} for name, below in fields.items() if below is None}
+    nested = [*fields.values(), schema.get("not")]
+    for name in ("allOf", "anyOf", "oneOf"):
+        nested += schema.get(name) or ()
+    for below in nested:
+        _check_schema(below)
 
 
 def definition_warnings(tree: Tree) -> list[str]:
