@@ -7,19 +7,22 @@ plugins on a changed pod, where that is possible.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from ..api.node import Node
 from ..api.pod import DO_NOT_SCHEDULE, Pod, PodAffinityTerm, TopologySpreadConstraint
-from ..api.taints import NO_EXECUTE, NO_SCHEDULE, find_untolerated
+from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
 from .account import RefusedNodes
+from .changes import ObjectChange, pointer
 from .cluster_view import ClusterView
 from .remedies.affinity import elsewhere, selector_text
+from .remedies.proposal import add, plain
 from .remedies.spread import domain_pods, honor_taints
 from .situation import Situation
 
 SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
 MAX_NAMES = 3
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
 def find_causes(view: ClusterView, pod: Pod, refused: Sequence[RefusedNodes]) -> list[str]:
@@ -51,16 +54,34 @@ def _closed_domains(view: ClusterView, pod: Pod, node_name: str) -> Iterator[str
         change = honor_taints(pod, i, constraint)
         if not closed or change is None:
             continue
-        left = situation.refusals_after(pod, [change])
+        key = constraint.topology_key
+        taints = list(_missing_taints(view, key, closed))
+        left = situation.refusals_after(pod, [change, *taints])
         if any(one.plugin == SPREAD for one in left):
             continue
-        key = constraint.topology_key
         names = ", ".join(f"{key}={value}" for value in list(closed)[:MAX_NAMES])
         they = "it" if len(closed) == 1 else "them"
         yield (
             f"the spread over {key} counts {names} with {_pods(min(closed.values()))}, although every node there is "
             f"cordoned or has a taint that the pod does not tolerate; nodeTaintsPolicy: Honor leaves {they} out"
+            + (
+                f" in a cluster, which gives cordoned nodes the taint {CORDON.key}"
+                if taints
+                else ""
+            )
         )
+
+
+def _missing_taints(view: ClusterView, key: str, domains: Container[str]) -> Iterator[ObjectChange]:
+    """The taints that the cordoned nodes of the domains would have in a cluster, and lack in a file."""
+    for node in view.cluster.list("Node"):
+        is_lacking = node.unschedulable and all(taint.key != CORDON.key for taint in node.taints)
+        if is_lacking and node.labels.get(key) in domains:
+            path = pointer("spec", "taints")
+            if node.taints:
+                yield add(node, path + "/-", plain(CORDON))
+            else:
+                yield add(node, path, [plain(CORDON)])
 
 
 def _closed(view: ClusterView, pod: Pod, constraint: TopologySpreadConstraint) -> dict[str, int]:

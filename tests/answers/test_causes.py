@@ -9,7 +9,8 @@ from bayplan.testing.builders import make_node, make_pod
 
 ZONE = "zone"
 WEB = {"app": "web"}
-CORDONED = {"unschedulable": True, "taints": ["node.kubernetes.io/unschedulable:NoSchedule"]}
+TAINT = "node.kubernetes.io/unschedulable"
+CORDONED = {"unschedulable": True, "taints": [f"{TAINT}:NoSchedule"]}
 CLOSED = (
     "the spread over zone counts zone=c with no pod, although every node there is cordoned or has a taint that the pod "
     "does not tolerate; nodeTaintsPolicy: Honor leaves it out"
@@ -50,6 +51,11 @@ def goals(account: PodExplanation) -> set[str]:
     ("closed", "causes"),
     [
         pytest.param(make_zone("c", **CORDONED), [CLOSED], id="a cordoned zone"),
+        pytest.param(
+            make_zone("c", unschedulable=True),
+            [f"{CLOSED} in a cluster, which gives cordoned nodes the taint {TAINT}"],
+            id="a cordoned zone of a file, without the taint",
+        ),
         pytest.param(make_zone("c", taints=["x=y:NoSchedule"]), [CLOSED], id="a tainted zone"),
         pytest.param(make_zone("c", pods=0), [], id="a zone that is full is no matter of taints"),
         pytest.param(
@@ -66,7 +72,7 @@ def test_a_zone_without_nodes_for_the_pod_that_counts_as_empty(
 
     assert account.feasible_nodes == 0
     assert account.causes == causes
-    assert (HONOR in goals(account)) == bool(causes)
+    assert (HONOR in goals(account)) == (causes == [CLOSED])
 
 
 def test_no_cause_where_the_constraint_honors_taints_already() -> None:
