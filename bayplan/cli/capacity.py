@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from .answering import print_answer
+from .option_groups import takes_options
 from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question, warn
 from .progress import progress_bar
 
@@ -14,9 +16,10 @@ DEFAULT_LIMIT = 100_000
 """As in `bayplan.answers.capacity`, which is not imported for a --help."""
 
 
-@takes_question
-def capacity(
-    question: Question,
+@dataclass(frozen=True, kw_only=True)
+class CapacityOptions:
+    """The options of `bayplan capacity`, besides those of every question."""
+
     pod: Annotated[
         list[str],
         typer.Option(
@@ -26,7 +29,7 @@ def capacity(
             "each of a.",
             show_default=False,
         ),
-    ],
+    ]
     nodes: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,7 +37,7 @@ def capacity(
             help="Use only the node of this name, or the nodes with this label. May be given several times.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     limit: Annotated[
         int | None,
         typer.Option(
@@ -44,10 +47,14 @@ def capacity(
             f"other, {DEFAULT_LIMIT:,}.",
             show_default=False,
         ),
-    ] = None,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+    ] = None
+    output: AnswerOption = AnswerForm.TABLE
+    everything: AllOption = False
+
+
+@takes_question
+@takes_options(CapacityOptions)
+def capacity(question: Question, options: CapacityOptions) -> None:
     """Say how many more pods or pod groups fit, where they go, and what runs out first.
 
     The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Where only amounts
@@ -61,7 +68,7 @@ def capacity(
     from ..answers.pod_kinds import read_pod_kinds
     from .render.capacity import render_capacity
 
-    kinds = read_pod_kinds(pod)
+    kinds = read_pod_kinds(options.pod)
     remarks = [remark for kind in kinds for remark in kind.remarks]
     warn(remarks, question.is_strict)
     with progress_bar("placing") as on_pods:
@@ -69,8 +76,8 @@ def capacity(
             question.manifests.objects,
             kinds,
             question.settings,
-            nodes=nodes or (),
-            limit=limit,
+            nodes=options.nodes or (),
+            limit=options.limit,
             as_is=question.as_is,
             place_of=question.manifests.place_of,
             on_progress=on_pods,
@@ -78,9 +85,11 @@ def capacity(
     print_answer(
         answer,
         "Capacity",
-        output,
+        options.output,
         lambda: [f"{kind.name} {kind.fits}" for kind in answer.kinds],
-        lambda console: render_capacity(console, answer, everything or not console.is_terminal),
+        lambda console: render_capacity(
+            console, answer, options.everything or not console.is_terminal
+        ),
         [*question.remarks, *remarks],
     )
     if not answer.rounds:

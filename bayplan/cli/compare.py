@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,7 @@ from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
 from .failures import reports_failures
 from .html import comparison_to
+from .option_groups import takes_options
 from .options import (
     AllOption,
     AnswerForm,
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 
 
-@reports_failures
-def compare(
-    filename: FilenameOption = None,
-    kubeconfig: LiveKubeconfigOption = None,
-    context: LiveContextOption = None,
-    strict: StrictOption = False,
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """The options of `bayplan compare`."""
+
+    filename: FilenameOption = None
+    kubeconfig: LiveKubeconfigOption = None
+    context: LiveContextOption = None
+    strict: StrictOption = False
     config: Annotated[
         list[Path] | None,
         typer.Option(
@@ -49,10 +52,10 @@ def compare(
             "compared with the default configuration.",
             show_default=False,
         ),
-    ] = None,
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
-    seed: SeedOption = None,
+    ] = None
+    feature_gates: FeatureGatesOption = ""
+    plugins: PluginFilesOption = None
+    seed: SeedOption = None
     seeds: Annotated[
         int,
         typer.Option(
@@ -60,7 +63,7 @@ def compare(
             min=1,
             help="Run each configuration with this number of seeds, and show means with confidence intervals.",
         ),
-    ] = 1,
+    ] = 1
     html: Annotated[
         Path | None,
         typer.Option(
@@ -68,7 +71,7 @@ def compare(
             help="Write a page with the runs side by side to a file, which opens in a browser without a network.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     pools: Annotated[
         list[Path] | None,
         typer.Option(
@@ -77,8 +80,8 @@ def compare(
             help="Node pools for an autoscaler. Each file is compared with the others.",
             show_default=False,
         ),
-    ] = None,
-    instance_types: InstanceTypesOption = None,
+    ] = None
+    instance_types: InstanceTypesOption = None
     autoscaler: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,7 +91,7 @@ def compare(
             autocompletion=complete_autoscaler,
             show_default=False,
         ),
-    ] = None,
+    ] = None
     until: Annotated[
         str | None,
         typer.Option(
@@ -96,10 +99,14 @@ def compare(
             help="Stop each run after this time in the cluster, such as 24h.",
             show_default=False,
         ),
-    ] = None,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+    ] = None
+    output: AnswerOption = AnswerForm.TABLE
+    everything: AllOption = False
+
+
+@reports_failures
+@takes_options(CompareOptions)
+def compare(options: CompareOptions) -> None:
     """Place the same pods under several configurations, and show what is better where.
 
     Spread is the standard deviation of the nodes' utilisation; fragmentation is the share of free capacity that a
@@ -115,44 +122,45 @@ def compare(
     from ..sim.settings import reading_for
     from .render.compare import render_comparison
 
-    until_s = read_seconds("--until", until)
-    schedulers = _schedulers(config or [], feature_gates, plugins, seed, bool(pools))
+    until_s = read_seconds("--until", options.until)
+    schedulers = _schedulers(options)
     with reading_for(*(settings for _, settings in schedulers)):
-        reading = read_cluster(filename, kubeconfig, context, strict)
+        reading = read_cluster(
+            options.filename, options.kubeconfig, options.context, options.strict
+        )
     manifests = reading.manifests
     note_groups(manifests, schedulers[0][1])
-    autoscalers = read_autoscalers(pools, instance_types, autoscaler, manifests.objects)
+    autoscalers = read_autoscalers(
+        options.pools, options.instance_types, options.autoscaler, manifests.objects
+    )
     schedulers, runs_of = _runs(schedulers, autoscalers, until_s)
-    with comparison_to(html) as page:
+    with comparison_to(options.html) as page:
         with progress_bar("scheduling") as on_runs:
             answer = compare_schedulers(
                 manifests.objects,
                 schedulers,
-                seeds=seeds,
+                seeds=options.seeds,
                 place_of=manifests.place_of,
                 on_progress=on_runs,
                 on_run=page.follow,
                 runs_of=runs_of,
             )
-        page.write(answer, [str(path) for path in filename or ()])
+        page.write(answer, [str(path) for path in options.filename or ()])
     print_answer(
         answer,
         "Comparison",
-        output,
+        options.output,
         lambda: _names(answer),
-        lambda console: render_comparison(console, answer, everything or not console.is_terminal),
+        lambda console: render_comparison(
+            console, answer, options.everything or not console.is_terminal
+        ),
         reading.remarks,
     )
 
 
-def _schedulers(
-    configs: Sequence[Path],
-    feature_gates: str,
-    plugins: list[Path] | None,
-    seed: int | None,
-    has_pools: bool,
-) -> list[tuple[str, Settings]]:
+def _schedulers(options: CompareOptions) -> list[tuple[str, Settings]]:
     """The schedulers to compare, each with a name of its own."""
+    configs, has_pools = options.config or [], bool(options.pools)
     if not configs and not has_pools:
         raise InputError("--config: expected at least one configuration to compare; got none")
     if sum(str(path) == "-" for path in configs):
@@ -165,8 +173,12 @@ def _schedulers(
         name = DEFAULT if path is None else str(path)
         seen[name] += 1
         shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        schedulers.append((shown, read_settings(path, None, feature_gates, plugins, seed)))
+        schedulers.append((shown, _settings(options, path)))
     return schedulers
+
+
+def _settings(options: CompareOptions, config: Path | None) -> Settings:
+    return read_settings(config, None, options.feature_gates, options.plugins, options.seed)
 
 
 def _runs(
