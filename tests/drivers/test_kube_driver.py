@@ -1,6 +1,7 @@
 """Kube driver: the scheduler on the embedded API server, over the network, with threads and all."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -473,6 +474,43 @@ def test_objects_of_a_resource_of_a_plugin_are_followed(server: ServerInThread, 
     drive(work, options=DriverOptions(plugins=[SwitchedOn]))
 
     assert node_of(server, "p") == "a"
+
+
+class Fails(FilterPlugin):
+    """Raises for one pod."""
+
+    name = "Fails"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        if pod.name == "p":
+            raise KeyError("missing")
+        return SUCCESS
+
+
+def test_a_pod_that_a_fault_of_a_plugin_fails_has_the_message_once(
+    server: ServerInThread, drive: Any
+) -> None:
+    server.make(NODES, node_tree("a"))
+    make_pod(server, "p")
+
+    async def work(driver: KubeDriver) -> None:
+        await until(lambda: ("p", "FailedScheduling") in reasons(server))
+        server.make(NODES, node_tree("b"))  # which is no reason to try it again
+        make_pod(server, "q")
+        await until(lambda: ("q", "Scheduled") in reasons(server))
+
+    drive(work, options=DriverOptions(plugins=[Fails]))
+
+    found = condition(server, "p", "PodScheduled")
+    items = server.get("/apis/events.k8s.io/v1/namespaces/default/events").tree["items"]
+    (event,) = [event for event in items if event["regarding"]["name"] == "p"]
+    assert found["reason"] == "SchedulerError"
+    assert re.fullmatch(
+        r'running "Fails" filter plugin: .*test_kube_driver.py:\d+: filter_node: '
+        r"KeyError: 'missing'",
+        found["message"],
+    )
+    assert (event["note"], event.get("series")) == (found["message"], None)
 
 
 @pytest.mark.parametrize(
