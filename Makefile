@@ -21,7 +21,7 @@ ARGS ?=
 AXE_VERSION := 4.10.3
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-apiserver format clean kernel
+.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -108,6 +108,9 @@ bench-week: kernel ## Measure a simulated week with an autoscaler (ARGS=--autosc
 
 churn: kernel ## kube-controller-manager and kube-scheduler on `up` for about an hour; needs KUBEBUILDER_ASSETS
 	BAYPLAN_CHURN_ROUNDS=$(or $(ROUNDS),1000) $(BIN)/python -m pytest -q -n 0 tests/e2e/test_real_controllers.py
+
+bench-up: kernel ## Measure pods per second from creation to Running on `up` (ARGS="--nodes 1000 --pods 20000")
+	$(BIN)/python -m bayplan.testing.live.bench_up $(ARGS)
 
 bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
