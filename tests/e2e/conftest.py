@@ -19,11 +19,11 @@ from bayplan.testing.live.control_plane import (
 )
 from bayplan.testing.live.embedded import EmbeddedServer
 
-SERVERS = {"embedded": EmbeddedServer, "kube-apiserver": LiveControlPlane}
+SERVERS = ("embedded", "kube-apiserver")
 NOT_RUN = "NOT RUN against a real kube-apiserver"
 
 
-@pytest.fixture(scope="session", params=list(SERVERS))
+@pytest.fixture(scope="session", params=SERVERS)
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
@@ -37,7 +37,7 @@ def cluster(server: Server, tmp_path: Path) -> Iterator[ClusterUnderTest]:
     made.close()
 
 
-@pytest.fixture(scope="session", params=list(SERVERS))
+@pytest.fixture(scope="session", params=SERVERS)
 def group_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
@@ -52,7 +52,7 @@ def group_cluster(group_server: Server, tmp_path: Path) -> Iterator[ClusterUnder
     made.close()
 
 
-@pytest.fixture(scope="session", params=list(SERVERS))
+@pytest.fixture(scope="session", params=SERVERS)
 def device_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
@@ -73,6 +73,11 @@ def _running(
     if name == "kube-apiserver" and missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"{NOT_RUN}: no {missing} in {assets_folder()}")
-    running: Server = SERVERS[name](folders.mktemp(name), gates=gates)
+    folder = folders.mktemp(name)
+    running: Server = (
+        EmbeddedServer(folder, gates, ["--authorization=rbac"])
+        if name == "embedded"
+        else LiveControlPlane(folder, gates=gates)
+    )
     yield running
     running.stop()

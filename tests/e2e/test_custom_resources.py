@@ -9,7 +9,6 @@ import yaml
 
 from bayplan.testing.live.client import LiveClient, Tree
 from bayplan.testing.live.cluster import ClusterUnderTest, Server
-from bayplan.testing.live.control_plane import LiveControlPlane
 from bayplan.testing.live.processes import Process
 from bayplan.testing.live.schedulers import (
     BAYPLAN,
@@ -143,8 +142,6 @@ def test_objects_that_are_there_at_the_start_are_known_to_the_first_pod(
 @pytest.fixture
 def account(server: Server, tmp_path: Path) -> Iterator[Path]:
     """A kubeconfig for the service account of deploy/, with its roles."""
-    if not isinstance(server, LiveControlPlane):
-        pytest.skip("the embedded API server enforces no RBAC")
     client = LiveClient(server.kubeconfig)
     trees = list(yaml.safe_load_all((ROOT / "deploy" / "10-rbac.yaml").read_text()))
     trees += yaml.safe_load_all((EXAMPLE / "rbac.yaml").read_text())
