@@ -31,10 +31,12 @@ class ProgressBar:
             return
         self._due = now + INTERVAL_S
         if self._bar is None:
-            self._bar, self._task = self._show(total)
+            self._bar, self._task = self._make(total)
+            # It is kept before it starts: Ctrl-C in the middle of the start must be able to stop it.
+            self._bar.start()
         self._bar.update(self._task, completed=done, total=total)
 
-    def _show(self, total: int) -> tuple[Progress, TaskID]:
+    def _make(self, total: int) -> tuple[Progress, TaskID]:
         from rich.progress import (
             BarColumn,
             Progress,
@@ -44,10 +46,14 @@ class ProgressBar:
         )
 
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-        bar = Progress(*columns, TimeRemainingColumn(), console=self._console, transient=True)
-        task = bar.add_task(self._label, total=total)
-        bar.start()
-        return bar, task
+        bar = Progress(
+            *columns,
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            redirect_stdout=False,  # the answer must never go where the bar is
+        )
+        return bar, bar.add_task(self._label, total=total)
 
     def describe(self, label: str) -> None:
         """Say something else beside the bar."""

@@ -80,6 +80,10 @@ QUESTIONS = [
     pytest.param(["rebalance"], id="rebalance"),
     pytest.param(["simulate"], id="simulate"),
 ]
+PLANS = [
+    pytest.param(["--existing"], id="the nodes exchanged"),
+    pytest.param(["--keep", "existing"], id="further nodes"),
+]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -322,3 +326,24 @@ def test_objects_that_a_plugin_reads_must_be_allowed(api: ServerInThread, tmp_pa
 
     assert result.exit_code == 2
     assert "expected to be allowed to list configmaps; got: " in result.stderr
+
+
+@pytest.mark.parametrize("form", PLANS)
+def test_a_plan_for_a_live_cluster_is_that_for_its_snapshot(
+    form: list[str], api: ServerInThread, kubeconfig: Path, tmp_path: Path
+) -> None:
+    snapshot, pools = tmp_path / "cluster.yaml", tmp_path / "pools.yaml"
+    one = {"name": "new", "capacity": {"cpu": 16, "memory": "64Gi"}, "price": 0.5}
+    spec = {"zones": ["zone-a", "zone-b", "zone-c"], "nodeTypes": [one]}
+    head = {"apiVersion": "bayplan.dev/v1", "kind": "NodePool", "metadata": {"name": "p"}}
+    pools.write_text(json.dumps(head | {"spec": spec}))
+    assert ask("snapshot", "--kubeconfig", kubeconfig, "--to", snapshot).exit_code == 0
+    question = ["plan", *form, "--pools", pools, "--time-limit", "5s", "-o", "json"]
+
+    live = ask(*question, "--kubeconfig", kubeconfig)
+    stored = ask(*question, "-f", snapshot)
+
+    assert live.exit_code == stored.exit_code, (live.output, stored.output)
+    documents = [json.loads(answer.stdout) for answer in (live, stored)]
+    for field in ("groups", "price", "pods", "unplaceable", "exchange"):
+        assert documents[0].get(field) == documents[1].get(field)

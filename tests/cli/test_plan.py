@@ -95,6 +95,21 @@ def test_a_pool_that_is_too_small_ends_with_1() -> None:
     assert "web: the maximum of 1 node is too small" in out
 
 
+@pytest.mark.parametrize("price", [0, None], ids=["a price of 0", "no price"])
+def test_a_type_without_a_price_ends_with_2(price: int | None) -> None:
+    pool = make_pool()
+    pool["spec"]["nodeTypes"][1]["price"] = price
+    if price is None:
+        del pool["spec"]["nodeTypes"][1]["price"]
+    Path("pools.yaml").write_text(yaml.safe_dump(pool))
+
+    _, err = plan(code=2)
+
+    assert "pools.yaml" in err
+    assert "large" in err or "nodeTypes[1]" in err
+    assert "expected a price per hour above 0" in err or "price: expected" in err
+
+
 def test_rightsizing_shows_the_steps() -> None:
     labels = {"node.kubernetes.io/instance-type": "small"}
     status = {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"}}
