@@ -49,7 +49,7 @@ class Mover:
             and bool(pod.node_name)
             and is_there(pod)
             and not pod.spec.resource_claims
-            and not is_static(pod)
+            and not (pod.annotations and is_static(pod))
             and not (self._moved and pod.key in self._moved)
             and all(use.down < use.allowed for use in uses)
         )
@@ -57,7 +57,7 @@ class Mover:
     def _may_move(self, pod: Pod) -> bool:
         """Whether pods of this class may be evicted, as far as it does not depend on the single pod."""
         return (
-            not (is_bare(pod) or is_daemon(pod))
+            not (is_bare(pod) or is_daemon(pod) or is_static(pod))
             and pod.priority < CRITICAL
             and pod.scheduler_name in self.scheduler.profiles
         )

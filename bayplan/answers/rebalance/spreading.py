@@ -42,15 +42,16 @@ class Balance:
             for u, o, c in zip(self._used, self._offers, self._counts, strict=True)
         ]
         self._cells = max(sum(float(c.sum()) for c in self._counts), 1.0)
+        self._now = self._squares((0,) * len(MAIN_RESOURCES))
+        """float64 per row: squared deviation."""
 
     def value(self) -> float:
         """The objective."""
-        return float(np.sqrt(self._squares((0,) * len(MAIN_RESOURCES)).sum() / self._cells))
+        return float(np.sqrt(self._now.sum() / self._cells))
 
     def gains(self, size: Size) -> Floats:
         """float64 per row: decrease of the sum of squares when a pod of that size is added."""
-        nothing = (0,) * len(MAIN_RESOURCES)
-        gained: Floats = self._squares(nothing) - self._squares(size)
+        gained: Floats = self._now - self._squares(size)
         return gained
 
     def _squares(self, size: Size) -> Floats:
