@@ -23,6 +23,7 @@ from ..api.gpus import GPU_MILLI, WHOLE, gpu_count, models_of
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU
 from ..table import Ints
+from .kernel import compiled
 
 POPULARITY = 0.95
 """The part of the pods that typical tasks stand for, as in the paper's experiments."""
@@ -102,6 +103,7 @@ class GpuTaskMix:
             elif task.gpu_milli:
                 used[keys, task.gpu_milli :] += task.weight
         self._unused: Ints = np.arange(WHOLE + 1) * (self.weight - used)
+        self._compiled = compiled and compiled.CompiledMix(self._cpus, self._unused, self._spared)
 
     def _keys_of(self, task: Task) -> Ints:
         """int64: the keys of nodes with enough cpu and a fitting model for the task."""
@@ -120,10 +122,30 @@ class GpuTaskMix:
         """The number of a model for `keys`; 0 for all that no task names."""
         return self._models.get(model or "", 0)
 
-    def keys(self, milli_cpu: Ints, models: Ints | int = 0) -> Ints:
+    def keys(self, milli_cpu: Ints, models: Ints | None = None) -> Ints:
         """int64 per node: its row in the tables, by its free cpu and the number of its model."""
         found: Ints = np.searchsorted(self._cpus, milli_cpu, side="right")
-        return found + models * (len(self._cpus) + 1)
+        return found if models is None else found + models * (len(self._cpus) + 1)
+
+    def fallen(
+        self, free: Ints, free_cpu: Ints, models: Ints | None, milli: int, milli_cpu: int
+    ) -> Ints:
+        """int64 per node: by how much the unusable part falls, times `weight`, when a pod with these requests comes.
+
+        For a share, that is on the best of the GPUs with room; a very low number where none has room. Meaningless
+        where fewer GPUs are free than the pod wants. `free` is that of `unusable`; no `models`: 0 for all.
+        """
+        if self._compiled is not None:
+            found: Ints = self._compiled.fallen(free, free_cpu, models, milli, milli_cpu)
+            return found
+        before = self.unusable(self.keys(free_cpu, models), free)
+        keys = self.keys(free_cpu - milli_cpu, models)
+        if not milli or milli >= WHOLE:
+            return before - self.unusable_with_whole(keys, free, milli // WHOLE)
+        by_gpu = before[:, None] - self.unusable_with_share(keys, free, milli)
+        worst = np.iinfo(np.int64).min
+        fallen: Ints = np.where(free >= milli, by_gpu, worst).max(axis=1, initial=worst)
+        return fallen
 
     def unusable(self, keys: Ints, free: Ints) -> Ints:
         """int64 per node: its unusable part in thousandths of a GPU, times `weight`.

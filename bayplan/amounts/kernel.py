@@ -457,6 +457,17 @@ def rows_of_numbers(numbers: NDArray[np.int32], wanted: Bools) -> Ints:
     return np.flatnonzero(wanted[numbers])
 
 
+def rows_to_ask(values: Ints, changed: Ints | None, place: int | None) -> Ints:
+    """The changed rows, or all, that no plugin before `place` refuses, ascending; None: that no plugin refuses."""
+    last = DEAD if place is None else refusal(place, 0)
+    if compiled is not None:
+        rows: Ints = compiled.rows_to_ask(values, changed, last)
+        return rows
+    found = values if changed is None else values[changed]
+    wanted = (found >= 0) | ((found <= last) & (found != DEAD))
+    return np.flatnonzero(wanted) if changed is None else np.unique(changed[wanted])
+
+
 class Refusals(NamedTuple):
     """int32 per row: the number of its refusal, 0: none. From number 1 on: the refusals, a row of each, their sizes."""
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..amounts.kernel import (
-    DEAD,
     MOST_GROUPS,
     Filling,
     Groups,
@@ -27,6 +26,7 @@ from ..amounts.kernel import (
     make_tracker,
     place_of,
     refuse_beside,
+    rows_to_ask,
 )
 from ..api.pod import Pod
 from ..framework import SUCCESS, CycleState, FilterPlugin, Status
@@ -248,18 +248,25 @@ class ClassView:
         self, state: CycleState, pod: Pod, table: NodeTable, changed: Ints | None
     ) -> None:
         plan = self.plan
-        rows = np.arange(len(table), dtype=np.int64) if changed is None else np.unique(changed)
-        rows = rows[self.values[rows] != DEAD]
+        place = plan.row_filters[0].place if plan.row_filters else None
+        rows = rows_to_ask(self.values, changed, place)
         if not len(rows):
             return
         found = self.values[rows]
-        for place, judge in plan.row_filters:
-            if judge.name not in state.skip_filter:
-                self._codes.note(found, place, judge_rows(judge, state, pod, table, rows))
+        if plan.row_filters:
+            for place, judge in plan.row_filters:
+                if judge.name not in state.skip_filter:
+                    self._codes.note(found, place, judge_rows(judge, state, pod, table, rows))
+            self.values[rows] = found
+        accepted = found >= 0
+        if np.count_nonzero(accepted) < len(rows):
+            rows, found = rows[accepted], found[accepted]
+            if not len(rows):
+                return
         for plugin, weight in plan.row_scores:
             scores = score_rows(plugin, state, pod, table, rows)
             check_range(plugin, scores)
-            found += np.where(found >= 0, scores * weight, 0)
+            found += scores * weight
         self.values[rows] = found
         for raw, (plugin, _) in zip(self.raws, plan.row_raws, strict=True):
             raw[rows] = score_rows(plugin, state, pod, table, rows)

@@ -115,11 +115,10 @@ class FGD(GpuPolicy):
 
     def points(self, nodes: GpuNodes) -> Ints:
         models = self._models(nodes.table, nodes.rows)
-        fallen = self._fallen(nodes.free, nodes.free_cpu, models, nodes.milli, nodes.milli_cpu)
-        if nodes.milli and nodes.milli < WHOLE:
-            worst = np.iinfo(np.int64).min
-            fallen = np.where(nodes.has_room, fallen, worst).max(axis=1, initial=worst)
-        return self._in_points(fallen)
+        mix = self._mix
+        fallen = mix.fallen(nodes.free, nodes.free_cpu, models, nodes.milli, nodes.milli_cpu)
+        points: Ints = STEPS.searchsorted(fallen / (max(mix.weight, 1) * WHOLE), side="right")
+        return points
 
     def choose(self, free: Sequence[int], pod: Pod, row: int) -> tuple[int, ...]:
         milli = pod.requests[GPU_MILLI]
@@ -141,26 +140,10 @@ class FGD(GpuPolicy):
                     best, gpus = points, (gpu,)
         return gpus
 
-    def _models(self, table: NodeTable, rows: Rows) -> Ints | int:
-        """The number of the model of each node, for `GpuTaskMix.keys`; 0 for all when no task names a model."""
+    def _models(self, table: NodeTable, rows: Rows) -> Ints | None:
+        """The number of the model of each node, for `GpuTaskMix`; None when no task names a model."""
         if not self._mix.names_models:
-            return 0
+            return None
         column = table.labels.column(GPU_MODEL)
         numbers = [self._mix.model_number(model) for model in column.values]
         return np.array([*numbers, 0], dtype=np.int64)[column.codes[rows]]
-
-    def _fallen(
-        self, free: Ints, free_cpu: Ints, models: Ints | int, milli: int, milli_cpu: int
-    ) -> Ints:
-        """By how much the fragmentation of each node falls, times the weight; of a share, for each GPU."""
-        mix = self._mix
-        before = mix.unusable(mix.keys(free_cpu, models), free)
-        keys = mix.keys(free_cpu - milli_cpu, models)
-        if milli and milli < WHOLE:
-            return before[:, None] - mix.unusable_with_share(keys, free, milli)
-        return before - mix.unusable_with_whole(keys, free, milli // WHOLE)
-
-    def _in_points(self, fallen: Ints) -> Ints:
-        gpus = fallen / (max(self._mix.weight, 1) * WHOLE)
-        points: Ints = np.searchsorted(STEPS, gpus, side="right")
-        return points

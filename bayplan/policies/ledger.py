@@ -36,6 +36,7 @@ class GpuLedger:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._version = -1
+        self._nodes_version = -1
         self._free: Ints = np.zeros((0, 0), dtype=np.int64)
         self._kinds: Ints = np.zeros(0, dtype=np.int64)
         self._largest: Ints = np.zeros(0, dtype=np.int64)
@@ -95,30 +96,39 @@ class GpuLedger:
         known = self._gpus_of.get(pod.uid)
         if known is not None and known[0] == name:
             return True
-        gpus = choose(self._count(self._table, row, without=pod.uid)[0])
-        if gpus:
-            self._gpus_of[pod.uid] = (name, gpus)
-        return bool(gpus)
+        free, kinds, taken = self._count(self._table, row, without=pod.uid)
+        gpus = choose(free)
+        if not gpus:
+            return False
+        self._follow(but=row)
+        milli = pod.requests[GPU_MILLI]
+        take(free, gpus, milli)
+        taken[pod.uid] = gpus
+        self._store(row, free, kinds | kind_of(milli), taken)
+        return True
 
     def release(self, pod: Pod) -> None:
         """Take the GPUs of a pod back; its row changes when it leaves the table."""
         self._gpus_of.pop(pod.uid, None)
 
-    def _follow(self) -> None:
-        """Count the rows that changed since the last call."""
+    def _follow(self, but: int = -1) -> None:
+        """Count the rows that changed since the last call, without the row `but`, which the caller counts."""
         table, log = self._table, self._table.row_changes
         if self._version == log.version and len(self._counted) == len(table):
             return
         changed = log.since(self._version) if self._version >= 0 else None
         rows = range(len(table)) if changed is None else changed
-        self._make_room()
+        if self._nodes_version != table.node_changes.version:
+            self._make_room()
         for row in rows:
-            self._recount(row)
+            if row != but:
+                self._store(row, *self._count(table, row))
         self._version = log.version
 
     def _make_room(self) -> None:
         """Add rows for new nodes, and columns where a node has more GPUs than any had before."""
         table, (rows, width) = self._table, self._free.shape
+        self._nodes_version = table.node_changes.version
         offered = table.allocatable[GPU_MILLI]
         most = max(width, int(offered.max(initial=0)) // WHOLE)
         if len(table) > rows or most > width:
@@ -131,12 +141,13 @@ class GpuLedger:
             self._idle = np.pad(self._idle, added)
         self._counted += [()] * (len(table) - len(self._counted))
 
-    def _recount(self, row: int) -> None:
-        free, kinds, taken = self._count(self._table, row)
+    def _store(
+        self, row: int, free: list[int], kinds: int, taken: dict[str, tuple[int, ...]]
+    ) -> None:
         self._free[row, : len(free)] = free
         self._free[row, len(free) :] = 0
         self._kinds[row] = kinds
-        self._largest[row] = max(free, default=0)
+        self._largest[row] = max(free) if free else 0
         self._idle[row] = free.count(WHOLE)
         name = self._table.names[row]
         for uid in self._counted[row]:

@@ -156,6 +156,14 @@ class FirstByName(TieBreak):
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         return int(tied[np.argmin(self.ranks(table)[rows[tied]])])
 
+    def choose_best(self, decision: Decision, table: NodeTable, search: Ordered) -> int:
+        best = decision.best
+        if best.ties == 1:
+            return best.row
+        totals = decision.totals
+        tied = (totals == totals[best.row]).nonzero()[0]
+        return int(tied[self.ranks(table)[tied].argmin()])
+
     def ranks(self, table: NodeTable) -> Ints:
         """int64 per row: its place by name."""
         if self._version != table.node_changes.version:

@@ -30,7 +30,7 @@ def unusable(tasks: list[Task], milli_cpu: int, free: list[int], model: str = ""
 
 def by_tables(tasks: list[Task], milli_cpu: int, free: list[int], model: str = "") -> int:
     mix = GpuTaskMix(tasks)
-    keys = mix.keys(np.array([milli_cpu]), mix.model_number(model))
+    keys = mix.keys(np.array([milli_cpu]), np.array([mix.model_number(model)]))
     return int(mix.unusable(keys, np.array([free]))[0])
 
 
@@ -106,6 +106,50 @@ def test_what_whole_gpus_change(
 
     then = [0 if gpu in whole[:count] else left for gpu, left in enumerate(free)]
     assert found == unusable(tasks, milli_cpu, then)
+
+
+@settings(max_examples=300)
+@given(
+    tasks=tasks_lists,
+    nodes=st.lists(st.tuples(cpus, free_lists, st.sampled_from(MODELS)), min_size=1, max_size=4),
+    milli=amounts,
+    milli_cpu=cpus,
+)
+def test_both_forms_give_the_fall_that_the_definition_gives(
+    tasks: list[Task],
+    nodes: list[tuple[int, list[int], str]],
+    milli: int,
+    milli_cpu: int,
+) -> None:
+    mix = GpuTaskMix(tasks)
+    width = max(len(free) for _, free, _ in nodes)
+    free = np.array([[*free, *[0] * (width - len(free))] for _, free, _ in nodes])
+    cpu = np.array([cpu for cpu, _, _ in nodes])
+    models = np.array([mix.model_number(model) for _, _, model in nodes])
+
+    found = mix.fallen(free, cpu, models, milli, milli_cpu).tolist()
+
+    mix._compiled = None
+    assert mix.fallen(free, cpu, models, milli, milli_cpu).tolist() == found
+    for fallen, (free_cpu, left, model) in zip(found, nodes, strict=True):
+        before = unusable(tasks, free_cpu, left, model)
+        after = [unusable(tasks, free_cpu - milli_cpu, then, model) for then in placed(left, milli)]
+        if after:
+            assert fallen == before - min(after)
+
+
+def placed(free: list[int], milli: int) -> list[list[int]]:
+    """What is free of each GPU once `milli` is given away, in each way that matters; none when it does not fit."""
+    if milli and milli < WHOLE:
+        return [
+            [*free[:gpu], left - milli, *free[gpu + 1 :]]
+            for gpu, left in enumerate(free)
+            if left >= milli
+        ]
+    whole, count = [gpu for gpu, left in enumerate(free) if left == WHOLE], milli // WHOLE
+    if len(whole) < count:
+        return []
+    return [[0 if gpu in whole[:count] else left for gpu, left in enumerate(free)]]
 
 
 def test_nodes_are_judged_each_by_itself() -> None:

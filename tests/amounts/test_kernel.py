@@ -310,6 +310,38 @@ def marks_of(groups: kernel.Groups, values: Any, marks: list[Any]) -> list[int]:
     return [abs(sum(int(mark[row]) for mark in marks)) % 7 for row in groups.samples.tolist()]
 
 
+ASKED_VALUES = st.sampled_from(
+    [DEAD, 0, 7, *(refusal(place, local) for place in (0, 2, 5) for local in (0, 3))]
+)
+
+
+@needs_compiled
+@given(
+    listed=st.lists(ASKED_VALUES, max_size=30),
+    place=st.none() | st.integers(0, 6),
+    data=st.data(),
+)
+def test_both_forms_ask_about_the_same_rows(
+    listed: list[int], place: int | None, data: st.DataObject
+) -> None:
+    values = np.array(listed, dtype=np.int64)
+    changes = st.lists(st.integers(0, len(listed) - 1)) if listed else st.just([])
+    changed = data.draw(st.none() | changes.map(lambda rows: np.array(rows, dtype=np.int64)))
+
+    found = kernel.rows_to_ask(values, changed, place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "compiled", None)
+        assert kernel.rows_to_ask(values, changed, place).tolist() == found.tolist()
+    among = range(len(listed)) if changed is None else sorted(set(changed.tolist()))
+    assert found.tolist() == [
+        row
+        for row in among
+        if listed[row] >= 0
+        or (listed[row] != DEAD and place is not None and place_of(listed[row]) >= place)
+    ]
+
+
 def test_of_two_refusals_the_earlier_plugin_has_the_larger_value() -> None:
     assert refusal(2, 99) > refusal(3, 0) > DEAD
     assert [place_of(refusal(place, 2**40)) for place in (0, 1, 31)] == [0, 1, 31]

@@ -395,8 +395,14 @@ MUTANTS = [
     Mutant(
         "plugins are asked about rows without a node",
         VIEW,
-        "        rows = rows[self.values[rows] != DEAD]\n",
-        "",
+        "        rows = rows_to_ask(self.values, changed, place)\n",
+        "        rows = np.arange(len(table)) if changed is None else np.unique(changed)\n",
+    ),
+    Mutant(
+        "plugins are not asked about rows that a later filter refuses",
+        VIEW,
+        "        place = plan.row_filters[0].place if plan.row_filters else None\n",
+        "        place = None\n",
     ),
     Mutant(
         "raw scores of rows stay",

@@ -1,5 +1,6 @@
 """The policies on shares of GPUs: what each prefers, by hand; and what holds for all of them."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from typing import Any
 
@@ -23,6 +24,7 @@ from bayplan.policies import (
     GpuRandom,
     GpuShare,
 )
+from bayplan.policies.fgd import LISTED_STEPS
 from bayplan.policies.gpu_share import INVALID, NO_ROOM
 from bayplan.policies.ledger import GpuLedger, fullest
 from bayplan.sim import Simulation
@@ -208,10 +210,11 @@ def test_fgd_gives_out_the_gpu_that_the_points_are_for(
     assert len(chosen) == (1 if max(free) >= milli else 0)
     for gpu in chosen:
         cores = {"1": 1000, "6": 6000, "62": 62_000}[cpu]
-        fallen = plugin._fallen(
-            np.array([free]), np.array([64_000]), 1 if model else 0, milli, cores
-        )
-        assert plugin._in_points(fallen[0])[gpu] == found[0]
+        mix, models, nodes = plugin._mix, np.array([1 if model else 0]), np.array([free])
+        before = mix.unusable(mix.keys(np.array([64_000]), models), nodes)[0]
+        keys = mix.keys(np.array([64_000 - cores]), models)
+        fallen = before - mix.unusable_with_share(keys, nodes, milli)[0][gpu]
+        assert bisect_right(LISTED_STEPS, fallen / (mix.weight * 1000)) == found[0]
 
 
 def test_fgd_takes_its_tasks_from_the_pods_on_nodes() -> None:
