@@ -64,29 +64,28 @@ class Results:
             self._nodes[obj.name] = NodeUse(obj, added_s=now_s)
         else:
             return
-        self._history.changes.append((now_s, None, obj))
+        self._note_change(now_s, None, obj)
 
     def on_update(self, old: Any, new: Any) -> None:
         """Update a pod, which may have finished, or a node, whose resources may have changed."""
+        now_s = self._clock.monotonic()
         if isinstance(new, Pod):
             if not is_change_of_use(old, new):
                 return
-            result = self._pods.get(new.uid)
-            if result is not None and new.is_finished and not old.is_finished:
-                result.finished_s = self._clock.monotonic()
+            if new.is_finished and not old.is_finished:
+                self._note_end(new, finished_s=now_s)
         elif isinstance(new, Node):
             self._nodes[new.name].node = new
         else:
             return
-        self._history.changes.append((self._clock.monotonic(), old, new))
+        self._note_change(now_s, old, new)
 
     def on_delete(self, obj: Any) -> None:
         """Delete a pod; its result stays if it was placed."""
         now_s = self._clock.monotonic()
         if isinstance(obj, Pod):
-            result = self._pods.get(obj.uid)
-            if result is not None and obj.node_name:
-                result.deleted_s = now_s
+            if obj.node_name:
+                self._note_end(obj, deleted_s=now_s)
             else:
                 self._pods.pop(obj.uid, None)
                 self.pods_seen -= is_waiting(obj)
@@ -94,7 +93,21 @@ class Results:
             self._nodes[obj.name].removed_s = now_s
         else:
             return
-        self._history.changes.append((now_s, obj, None))
+        self._note_change(now_s, obj, None)
+
+    def _note_change(self, at_s: float, old: Pod | Node | None, new: Pod | Node | None) -> None:
+        """Record that something came, changed or went."""
+        self._history.changes.append((at_s, old, new))
+
+    def _note_end(
+        self, pod: Pod, finished_s: float | None = None, deleted_s: float | None = None
+    ) -> None:
+        """Record that a pod with a node finished, or was deleted."""
+        result = self._pods.get(pod.uid)
+        if result is not None and finished_s is not None:
+            result.finished_s = finished_s
+        elif result is not None:
+            result.deleted_s = deleted_s
 
     # The end
 

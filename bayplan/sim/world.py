@@ -179,6 +179,10 @@ class World:
             *self._controllers.refused.listed(self.cluster, self._controllers.owned),
         ]
 
+    def remove_done_job(self, pod: Pod) -> None:
+        """Delete the job of a finished pod, if it was the last one."""
+        self._controllers.remove_done_job(pod)
+
     def next_daemon(self) -> Pod | None:
         """A daemon that came with its node and was not tried yet; each is returned once."""
         if not self._daemons:

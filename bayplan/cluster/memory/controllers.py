@@ -229,6 +229,19 @@ class Controllers:
         """The pods of a workload."""
         return self._pods.owned_by(workload)
 
+    def remove_done_job(self, pod: Pod) -> None:
+        """Delete the job of a finished pod, if it was the last one, and keep no record of it.
+
+        A job with an owner stays: a CronJob counts its jobs.
+        """
+        key = self._pods.owner_of(pod)
+        job = self._cluster.get(*key) if key is not None and key[0] == "Job" else None
+        if key is None or job is None or job.owner_references:
+            return
+        if jobs.is_done(job, self._pods.owned_by(job)):
+            self._cluster.delete(job)
+            self._pods.forget_names(key)
+
     def _note(self, key: OwnerKey | None, has_changed: bool) -> None:
         if key is not None:
             self._noted[key] = has_changed or self._noted.get(key, False)

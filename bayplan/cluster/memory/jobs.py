@@ -45,6 +45,13 @@ def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
     return JobPlan(missing_indexes=tuple(islice(free, missing)), excess=excess)
 
 
+def is_done(job: Job, pods: OwnedPods) -> bool:
+    """Whether the job had pods, and none is left or needed."""
+    if job.spec.suspend or not job.parallelism or pods.active or pods.leaving:
+        return False
+    return pods.has_any and plan_job(job, pods) == JobPlan()
+
+
 def job_labels(job: Job) -> dict[str, str]:
     """The labels of a job's template, under their new and old names."""
     return {} if job.spec.manual_selector else controller_labels(job.uid, job.name)

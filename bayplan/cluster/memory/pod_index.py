@@ -73,7 +73,8 @@ class PodIndex:
         self._adopted: dict[tuple[str, str], OwnerKey] = {}
         self._searched: set[OwnerKey] = set()
         self._newly_adopted: list[Pod] = []
-        self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
+        self._numbers: defaultdict[OwnerKey, dict[str, Iterator[int]]] = defaultdict(dict)
+        """By controller and prefix: the next number of a name."""
         for pod in pods:
             self.add(pod)
 
@@ -135,7 +136,8 @@ class PodIndex:
     def free_names(self, owner: KubeObject, prefix: str) -> Iterator[str]:
         """Unused names for the next pods of `owner`; each is to be used before the next is asked for."""
         path = f"{owner.kind}/{owner.key}/{prefix}"
-        for number in self._numbers.setdefault((owner.kind, owner.key, prefix), count()):
+        numbers = self._numbers[owner.kind, owner.namespace, owner.name]
+        for number in numbers.setdefault(prefix, count()):
             name = make_name(prefix, f"{path}/{number}")
             if self.get(owner.namespace, name) is None:
                 yield name
@@ -149,6 +151,10 @@ class PodIndex:
         """Remove a controller and return its remaining pods."""
         self._searched.discard(key)
         return list(self._owned.pop(key, ()))
+
+    def forget_names(self, key: OwnerKey) -> None:
+        """Let the names of a controller's pods begin again: it does not come back."""
+        self._numbers.pop(key, None)
 
 
 def is_active(pod: Pod) -> bool:

@@ -11,12 +11,11 @@ from ...api.pod import Pod
 from ...clock import Clock
 from ...cluster.memory import MemoryCluster
 from ...scheduler import Attempt, Scheduler
-from ..outcomes import NodeUse, PodResult
+from ..outcomes import PodResult
 from ..pending import group_pending
 from ..results import Results, add_up
 from ..totals import totals_of_uses
-from ..use_over_time import UseHistory, is_change_of_use
-from ..world import is_waiting
+from ..use_over_time import UseHistory
 from .report import StreamReport
 from .running_use import RunningUse
 from .sketch import QuantileSketch
@@ -69,48 +68,16 @@ class StreamedResults(Results):
         self._tried += attempt.pod.uid not in self._pods
         super().note(attempt)
 
-    def on_add(self, obj: Any) -> None:
-        """Add a pod or a node."""
-        now_s = self._clock.monotonic()
-        if isinstance(obj, Pod):
-            self._created_s[obj.uid] = now_s
-            self.pods_seen += is_waiting(obj)
-        elif isinstance(obj, Node):
-            self._nodes[obj.name] = NodeUse(obj, added_s=now_s)
-        else:
-            return
-        self._use.change(now_s, None, obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        """Update a pod, which may have finished, or a node."""
-        now_s = self._clock.monotonic()
-        if isinstance(new, Pod):
-            if not is_change_of_use(old, new):
-                return
-            if new.is_finished and not old.is_finished:
-                self._ends(new, finished_s=now_s)
-        elif isinstance(new, Node):
-            self._nodes[new.name].node = new
-        else:
-            return
-        self._use.change(now_s, old, new)
-
     def on_delete(self, obj: Any) -> None:
-        """Delete a pod or a node."""
-        now_s = self._clock.monotonic()
+        """Delete a pod or a node; nothing is kept of a pod."""
+        super().on_delete(obj)
         if isinstance(obj, Pod):
-            if obj.node_name:
-                self._ends(obj, deleted_s=now_s)
-            elif self._pods.pop(obj.uid, None) is not None or is_waiting(obj):
-                self.pods_seen -= is_waiting(obj)
             self._created_s.pop(obj.uid, None)
-        elif isinstance(obj, Node):
-            self._nodes[obj.name].removed_s = now_s
-        else:
-            return
-        self._use.change(now_s, obj, None)
 
-    def _ends(
+    def _note_change(self, at_s: float, old: Pod | Node | None, new: Pod | Node | None) -> None:
+        self._use.change(at_s, old, new)
+
+    def _note_end(
         self, pod: Pod, finished_s: float | None = None, deleted_s: float | None = None
     ) -> None:
         """Pass on the result of a pod that had a node, unless that was done before."""

@@ -20,7 +20,8 @@ class StreamedSimulation(Simulation):
 
     `stream` yields objects in the order of their times (the annotation bayplan.dev/created-at): first those that are
     there at the start, with the `objects` that are given as a whole. Each pod's row is passed to `sink` when it ends.
-    Decisions are those of an ordinary simulation of all objects. Finished pods without a controller leave the cluster.
+    Decisions are those of an ordinary simulation of all objects. Finished pods leave the cluster, and so do
+    jobs whose last pod has finished.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class StreamedSimulation(Simulation):
         present, later = split_arrivals(stream)
         super().__init__([*objects, *present], config, **more)
         self._arrivals = Arrivals(later, self._world.agenda, self._world.arrive)
-        self._leaving = LeavingPods(self.cluster)
+        self._leaving = LeavingPods(self.cluster, self._world.remove_done_job)
         self._world.after_settling = self._leaving.run
 
     def _make_results(self) -> StreamedResults:

@@ -158,14 +158,17 @@ def test_nothing_is_kept_of_pods_that_have_ended() -> None:
     assert len(cluster.events) < 100
 
 
-def test_finished_pods_of_a_workload_stay_for_their_controller() -> None:
-    job = {
+def make_job(name: str, at_s: float | None, completions: int, indexed: bool = False) -> Manifest:
+    """A job whose pods run for five seconds, one at a time."""
+    mode = {"completionMode": "Indexed"} if indexed else {}
+    return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": "j"},
+        "metadata": {"name": name, "annotations": times(at_s, None)},
         "spec": {
-            "completions": 3,
+            "completions": completions,
             "parallelism": 1,
+            **mode,
             "template": {
                 "metadata": {"annotations": times(None, 5.0)},
                 "spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"},
@@ -173,9 +176,54 @@ def test_finished_pods_of_a_workload_stay_for_their_controller() -> None:
         },
     }
 
-    report, rows = streamed([make_node("n", {"cpu": "8"}), job])
 
-    assert len(rows) == report.counts["finished"] == 3
+@pytest.mark.parametrize("indexed", [False, True])
+def test_finished_pods_of_a_job_count_after_they_left(indexed: bool) -> None:
+    jobs = [make_job(f"j{i}", 2.0 * i, 3, indexed) for i in range(1, 6)]
+    manifests = [make_node("n", {"cpu": "8"}), *jobs]
+    ordinary = Simulation(objects(manifests), seed=1).run()
+
+    report, rows = streamed(manifests)
+
+    assert len(rows) == report.counts["finished"] == 15
+    assert sorted((row.name, row.created, row.time, row.finished) for row in rows) == sorted(
+        (result.pod.name, result.created_s, result.time_s, result.finished_s)
+        for result in ordinary.pods
+    )
+
+
+def test_nothing_is_kept_of_jobs_that_are_done() -> None:
+    kept: list[int] = []
+
+    def stream() -> Iterator[Any]:
+        yield decode_object(make_node("n", {"cpu": "8"}))
+        for i in range(400):
+            yield decode_object(make_job(f"streamed-{i}", 5.0 * (i + 1), 2))
+            if i % 100 == 99:
+                found = reachable_pods(simulation)
+                kept.append(sum(name.startswith("streamed-") for name in found))
+
+    simulation = StreamedSimulation(stream(), lambda row: None, seed=1)
+    report = simulation.run_stream()
+
+    assert report.counts["finished"] == 800
+    assert 0 < max(kept) < 20
+    cluster, index = simulation.cluster, simulation._world._controllers._pods
+    assert (cluster.count("Job"), cluster.count("Pod"), len(cluster._deaths)) == (0, 0, 0)
+    assert (len(index._pods), len(index._owned), len(index._numbers)) == (0, 0, 0)
+
+
+def test_a_job_that_is_suspended_or_not_done_stays() -> None:
+    suspended = make_job("suspended", 1.0, 2)
+    suspended["spec"]["suspend"] = True
+    rows: list[PodRow] = []
+    manifests = [make_node("n", {"cpu": "8"}), make_job("long", 1.0, 100), suspended]
+    simulation = StreamedSimulation(iter(objects(manifests)), rows.append)
+
+    simulation.run_stream(until_s=52.0)
+
+    assert len([row for row in rows if row.finished is not None]) == 10
+    assert sorted(job.name for job in simulation.cluster.list("Job")) == ["long", "suspended"]
 
 
 def test_a_stream_that_is_not_sorted_is_an_error() -> None:
