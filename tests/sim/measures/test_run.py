@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.api.decode import decode_object
+from bayplan.api.dra import ResourceClaim
 from bayplan.errors import InputError, PluginError
 from bayplan.framework import ScorePlugin
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.sim.measures import MeasureUnit, NodeAmounts, RequestMix, fragmentation, measure_of
 from bayplan.sim.measures.description import MEASURES, RESOURCE_MEASURES
+from bayplan.sim.measures.devices import DriverDevices, count_devices
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.devices import DRIVER, claiming, make_class, make_slice, make_template
@@ -102,6 +105,35 @@ def test_devices_are_counted_by_driver() -> None:
     assert found[f"{DRIVER}/devicesAllocated"] == 3
     assert found[f"{DRIVER}/devicesUtilisation"] == 0.75
     assert measure_of(f"{DRIVER}/devicesUtilisation").title == f"{DRIVER}/devices in use"
+    assert found["deviceClass/gpu/devicesAllocated"] == 3
+    assert "deviceClass/gpu/devicesUtilisation" not in found
+
+
+def test_devices_of_an_alternative_count_for_its_class() -> None:
+    spec = {
+        "requests": [
+            {
+                "name": "r",
+                "firstAvailable": [
+                    {"name": "big", "deviceClassName": "big"},
+                    {"name": "small", "deviceClassName": "small"},
+                ],
+            }
+        ]
+    }
+    results = [{"request": "r/small", "driver": "d", "pool": "p", "device": "0"}]
+    claim = decode_object(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c", "namespace": "default"},
+            "spec": {"devices": spec},
+            "status": {"allocation": {"devices": {"results": results}}},
+        }
+    )
+    assert isinstance(claim, ResourceClaim)
+
+    assert count_devices([], [claim]) == {"deviceClass/small": DriverDevices(None, 1)}
 
 
 def test_waiting_and_slowdown_are_distributions() -> None:
