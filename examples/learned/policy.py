@@ -11,7 +11,7 @@ from bayplan.framework import MAX_SCORE, NODE_ROW, ScorePlugin
 
 GPU = "bayplan.dev/gpu-milli"
 # cpu free, memory free, GPU free, difference of GPU and cpu free, no GPU in use before
-WEIGHTS = (1.000, 0.370, -0.776, -0.252, 0.368)
+WEIGHTS = (0.036, -0.317, -1.000, -0.871, 0.820)
 PRECISION = 1_000_000
 
 
