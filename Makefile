@@ -97,6 +97,11 @@ bench: kernel ## Measure speed (ARGS=...)
 bench-stream: kernel ## Measure speed and memory by the length of a trace (ARGS="1000000 10000000")
 	$(BIN)/python -m bayplan.sim.bench.stream $(ARGS)
 
+.PHONY: bench-sweep
+
+bench-sweep: kernel ## Measure a sweep with one process and with two, on an idle machine (ARGS="100 2")
+	$(BIN)/python -m bayplan.sweeps.bench $(ARGS)
+
 fgd: kernel ## Reproduce the table of the FGD paper (research/fgd); needs the trace (ARGS=FOLDER ...)
 	$(BIN)/python research/fgd/run.py $(ARGS)
 

@@ -29,52 +29,60 @@ class SweepForm(StrEnum):
     YAML = "yaml"
 
 
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A file of kind Sweep, YAML or JSON.")
+]
+ToOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--to",
+        metavar="FILE",
+        help="The table of results, .csv or .parquet. Default: the name of the sweep with .csv, in the current folder.",
+        show_default=False,
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "-j",
+        "--jobs",
+        metavar="NUMBER",
+        min=1,
+        help="Runs at a time. Default: one per core.",
+        show_default=False,
+    ),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Run on the Ray cluster at this address; local starts one on this machine.",
+        show_default=False,
+    ),
+]
+RetryOption = Annotated[
+    bool, typer.Option("--retry-failed", help="Repeat the runs that failed before.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="List the runs, and which of them are done.")
+]
+FormOption = Annotated[
+    SweepForm,
+    typer.Option(
+        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(SweepForm)}."
+    ),
+]
+
+
 @reports_failures
 def sweep(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file of kind Sweep, YAML or JSON.")
-    ],
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to",
-            metavar="FILE",
-            help="The table of results, .csv or .parquet. Default: the name of the sweep with .csv, in the current "
-            "folder.",
-            show_default=False,
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "-j",
-            "--jobs",
-            metavar="NUMBER",
-            min=1,
-            help="Runs at a time. Default: one per core.",
-            show_default=False,
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Run on the Ray cluster at this address; local starts one on this machine.",
-            show_default=False,
-        ),
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Repeat the runs that failed before.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the runs, and which of them are done.")
-    ] = False,
-    output: Annotated[
-        SweepForm,
-        typer.Option(
-            "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(SweepForm)}."
-        ),
-    ] = SweepForm.TABLE,
+    file: FileArgument,
+    to: ToOption = None,
+    jobs: JobsOption = None,
+    ray: RayOption = None,
+    retry_failed: RetryOption = False,
+    dry_run: DryRunOption = False,
+    output: FormOption = SweepForm.TABLE,
 ) -> None:
     """Simulate many inputs, configurations and seeds, and collect what came of them.
 

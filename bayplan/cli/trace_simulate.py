@@ -37,45 +37,51 @@ class StreamOutput(StrEnum):
     YAML = "yaml"
 
 
+TraceArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TRACE",
+        help="Manifests as JSON lines, sorted by time, gzipped or not, as trace import writes them.",
+    ),
+]
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--results",
+        metavar="FILE",
+        help="Write a row for each pod as it ends: JSON lines if the name ends with .jsonl, else CSV; gzipped if "
+        "it ends with .gz.",
+        show_default=False,
+    ),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
+        show_default=False,
+    ),
+]
+FormOption = Annotated[
+    StreamOutput,
+    typer.Option(
+        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(StreamOutput)}."
+    ),
+]
+
+
 @reports_failures
 def simulate_trace(
-    trace: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TRACE",
-            help="Manifests as JSON lines, sorted by time, gzipped or not, as trace import writes them.",
-        ),
-    ],
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            metavar="FILE",
-            help="Write a row for each pod as it ends: JSON lines if the name ends with .jsonl, else CSV; gzipped if "
-            "it ends with .gz.",
-            show_default=False,
-        ),
-    ] = None,
+    trace: TraceArgument,
+    results: ResultsOption = None,
     filename: FilenameOption = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
-            show_default=False,
-        ),
-    ] = None,
+    until: UntilOption = None,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
     seed: SeedOption = None,
-    output: Annotated[
-        StreamOutput,
-        typer.Option(
-            "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(StreamOutput)}."
-        ),
-    ] = StreamOutput.TABLE,
+    output: FormOption = StreamOutput.TABLE,
 ) -> None:
     """Simulate a trace in memory for the pods that are there at a time, however long it is.
 

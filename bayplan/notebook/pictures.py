@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..sim import NodeUse, SimulationReport
 from ..sim.measures import MeasureUnit, measure_of
 from ..sim.use_over_time import PENDING, UseSeries
+from ..sweeps import SweepResults
 from .arguments import shown
 
 MAX_NODES = 12
@@ -197,6 +198,30 @@ def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
     if len(result.contenders) > 1:
         for text, colour in ((f"better than {first.name}", BETTER), ("worse", WORSE)):
             axes.plot([], [], "s", mfc="none", mec=colour, mew=2.0, label=text)
+    _legend(axes)
+    return axes
+
+
+@plot.register
+def _plot_sweep(result: SweepResults, axes: Any = None) -> Any:
+    """The first measure of the sweep by scheduler: means over the seeds with 95 % intervals, a colour per input."""
+    axes, names = _axes(axes), result.shown_measures()
+    groups = [line.group for line in result.summary()]
+    labels = list(dict.fromkeys(group.run.scheduler for group in groups))
+    inputs = list(dict.fromkeys(group.run.input_label for group in groups))
+    for i, label in enumerate(inputs if names else ()):
+        shift = (i - (len(inputs) - 1) / 2) * 0.6 / len(inputs)
+        mine = [group for group in groups if group.run.input_label == label]
+        found = [
+            (labels.index(group.run.scheduler) + shift, metric.mean, metric.margin or 0.0)
+            for group in mine
+            if (metric := group.metric(names[0])) is not None
+        ]
+        places, means, margins = zip(*found, strict=True) if found else ((), (), ())
+        axes.errorbar(places, means, yerr=margins, fmt="o", capsize=3, color=f"C{i}", label=label)
+    axes.set_xticks(range(len(labels)), labels, rotation=20, ha="right")
+    title = f"{measure_of(names[0]).title}{_arrow(names[0])}" if names else ""
+    axes.set(ylabel=title, title=result.headline())
     _legend(axes)
     return axes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,17 @@ from ..cluster.objects.yaml_tree import YamlError, iter_trees
 from ..errors import InputError
 from ..sim.sources import open_source
 from ..sim.timeline import found
+from ..sim.traces import PUBLISHED_NAMES
 
 KIND = "Sweep"
-TRACES = ("openb", "csv")
+OPENB, OWN_TABLES = "openb", "csv"
+ALLOWED = {
+    OPENB: {"folder", "nodes", "pods", "demand", "samplingSeed", "shuffled"},
+    OWN_TABLES: {"nodes", "pods", "columns"},
+}
+"""The fields of an input with one of our own traces, besides name and trace."""
+PUBLISHED_FIELDS = {"place", "from", "until"}
+TIES = ("random", "name")
 MAX_SEEDS = 100_000
 
 
@@ -27,7 +35,7 @@ class SweepInput:
     files: tuple[str, ...] = ()
     """Files and folders with manifests."""
     trace: str = ""
-    """`openb`, `csv`, or empty."""
+    """`openb`, `csv`, the name of another published trace, or empty."""
     nodes: str = ""
     """The table of nodes of a trace."""
     pods: str = ""
@@ -37,6 +45,12 @@ class SweepInput:
     """Percentages of the GPUs that pods are sampled for; None: every pod once, at its own time."""
     sampling_seed: int | None = None
     """The seed of the sample; None: that of the run."""
+    shuffled: bool = False
+    """Every pod once before any comes again, nodes in random order."""
+    place: str = ""
+    """The file or folder of another published trace."""
+    window_s: tuple[float, float | None] = (0.0, None)
+    """The part of its time that is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,8 @@ class SweepDocument:
     """When a run is stopped, on its own clock."""
     measures: tuple[str, ...] = ()
     """Those that a summary shows; empty: some of general interest."""
+    ties: str = TIES[0]
+    """How one of several nodes with equal scores is chosen: at random by the seed, or the first by name."""
 
 
 def read_sweep(path: str | Path) -> SweepDocument:
@@ -97,7 +113,16 @@ class _Reader:
         fields = _fields(
             tree,
             "",
-            *("apiVersion", "kind", "inputs", "configurations", "seeds", "until", "measures"),
+            *(
+                "apiVersion",
+                "kind",
+                "inputs",
+                "configurations",
+                "seeds",
+                "until",
+                "measures",
+                "ties",
+            ),
         )
         for name, expected in (("kind", KIND), ("apiVersion", API_VERSION)):
             if fields.get(name, expected) != expected:
@@ -116,29 +141,29 @@ class _Reader:
             inputs,
             configurations,
             _seeds(fields.get("seeds", 1)),
-            _until(fields.get("until")),
+            _duration(fields.get("until"), "until"),
             tuple(_texts(fields.get("measures", []), "measures")),
+            _one_of(fields.get("ties", TIES[0]), TIES, "ties"),
         )
 
     def _input(self, entry: Any, path: str) -> SweepInput:
-        names = ("name", "files", "trace", "folder", "nodes", "pods", "columns")
-        fields = _fields(entry, path, *names, "demand", "samplingSeed")
+        of_traces = {*PUBLISHED_FIELDS, *(name for names in ALLOWED.values() for name in names)}
+        fields = _fields(entry, path, "name", "files", "trace", *sorted(of_traces))
         files = tuple(self._paths(fields.get("files", []), f"{path}.files"))
         trace = fields.get("trace", "")
         if bool(files) == bool(trace):
             raise InputError(
                 f"{path}: expected files or a trace; got {'both' if files else 'neither'}"
             )
-        if trace and trace not in TRACES:
-            expected = " or ".join(TRACES)
-            raise InputError(f"{path}.trace: expected {expected}; got {found(trace)}")
-        of_trace = {"folder", "nodes", "pods", "columns", "demand", "samplingSeed"} & {*fields}
-        allowed = {"openb": of_trace - {"columns"}, "csv": of_trace & {"nodes", "pods", "columns"}}
-        for name in sorted(of_trace - allowed.get(trace, set())):
+        if trace:
+            _one_of(trace, (*ALLOWED, *PUBLISHED_NAMES), f"{path}.trace")
+        allowed = ALLOWED.get(trace, PUBLISHED_FIELDS if trace else set())
+        for name in sorted(of_traces & {*fields} - allowed):
             raise InputError(f"{path}.{name}: expected it only with {_where_allowed(name)}")
         nodes, pods = self._tables(fields, path)
+        is_published = trace in PUBLISHED_NAMES
         return SweepInput(
-            _text(fields.get("name", trace or Path(files[0]).stem), f"{path}.name"),
+            _text(fields.get("name", trace or Path((*files, "")[0]).stem), f"{path}.name"),
             files,
             trace,
             nodes,
@@ -146,6 +171,9 @@ class _Reader:
             tuple(_texts(fields.get("columns", []), f"{path}.columns")),
             _demands(fields.get("demand"), f"{path}.demand"),
             _whole(fields.get("samplingSeed"), f"{path}.samplingSeed"),
+            _shuffled(fields, path),
+            self._path(fields.get("place"), f"{path}.place") if is_published else "",
+            _window(fields, path),
         )
 
     def _tables(self, fields: Mapping[str, Any], path: str) -> tuple[str, str]:
@@ -156,13 +184,13 @@ class _Reader:
             given = fields.get(name)
             if given is not None:
                 found_tables.append(self._path(given, f"{path}.{name}"))
-            elif fields.get("trace") == "openb":
+            elif fields.get("trace") == OPENB:
                 if folder is None:
                     raise InputError(f"{path}: expected a folder, or nodes and pods; got neither")
                 found_tables.append(_openb_table(self._path(folder, f"{path}.folder"), name))
             else:
                 found_tables.append("")
-        if fields.get("trace") == "csv" and not any(found_tables):
+        if fields.get("trace") == OWN_TABLES and not any(found_tables):
             raise InputError(f"{path}: expected nodes, pods or both; got neither")
         return found_tables[0], found_tables[1]
 
@@ -219,8 +247,33 @@ def _openb_table(folder: str, name: str) -> str:
 
 
 def _where_allowed(name: str) -> str:
-    traces = {"columns": "trace: csv", "nodes": "a trace", "pods": "a trace"}
-    return traces.get(name, "trace: openb")
+    traces = [f"trace: {trace}" for trace, names in ALLOWED.items() if name in names]
+    return " or ".join(traces) or "a published trace besides openb"
+
+
+def _shuffled(fields: Mapping[str, Any], path: str) -> bool:
+    value = fields.get("shuffled", False)
+    if not isinstance(value, bool):
+        raise InputError(f"{path}.shuffled: expected true or false; got {found(value)}")
+    if value and "demand" not in fields:
+        raise InputError(f"{path}.shuffled: expected it only with demand")
+    return value
+
+
+def _window(fields: Mapping[str, Any], path: str) -> tuple[float, float | None]:
+    """The part of the time of a trace."""
+    begin = _duration(fields.get("from"), f"{path}.from") or 0.0
+    end = _duration(fields.get("until"), f"{path}.until")
+    if end is not None and end <= begin:
+        raise InputError(f"{path}.until: expected a time after from; got {found(fields['until'])}")
+    return begin, end
+
+
+def _one_of(value: Any, names: Sequence[str], path: str) -> str:
+    if value not in names:
+        expected = f"{', '.join(names[:-1])} or {names[-1]}"
+        raise InputError(f"{path}: expected {expected}; got {found(value)}")
+    return str(value)
 
 
 def _fields(tree: Any, path: str, *names: str) -> Mapping[str, Any]:
@@ -305,10 +358,10 @@ def _demands(value: Any, path: str) -> tuple[float | None, ...]:
     return tuple(demands) or (None,)
 
 
-def _until(value: Any) -> float | None:
+def _duration(value: Any, path: str) -> float | None:
     if value is None:
         return None
     seconds = None if isinstance(value, bool) else parse_duration(str(value))
     if seconds is None:
-        raise InputError(f"until: {EXPECTED}; got {found(value)}")
+        raise InputError(f"{path}: {EXPECTED}; got {found(value)}")
     return seconds

@@ -11,6 +11,7 @@ from ..config import FeatureGates, parse_config
 from ..errors import InputError
 from ..sim.measures import measure_of
 from ..sim.sources import STDIN, find_files
+from ..sim.traces import files_of
 from .document import SweepConfiguration, SweepDocument, SweepInput
 from .run import RunInput, SweepRun, digest_of, identified
 from .vary import varied
@@ -58,6 +59,7 @@ def expand(document: SweepDocument) -> list[SweepRun]:
                 plugins=plugins,
                 feature_gates=dict(configuration.feature_gates),
                 until_s=document.until_s,
+                ties=document.ties,
                 digests={**hashes, **plugin_hashes},
             )
         )
@@ -80,7 +82,9 @@ def _inputs(
     except InputError as error:
         raise InputError(f"{where}.files: {error}") from None
     tables = [str(Path(path).absolute()) if path else "" for path in (given.nodes, given.pods)]
-    hashes = {path: digests.of(path, where) for path in (*files, *tables) if path}
+    place = str(Path(given.place).absolute()) if given.place else ""
+    published = tuple(map(str, files_of(Path(place)))) if place else ()
+    hashes = {path: digests.of(path, where) for path in (*files, *tables, *published) if path}
     for demand, seed in product(given.demands, seeds):
         sampling = seed if given.sampling_seed is None else given.sampling_seed
         yield (
@@ -92,6 +96,10 @@ def _inputs(
                 columns=given.columns,
                 demand=demand,
                 sampling_seed=0 if demand is None else sampling,
+                shuffled=given.shuffled,
+                place=place,
+                tables=published,
+                window_s=given.window_s,
             ),
             hashes,
             seed,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from ..api.decode import UnknownObject, iter_objects
 from ..sim import read_manifests
-from ..sim.traces import OpenbTrace, parse_columns, read_own_tables
+from ..sim.traces import (
+    OpenbTrace,
+    TraceWindow,
+    decoded_objects,
+    open_published,
+    parse_columns,
+    read_own_tables,
+)
 from ..sim.world import InputObject
 from .run import RunInput
 
@@ -31,10 +37,16 @@ def read_input(what: RunInput, paths: Mapping[str, str]) -> ReadInput:
     if what.files:
         manifests = read_manifests([paths.get(file, file) for file in what.files])
         return ReadInput(manifests.objects, manifests.place_of)
-    return ReadInput(list(_decoded(_trees(what, paths))))
+    return ReadInput(list(decoded_objects(_trees(what, paths))))
 
 
 def _trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    if what.place:
+        begin_s, end_s = what.window_s
+        window = TraceWindow(begin_s, float("inf") if end_s is None else end_s)
+        place = Path(paths.get(what.place, what.place))
+        yield from open_published(what.trace, place, window).objects()
+        return
     nodes, pods = (
         Path(paths.get(path, path)) if path else None for path in (what.nodes, what.pods)
     )
@@ -44,11 +56,4 @@ def _trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]
     assert nodes is not None, "a document with openb has both tables"
     assert pods is not None, "a document with openb has both tables"
     demand = None if what.demand is None else what.demand / 100
-    yield from OpenbTrace(nodes, pods).objects(demand, what.sampling_seed)
-
-
-def _decoded(trees: Iterable[dict[str, Any]]) -> Iterator[InputObject]:
-    for tree in trees:
-        for obj in iter_objects(tree):
-            if not isinstance(obj, UnknownObject):
-                yield cast(InputObject, obj)
+    yield from OpenbTrace(nodes, pods).objects(demand, what.sampling_seed, what.shuffled)

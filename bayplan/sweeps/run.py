@@ -25,11 +25,17 @@ class RunInput(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...] = ()
     demand: float | None = None
     sampling_seed: int = 0
+    shuffled: bool = False
+    place: str = ""
+    """The file or folder of a published trace."""
+    tables: tuple[str, ...] = ()
+    """The files there."""
+    window_s: tuple[float, float | None] = (0.0, None)
 
     @property
     def paths(self) -> list[str]:
         """All files that are read."""
-        return [path for path in (*self.files, self.nodes, self.pods) if path]
+        return [path for path in (*self.files, self.nodes, self.pods, *self.tables) if path]
 
 
 class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +54,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...] = ()
     feature_gates: dict[str, bool] = {}
     until_s: float | None = None
+    ties: str = ""
     digests: dict[str, str] = {}
     """SHA-256 of each file that is read, by path."""
 
@@ -64,9 +71,19 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """The run in a few words: `shop, pack weight.X=2, seed 3`."""
-        values = "".join(f" {path}={shown_value(each)}" for path, each in self.values.items())
+        return f"{self.input_label}, {self.scheduler}, seed {self.seed}"
+
+    @property
+    def input_label(self) -> str:
+        """The input with its demand: `openb 130%`."""
         demand = f" {self.what.demand:g}%" if self.what.demand is not None else ""
-        return f"{self.input}{demand}, {self.configuration}{values}, seed {self.seed}"
+        return f"{self.input}{demand}"
+
+    @property
+    def scheduler(self) -> str:
+        """The configuration with the varied values: `pack weight.X=2`."""
+        values = "".join(f" {path}={shown_value(each)}" for path, each in self.values.items())
+        return f"{self.configuration}{values}"
 
     def columns(self, paths: Iterable[str]) -> dict[str, Any]:
         """What names the run in the results of a sweep that varies these paths."""
@@ -92,14 +109,17 @@ def identified(run: SweepRun) -> SweepRun:
         "version": __version__,
         "input": run.input,
         "files": [(names[path], run.digests[path]) for path in what.files],
-        "trace": [what.trace, what.columns, what.demand, what.sampling_seed],
+        "trace": [what.trace, what.columns, what.demand, what.sampling_seed, what.shuffled],
         "tables": [run.digests.get(what.nodes), run.digests.get(what.pods)],
+        "published": [(names[path], run.digests[path]) for path in what.tables],
+        "window": what.window_s,
         "configuration": run.configuration,
         "config": run.config,
         "values": run.values,
         "plugins": [run.digests[path] for path in run.plugins],
         "featureGates": run.feature_gates,
         "until": run.until_s,
+        "ties": run.ties,
         "seed": run.seed,
     }
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()

@@ -12,6 +12,7 @@ import msgspec
 from .. import __version__
 from ..config import FeatureGates, parse_config
 from ..errors import BayplanError
+from ..scheduler import FirstByName
 from ..sim.measures import measure_run
 from ..sim.settings import Settings, reading_for
 from .inputs import ReadInput, read_input
@@ -78,7 +79,8 @@ class Worker:
         plugins = tuple(self._paths.get(path, path) for path in run.plugins)
         settings = Settings(config, gates, plugins, run.seed)
         given = self._input(run, settings)
-        simulation = settings.simulation(given.objects, given.place_of)
+        ties = FirstByName() if run.ties == "name" else None
+        simulation = settings.simulation(given.objects, given.place_of, ties=ties)
         return measure_run(simulation.run(until_s=run.until_s))
 
     def _input(self, run: SweepRun, settings: Settings) -> ReadInput:
@@ -102,11 +104,14 @@ class Worker:
 
 
 def _write_down(files: Mapping[str, bytes], within: str) -> dict[str, str]:
-    """Write contents to a folder; returns the new place of each path."""
-    folder, places = Path(within), {}
-    for i, (path, content) in enumerate(files.items()):
-        place = folder / str(i) / Path(path).name
-        place.parent.mkdir()
+    """Write contents to a folder; returns the new place of each path, and of its folder."""
+    places: dict[str, str] = {}
+    for path, content in files.items():
+        parent, name = str(Path(path).parent), Path(path).name
+        if parent not in places:
+            places[parent] = str(Path(within) / str(len(places)))
+            Path(places[parent]).mkdir()
+        place = Path(places[parent]) / name
         place.write_bytes(content)
         places[path] = str(place)
     return places

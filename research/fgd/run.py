@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import experiment
 
 from bayplan.errors import BayplanError
+from bayplan.sim.traces import find_openb
 
 PUBLISHED = {
     "FGD": 95.23,
@@ -34,17 +35,15 @@ TRACES = "BAYPLAN_OPENB"
 Course = dict[int, float]
 Results = dict[str, dict[int, Course]]
 
-_trace: experiment.Trace | None = None
-
 
 def main() -> int:
     options = read_options()
     try:
-        trace = experiment.read_trace(options.folder)
+        find_openb(options.folder)
     except BayplanError as error:
         print(f"{error}\n{WHERE}", file=sys.stderr)
         return 2
-    results = collect(options, len(trace.pods))
+    results = collect(options)
     print_table(results)
     if options.to:
         write_csv(options.to, results)
@@ -81,15 +80,13 @@ def read_options() -> argparse.Namespace:
     return options
 
 
-def collect(options: argparse.Namespace, pods: int) -> Results:
+def collect(options: argparse.Namespace) -> Results:
     """Run all policies with all seeds, in processes."""
     policies = options.policy or list(experiment.POLICIES)
     seeds = range(experiment.FIRST_SEED, experiment.FIRST_SEED + options.seeds)
-    runs = list(product(policies, seeds))
+    runs = list(product([options.folder], policies, seeds))
     results: Results = {policy: {} for policy in policies}
-    with ProcessPoolExecutor(
-        options.jobs, initializer=read_in_worker, initargs=(options.folder,)
-    ) as pool:
+    with ProcessPoolExecutor(options.jobs) as pool:
         for done, (policy, seed, course) in enumerate(pool.map(run_in_worker, runs), start=1):
             results[policy][seed] = course
             text = f"{done} of {len(runs)}: {policy}, seed {seed}: {course[100]:.2f} %"
@@ -97,14 +94,9 @@ def collect(options: argparse.Namespace, pods: int) -> Results:
     return results
 
 
-def read_in_worker(folder: Path) -> None:
-    global _trace
-    _trace = experiment.read_trace(folder)
-
-
-def run_in_worker(run: tuple[str, int]) -> tuple[str, int, Course]:
-    assert _trace is not None, "read when the process started"
-    return (*run, experiment.by_percent(experiment.run(_trace, *run)))
+def run_in_worker(run: tuple[Path, str, int]) -> tuple[str, int, Course]:
+    _, policy, seed = run
+    return policy, seed, experiment.by_percent(experiment.run(*run))
 
 
 def print_table(results: Results) -> None:

@@ -9,11 +9,18 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
+import bayplan
+from bayplan.amounts.fragmentation import Task, typical_tasks
 from bayplan.api.gpus import GPU_MILLI
+from bayplan.api.pod import Pod
+from bayplan.config import load_config
+from bayplan.sim.traces import decoded_objects, find_openb
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "research" / "fgd"
+TRACE = ROOT.parent / "shared" / "traces" / "openb"
 TABLES = ROOT / "bayplan" / "sim" / "bench" / "workloads" / "openb"
 
 
@@ -58,8 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_policies_fill_the_cluster(folder: Path) -> None:
-    trace = experiment.read_trace(folder)
-    courses = {policy: experiment.run(trace, policy, 42) for policy in experiment.POLICIES}
+    courses = {policy: experiment.run(folder, policy, 42) for policy in experiment.POLICIES}
 
     at_full = {policy: experiment.by_percent(course)[100] for policy, course in courses.items()}
 
@@ -73,22 +79,44 @@ def test_policies_fill_the_cluster(folder: Path) -> None:
 
 
 def test_seed_determines_the_run(folder: Path) -> None:
-    trace = experiment.read_trace(folder)
-
-    again = [experiment.run(trace, "Random", 42) for _ in range(2)]
+    again = [experiment.run(folder, "Random", 42) for _ in range(2)]
 
     assert again[0] == again[1]
-    assert experiment.run(trace, "Random", 43) != again[0]
+    assert experiment.run(folder, "Random", 43) != again[0]
 
 
-def test_fgd_is_told_the_tasks_of_the_trace(folder: Path) -> None:
-    trace = experiment.read_trace(folder)
+@pytest.mark.skipif(not TRACE.is_dir(), reason="the trace is not part of the repository")
+def test_fgd_is_told_the_tasks_of_the_trace() -> None:
+    objects = decoded_objects(find_openb(TRACE).objects())
+    tasks = typical_tasks(obj for obj in objects if isinstance(obj, Pod))
 
-    tasks = experiment.read_config("FGD", trace).profiles[0].plugin_config["FGD"]["tasks"]
+    config = load_config(FOLDER / "policies" / "fgd.yaml")
 
-    assert max(tasks, key=lambda task: task["weight"]) == tasks[0]
-    assert {"milliCpu": 8000, "gpuMilli": 0, "models": [], "weight": 20} in tasks
-    assert sum(task["weight"] for task in tasks) >= 0.95 * len(trace.pods)
+    told = config.profiles[0].plugin_config["FGD"]["tasks"]
+    assert [
+        Task(each["milliCpu"], each["gpuMilli"], frozenset(each.get("models", ())), each["weight"])
+        for each in told
+    ] == tasks
+
+
+def test_a_sweep_gives_the_figures_of_the_experiment(folder: Path) -> None:
+    tree = yaml.safe_load((FOLDER / "sweep.yaml").read_text("utf-8"))
+    tree["inputs"][0]["folder"] = str(folder)
+    for each in tree["configurations"]:
+        each["file"] = str(FOLDER / each["file"])
+    tree["configurations"] = tree["configurations"][:2]
+    tree["seeds"] = tree["seeds"][:2]
+
+    results = bayplan.sweep(tree, jobs=1)
+
+    expected = [
+        experiment.by_percent(experiment.run(folder, policy, seed))[100]
+        for seed in (42, 43)
+        for policy in ("FGD", "BestFit")
+    ]
+    assert not results.failed
+    found = [entry.result.measures[f"{GPU_MILLI}AtFullDemand"] for entry in results.entries]
+    assert [100 * share for share in found] == pytest.approx(expected)
 
 
 def test_percent_is_the_mean_of_what_rounds_to_it() -> None:
@@ -130,8 +158,10 @@ def test_missing_trace_is_explained(tmp_path: Path) -> None:
 
 
 def test_gpus_are_what_the_trace_says(folder: Path) -> None:
-    trace = experiment.read_trace(folder)
+    trace = list(find_openb(folder).objects(1.3, 42, shuffled=True))
 
-    offered = sum(node.allocatable[GPU_MILLI] for node in trace.nodes)
+    nodes = [tree for tree in trace if tree["kind"] == "Node"]
+    offered = sum(int(node["status"]["allocatable"][GPU_MILLI]) for node in nodes)
 
     assert offered == 1000 * sum(int(row["gpu"]) for row in part_of("nodes", 60))
+    assert len({node["metadata"]["name"] for node in nodes}) == len(nodes)

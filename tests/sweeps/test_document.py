@@ -141,8 +141,39 @@ def test_the_hash_does_not_depend_on_the_folder(tmp_path: Path) -> None:
         ),
         pytest.param(
             {"inputs": [{"trace": "borg"}]},
-            'inputs[0].trace: expected openb or csv; got "borg"',
+            "inputs[0].trace: expected openb, csv, alibaba-2018, alibaba-2020,",
             id="unknown trace",
+        ),
+        pytest.param({"ties": "luck"}, 'ties: expected random or name; got "luck"', id="ties"),
+        pytest.param(
+            {"inputs": [{"trace": "openb", "folder": "x", "shuffled": True}]},
+            "inputs[0].shuffled: expected it only with demand",
+            id="shuffled without a demand",
+        ),
+        pytest.param(
+            {"inputs": [{"trace": "openb", "folder": "x", "demand": 9, "shuffled": "yes"}]},
+            'inputs[0].shuffled: expected true or false; got "yes"',
+            id="shuffled is text",
+        ),
+        pytest.param(
+            {"inputs": [{"trace": "azure-vms"}]},
+            "inputs[0].place: expected a text",
+            id="no place of a trace",
+        ),
+        pytest.param(
+            {"inputs": [{"trace": "azure-vms", "place": "gone.csv"}]},
+            "inputs[0]: gone.csv: expected a readable file",
+            id="no such trace",
+        ),
+        pytest.param(
+            {"inputs": [{"trace": "azure-vms", "place": "x", "from": "2h", "until": "1h"}]},
+            'inputs[0].until: expected a time after from; got "1h"',
+            id="window",
+        ),
+        pytest.param(
+            {"inputs": [{"trace": "openb", "folder": "x", "from": "2h"}]},
+            "inputs[0].from: expected it only with a published trace besides openb",
+            id="a window of openb",
         ),
         pytest.param(
             {"inputs": [{"trace": "openb", "folder": "x", "demand": [0]}]},

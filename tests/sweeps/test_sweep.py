@@ -16,6 +16,7 @@ from bayplan.errors import InputError
 from bayplan.sim.measures import measure_of
 from bayplan.sweeps import Sweep, SweepResults
 from bayplan.sweeps.document import parse_sweep
+from bayplan.sweeps.worker import Worker
 from bayplan.testing.builders import make_node, make_pod
 
 PLUGIN = """
@@ -327,3 +328,104 @@ def test_traces_are_inputs(folder: Path) -> None:
     assert rows["filled", 50.0, 1]["bayplan.dev/gpu-milliRequested"] == 0.5
     assert rows["filled", 100.0, 0]["bayplan.dev/gpu-milliUtilisation"] == 1
     assert rows["csv", None, 1]["cpuAllocated"] == 3000
+
+
+SPOT_NODES = "gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,2,64,0\nA10,2,64,1\n"
+SPOT_JOBS = (
+    "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n"
+    "a,o,A10,8,1,2,0,100,HP\nb,o,A10,8,1,1,7200,100,Spot\n"
+)
+
+
+def spot_tree(folder: Path) -> dict[str, Any]:
+    """A sweep of a published trace in a folder of its own, whole and its first hour."""
+    (folder / "spot").mkdir()
+    (folder / "spot" / "node_info_df.csv").write_text(SPOT_NODES)
+    (folder / "spot" / "job_info_df.csv").write_text(SPOT_JOBS)
+    spot = {"trace": "alibaba-2026", "place": "spot"}
+    return {"inputs": [{**spot, "name": "whole"}, {**spot, "name": "hour", "until": "1h"}]}
+
+
+def test_a_published_trace_is_an_input(folder: Path) -> None:
+    tree = spot_tree(folder)
+    sweep = make(folder, tree)
+    before = [run.id for run in sweep.runs]
+
+    results = sweep.run(jobs=1)
+
+    assert results.failed == []
+    assert [row["placed"] for row in results.rows()] == [3, 2]
+    (folder / "spot" / "job_info_df.csv").write_text(SPOT_JOBS.replace("7200", "7300"))
+    after = [run.id for run in make(folder, tree).runs]
+    assert all(old != new for old, new in zip(before, after, strict=True))
+
+
+def test_a_worker_without_the_disk_has_the_files_of_a_published_trace(folder: Path) -> None:
+    run = make(folder, spot_tree(folder)).runs[0]
+    files = {path: Path(path).read_bytes() for path in run.digests}
+    for path in files:
+        Path(path).unlink()
+
+    result = Worker(files).run(run)
+
+    assert result.error == ""
+    assert result.measures["placed"] == 3
+
+
+def test_ties_are_broken_by_name_if_asked_for(folder: Path, sweep_tree: dict[str, Any]) -> None:
+    nodes = [whole(make_node(f"n{i}")) for i in range(20)]
+    (folder / "tied.yaml").write_text(yaml.safe_dump_all([*nodes, whole(make_pod("p"))]))
+    (folder / "first.py").write_text(FIRST_NODE)
+    tree = {
+        "inputs": [{"files": ["tied.yaml"]}],
+        "configurations": [{"name": "noted", "plugins": ["first.py"]}],
+        "seeds": 5,
+    }
+
+    drawn, by_name = (make(folder, {**tree, **more}) for more in ({}, {"ties": "name"}))
+
+    assert {run.id for run in drawn.runs}.isdisjoint(run.id for run in by_name.runs)
+    assert nodes_of(drawn, folder) != {"n0"}
+    assert nodes_of(by_name, folder) == {"n0"}
+
+
+FIRST_NODE = """
+from pathlib import Path
+
+from bayplan.framework import SUCCESS, ReservePlugin
+
+
+class Noted(ReservePlugin):
+    name = "Noted"
+
+    def reserve(self, state, pod, node_name):
+        with (Path(__file__).parent / "chosen.txt").open("a") as file:
+            file.write(node_name + "\\n")
+        return SUCCESS
+
+    def unreserve(self, state, pod, node_name):
+        pass
+"""
+
+
+def nodes_of(sweep: Sweep, folder: Path) -> set[str]:
+    """The nodes that the runs of a sweep chose."""
+    (folder / "chosen.txt").unlink(missing_ok=True)
+    assert sweep.run(jobs=1).failed == []
+    return {*(folder / "chosen.txt").read_text().split()}
+
+
+def test_a_picture_has_the_mean_and_interval_of_each_scheduler(
+    folder: Path, sweep_tree: dict[str, Any]
+) -> None:
+    figure = pytest.importorskip("matplotlib.figure")
+    results = make(folder, {**sweep_tree, "measures": ["emptyNodes"]}).run(jobs=1)
+
+    axes = bayplan.plot(results, figure.Figure().subplots())
+
+    labels = [text.get_text() for text in axes.get_xticklabels()]
+    assert labels == ["default", "chosen args.Chosen.node=a", "chosen args.Chosen.node=b"]
+    (drawn,) = axes.containers
+    means = [line.group.metric("emptyNodes") for line in results.summary()]
+    assert drawn[0].get_ydata().tolist() == [metric.mean for metric in means if metric]
+    assert axes.get_ylabel() == "nodes left empty"

@@ -137,6 +137,13 @@ _OF_A_RESOURCE = (
         "Share of what all nodes offer that all pods request, on nodes and pending, at the end.",
     ),
     Measure("PeakRequested", "peak of {} requested", SHARE, 0, "The same, at its highest."),
+    Measure(
+        "AtFullDemand",
+        "{} in use at full demand",
+        SHARE,
+        1,
+        "Share in use when pods have arrived that request 100 % of what all nodes offer, rounded to whole percent.",
+    ),
     Measure("Spread", "spread of {}", SHARE, 0, "Standard deviation of the share in use by node."),
     Measure(
         "Fragmentation",

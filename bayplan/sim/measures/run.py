@@ -9,6 +9,7 @@ import numpy as np
 
 from ...table import Ints
 from .amounts import NodeAmounts
+from .arrivals import at_full_demand
 from .description import measure_of
 from .devices import measure_devices
 from .fragmentation import RequestMix, free_and_lost, stranded_share, typical_request
@@ -47,6 +48,8 @@ def measure_run(
     }
     for name in moves.resources[:-1]:
         found |= _measure_resource(name, moves, amounts, report.time_s)
+        share = at_full_demand(pods, report.nodes, name)
+        found |= {} if share is None else {f"{name}AtFullDemand": share}
         found |= _measure_fragments(name, amounts, mix, report.parts.get(name))
     found |= measure_devices(report.devices)
     found["fragmentation"] = stranded_share(amounts, typical)

@@ -16,6 +16,7 @@ from .azure_vms import AzureVms
 from .catalog import TRACE_FORMATS
 from .google_2019 import Google2019
 from .openb import OpenbTrace, find_openb
+from .opening import PUBLISHED_NAMES, decoded_objects, files_of, open_published
 from .own_tables import TraceColumns, parse_columns, read_own_tables
 from .published import PublishedTrace, TraceFormat, TraceWindow
 from .rows import Row, read_rows
@@ -25,6 +26,7 @@ from .writing import write_lines, write_list
 __all__ = [
     "GPU_MILLI",
     "GPU_MODEL",
+    "PUBLISHED_NAMES",
     "TRACE_FORMATS",
     "Alibaba2018",
     "Alibaba2020",
@@ -40,8 +42,11 @@ __all__ = [
     "TraceColumns",
     "TraceFormat",
     "TraceWindow",
+    "decoded_objects",
+    "files_of",
     "find_alibaba_2026",
     "find_openb",
+    "open_published",
     "parse_columns",
     "parse_shape",
     "read_own_tables",

@@ -19,6 +19,8 @@ from .published import TraceFormat, TraceTable
 from .rows import Row, read_rows
 
 QOS = "bayplan.dev/qos"
+MANY_PODS = "1001"
+"""Pods that a node takes in the FGD paper's experiments: this is never what a node lacks."""
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = (
@@ -53,13 +55,19 @@ class OpenbTrace:
     nodes_file: Path
     pods_file: Path
 
-    def objects(self, demand: float | None = None, seed: int = 0) -> Iterator[Manifest]:
+    def objects(
+        self, demand: float | None = None, seed: int = 0, shuffled: bool = False
+    ) -> Iterator[Manifest]:
         """Yield the manifests: nodes, then pods.
 
         Without `demand` pods start and end at their own times. With it all pods start at once in
         random order: sampled with repetition until they request this share of the GPUs (1.3: 130
-        %).
+        %). With `shuffled` every pod comes once before any comes again, names of nodes begin with a random number, and
+        a node takes any number of pods: the experiments of the FGD paper (research/fgd).
         """
+        if shuffled:
+            yield from self._shuffled(1.0 if demand is None else demand, random.Random(seed))
+            return
         gpus = 0
         for row in read_rows(self.nodes_file, NODE_COLUMNS):
             gpus += row.number("gpu")
@@ -70,6 +78,22 @@ class OpenbTrace:
                 yield _pod(row, row.text("name"), _times(row))
             return
         yield from _drawn(self.pods_file, pods, round(gpus * 1000 * demand), seed)
+
+    def _shuffled(self, demand: float, draw: random.Random) -> Iterator[Manifest]:
+        nodes = list(read_rows(self.nodes_file, NODE_COLUMNS))
+        places = list(range(len(nodes)))
+        draw.shuffle(places)
+        for place, row in zip(places, nodes, strict=True):
+            yield _node(row, f"{place:04}-{row.text('sn')}", MANY_PODS)
+        pods = list(read_rows(self.pods_file, POD_COLUMNS))
+        wanted = demand * sum(1000 * row.number("gpu") for row in nodes)
+        _check_gpus(self.pods_file, pods)
+        asked = 0
+        for number, row in enumerate(_in_random_order(pods, draw)):
+            asked += _gpu_milli(row)
+            if asked > wanted:
+                return
+            yield _pod(row, f"{row.text('name')}-{number}", {})
 
 
 def find_openb(folder: Path, nodes: Path | None = None, pods: Path | None = None) -> OpenbTrace:
@@ -85,8 +109,8 @@ def find_openb(folder: Path, nodes: Path | None = None, pods: Path | None = None
 
 def _drawn(file: Path, pods: list[Row], wanted: int, seed: int) -> Iterator[Manifest]:
     """Yield pods sampled with repetition until they request `wanted` thousandths of a GPU."""
-    if wanted and not any(map(_gpu_milli, pods)):
-        raise InputError(f"{file}: expected pods that ask for GPUs; got none")
+    if wanted:
+        _check_gpus(file, pods)
     lots, asked, number = random.Random(seed), 0, 0
     while asked < wanted:
         row = lots.choice(pods)
@@ -95,16 +119,33 @@ def _drawn(file: Path, pods: list[Row], wanted: int, seed: int) -> Iterator[Mani
         number += 1
 
 
+def _check_gpus(file: Path, pods: list[Row]) -> None:
+    if not any(map(_gpu_milli, pods)):
+        raise InputError(f"{file}: expected pods that ask for GPUs; got none")
+
+
+def _in_random_order(pods: list[Row], draw: random.Random) -> Iterator[Row]:
+    """All pods, then pods drawn with repetition, without an end."""
+    order = list(pods)
+    draw.shuffle(order)
+    yield from order
+    while True:
+        yield draw.choice(pods)
+
+
 def _gpu_milli(row: Row) -> int:
     return row.number("num_gpu") * row.number("gpu_milli")
 
 
-def _node(row: Row) -> Manifest:
+def _node(row: Row, name: str = "", pods: str = "") -> Manifest:
     gpus = row.number("gpu")
     resources = {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi"}
     if gpus:
         resources[GPU_MILLI] = str(gpus * 1000)
-    return make_node(row.text("sn"), resources, {GPU_MODEL: row.text("model")} if gpus else {})
+    if pods:
+        resources["pods"] = pods
+    labels = {GPU_MODEL: row.text("model")} if gpus else {}
+    return make_node(name or row.text("sn"), resources, labels)
 
 
 def _times(row: Row) -> dict[str, str]:
