@@ -14,7 +14,7 @@ import bayplan
 from bayplan.api.whole import whole
 from bayplan.errors import InputError
 from bayplan.sim.measures import measure_of
-from bayplan.sweeps import Sweep, SweepResults
+from bayplan.sweeps import Sweep, SweepResults, bench
 from bayplan.sweeps.document import parse_sweep
 from bayplan.sweeps.worker import Worker
 from bayplan.testing.builders import make_node, make_pod
@@ -429,3 +429,16 @@ def test_a_picture_has_the_mean_and_interval_of_each_scheduler(
     means = [line.group.metric("emptyNodes") for line in results.summary()]
     assert drawn[0].get_ydata().tolist() == [metric.mean for metric in means if metric]
     assert axes.get_ylabel() == "nodes left empty"
+
+
+def test_the_bench_compares_one_process_with_several(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "PODS", 20)
+
+    bench.main(["3", "2"])
+
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("3 runs, 1 processes: ")
+    assert second.startswith("3 runs, 2 processes: ")
+    assert first.endswith("100% of the time with one process")

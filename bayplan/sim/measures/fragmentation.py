@@ -2,7 +2,8 @@
 
 Two measures. `stranded_share` asks about one typical pod. `unusable` is the measure of "Beware of
 Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC'23), for
-any resource: the amount that a task drawn at random from the workload is expected to be unable to use.
+any resource: the amount that a task drawn at random from the workload is expected to be unable to use. Of GPUs,
+`amounts/fragmentation.py` has the same as tables, for the policy that asks for it at every pod.
 """
 
 from __future__ import annotations

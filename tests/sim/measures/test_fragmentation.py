@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bayplan.amounts.fragmentation import GpuTaskMix, Task
 from bayplan.sim.measures import NodeAmounts, RequestMix, fragmentation, stranded_share, unusable
 from bayplan.sim.measures.fragmentation import MAX_TASKS, typical_request
 from bayplan.testing.builders import make_node, make_pod, make_table
@@ -61,6 +64,28 @@ def test_tasks_count_by_their_frequency() -> None:
     assert unusable(nodes, mix, GPU, parts).tolist() == [0.75 * 500 + 0.25 * 1500, 1000]
     assert fragmentation(nodes, mix, GPU, parts) == (375 + 375 + 1000) / 2500
     assert fragmentation(amounts(0, 0), mix, GPU) == 0
+
+
+requests_of_tasks = st.builds(
+    lambda cpu, milli: {"cpu": cpu, **({GPU: milli} if milli else {})},
+    st.integers(1, 9).map(lambda cores: 1000 * cores),
+    st.integers(0, 1000) | st.sampled_from([2000, 3000]),
+)
+
+
+@given(
+    tasks=st.lists(requests_of_tasks, min_size=1, max_size=5),
+    parts=st.lists(st.integers(0, 1000) | st.just(1000), min_size=1, max_size=4),
+)
+def test_the_measure_and_the_tables_of_the_policy_have_one_definition(
+    tasks: list[dict[str, int]], parts: list[int]
+) -> None:
+    mix = GpuTaskMix(Task(task["cpu"], task.get(GPU, 0)) for task in tasks)
+
+    found = unusable(amounts(sum(parts)), RequestMix.of_requests(tasks), GPU, np.array([parts]))
+
+    by_tables = mix.unusable(mix.keys(np.array([8000])), np.array([parts]))
+    assert found[0] == pytest.approx(by_tables[0] / mix.weight)
 
 
 def test_cordoned_nodes_have_nothing_free() -> None:
