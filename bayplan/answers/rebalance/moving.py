@@ -66,15 +66,13 @@ class Mover:
     def movable_pods(self) -> list[Pod]:
         """The pods that were movable before the first move, in node order."""
         assert not self._moved, "read before pods are moved"
-        table = self.table
-        rows = table.numbers(table.live_rows).tolist()
-        return [pod for row in rows for pod in table.pods[row].values() if self.is_movable(pod)]
+        return [pod for pod in self.pods() if self.is_movable(pod)]
 
     def pods(self) -> Iterator[Pod]:
         """The pods on live nodes."""
         table = self.table
         for row in table.numbers(table.live_rows).tolist():
-            yield from self.pods_at(row)
+            yield from table.pods[row].values()
 
     def pods_at(self, row: int) -> list[Pod]:
         """The pods on the node of a row, by name."""

@@ -35,13 +35,15 @@ class Misplaced:
         """Pods that the filters cannot tell apart, by name, and their rows."""
         self._refusing: dict[PodKey, Bools] = {}
         """Per row, for pods of which other pods are of no matter: what is found once stays."""
-        row_of = mover.table.row_of
+        row_of, judged = mover.table.row_of, dict[PodKey, bool]()
         for pod in mover.pods():
-            if is_daemon(pod) or is_static(pod) or not is_there(pod):
-                continue
-            if pod.scheduler_name in mover.scheduler.profiles:
-                kind = self._kinds.setdefault((pod.pod_class, pod.spec), {})
-                kind[pod.key] = row_of[pod.node_name]
+            key = pod.pod_class, pod.spec
+            is_judged = judged.get(key)
+            if is_judged is None:
+                has_profile = pod.scheduler_name in mover.scheduler.profiles
+                is_judged = judged[key] = has_profile and not is_daemon(pod)
+            if is_judged and is_there(pod) and not is_static(pod):
+                self._kinds.setdefault(key, {})[pod.key] = row_of[pod.node_name]
 
     def find(self) -> dict[str, tuple[Pod, str]]:
         """The misplaced pods by key, in node order, with reasons."""
