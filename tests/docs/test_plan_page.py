@@ -34,6 +34,7 @@ def test_the_commands_of_the_how_to_print_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     asked = commands(HOW_TO)
 
