@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Self
 
 from ...amounts import FitRule
-from ...amounts.removing import rotated
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...api.workloads import PodGroup
@@ -49,7 +48,7 @@ from ...table.pod_matrix import PodMatrix
 from .beside_room import BesideRoom
 from .budgets import BudgetFollower, Budgets
 from .by_amounts import ByAmounts
-from .candidates import best_candidate
+from .candidates import NO_VICTIMS, best_candidate
 from .for_groups import preempt_for_group, victim_units
 from .victims import OneByOne
 
@@ -217,19 +216,20 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         extenders = self.handle.extenders
         if extenders is not None and not extenders.have_a_say(pod):
             extenders = None
+        one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
+        fill_in = partial(one_by_one.fill_in, rows, offset, account)
+        if not table.priorities.may_have_below(pod.priority):
+            account.reasons[NO_VICTIMS] = len(rows)
+            account.complete = fill_in
+            return account, None
         rule = filters.demands(state, pod, diagnosis) if extenders is None else None
-        may_find = table.priorities.may_have_below(pod.priority)
-        if rule is None or not may_find:
-            one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
-            if may_find:
-                one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
-            chosen = one_by_one.search(rotated(rows, offset), account)
+        if rule is None:
+            one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
+            chosen = one_by_one.search(rows, offset, account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
             return account, chosen
-        account.complete = lambda: OneByOne(filters, state, pod, table, budgets, wanted).fill_in(
-            rotated(rows, offset), account
-        )
+        account.complete = fill_in
         reserved = filters.reserved(pod, table)
         found = self._by_amounts(pod, rule, budgets, reserved).search(rows, offset, wanted)
         if isinstance(found, Victims):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...amounts.removing import rotated
 from ...api.pod import Pod
 from ...errors import PluginError
 from ...framework import (
@@ -61,8 +62,10 @@ class OneByOne:
                 raise
             return failure(error)
 
-    def search(self, rows: Ints, account: Preemption) -> Victims | Status | None:
-        """Try `rows` until there are enough candidates; returns the best, an error if there is no other, or None."""
+    def search(self, rows: Ints, offset: int, account: Preemption) -> Victims | Status | None:
+        """Try `rows`, from that at `offset` on, until there are enough candidates; returns the best, an error if there
+        is no other, or None."""
+        rows = rotated(rows, offset)
         has_victims = self._table.priorities.below(self._pod.priority)[rows] > 0
         idle, order = rows[~has_victims], rows[has_victims]
         names = map(self._table.names.__getitem__, idle.tolist())
@@ -88,9 +91,9 @@ class OneByOne:
         account.reasons += Counter({NO_VICTIMS: len(idle)})
         return error
 
-    def fill_in(self, rows: Ints, account: Preemption) -> None:
+    def fill_in(self, rows: Ints, offset: int, account: Preemption) -> None:
         """Say of every node what `search` would have said."""
-        self.search(rows, Preemption(account.candidates, account.rejected))
+        self.search(rows, offset, Preemption(account.candidates, account.rejected))
 
 
 def select_victims(
