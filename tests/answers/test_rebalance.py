@@ -4,11 +4,12 @@ from collections import Counter
 from math import sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.answers.rebalance import Objective, RebalancePlan, plan_rebalance
+from bayplan.answers.rebalance import Objective, RebalancePlan, plan_rebalance, spreading
 from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
@@ -294,3 +295,15 @@ def test_by_eviction_omits_moves_the_scheduler_would_undo() -> None:
 
     assert plan_rebalance([*nodes, *pods], Objective.PACK).moves
     assert not plan_rebalance([*nodes, *pods], Objective.PACK, by_eviction=True).moves
+
+
+@given(st.lists(st.integers(-3, 3), max_size=30), st.integers(1, 8))
+def test_the_most_promising_come_first_however_many_are_ordered_at_once(
+    values: list[int], few: int
+) -> None:
+    bounds = np.array(values, dtype=np.float64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spreading, "FEW", few)
+        found = list(spreading._descending(bounds))
+
+    assert found == sorted(range(len(values)), key=lambda place: (-values[place], place))
