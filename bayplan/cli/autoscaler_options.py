@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.durations import EXPECTED, parse_duration
+from ..api.durations import EXPECTED
 from ..errors import InputError
+from .durations import parse_seconds
 from .pool_options import note_pools, read_table
 
 if TYPE_CHECKING:
@@ -171,16 +172,6 @@ def read_autoscalers(
     return found
 
 
-def read_seconds(flag: str, text: str | None) -> float | None:
-    """A duration in seconds; None if there is none."""
-    if text is None:
-        return None
-    seconds = parse_duration(text)
-    if seconds is None:
-        raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
-    return seconds
-
-
 def _check(flag: str, value: str | None, known: Sequence[str]) -> None:
     if value is not None and value not in known:
         *others, last = known
@@ -193,7 +184,7 @@ def _seconds(name: str, text: str) -> float:
         "--batch_max_s": "--batch-max-duration",
         "--scan_interval_s": "--scan-interval",
     }[name]
-    seconds = parse_duration(text)
-    if seconds is None or (flag == "--scan-interval" and not seconds):
+    seconds = parse_seconds(flag, text)
+    if flag == "--scan-interval" and not seconds:
         raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
     return seconds

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from ..api.durations import EXPECTED, parse_duration
 from ..errors import InputError
 from .answering import print_answer
 from .option_groups import parameters_of, show_options
@@ -158,14 +157,6 @@ def _ask(question: Question, changes: Changes, options: AnswerOptions) -> WhatIf
             place_of=place_of,
             on_progress=on_progress,
         )
-
-
-def parse_seconds(option: str, text: str) -> float:
-    """The duration after `option`; raises InputError when it is invalid."""
-    seconds = parse_duration(text)
-    if seconds is None:
-        raise InputError(f'{option}: {EXPECTED}; got "{text}"')
-    return seconds
 
 
 def _print(question: Question, answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:

@@ -11,9 +11,10 @@ import typer
 
 from ..errors import InputError
 from .answering import print_answer
-from .autoscaler_options import complete_autoscaler, read_autoscalers, read_seconds
+from .autoscaler_options import complete_autoscaler, read_autoscalers
 from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
+from .durations import seconds_if_given
 from .failures import reports_failures
 from .html import comparison_to
 from .option_groups import takes_options
@@ -122,7 +123,7 @@ def compare(options: CompareOptions) -> None:
     from ..sim.settings import reading_for
     from .render.compare import render_comparison
 
-    until_s = read_seconds("--until", options.until)
+    until_s = seconds_if_given("--until", options.until)
     schedulers = _schedulers(options)
     with reading_for(*(settings for _, settings in schedulers)):
         reading = read_cluster(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.durations import EXPECTED, parse_duration
 from ..api.quantity import parse_quantity
 from ..errors import InputError
+from .durations import parse_seconds
 from .failures import reports_failures
 from .targets import STDOUT
 from .trace_objects import ToOption, print_trace_notes, write_objects
@@ -324,20 +324,11 @@ def _write(to: str, trace: PublishedTrace) -> None:
 def _window(begin: str | None, until: str | None) -> TraceWindow:
     from ..sim.traces import TraceWindow
 
-    from_s = _seconds("--from", begin, 0.0)
-    until_s = _seconds("--until", until, float("inf"))
+    from_s = 0.0 if begin is None else parse_seconds("--from", begin)
+    until_s = float("inf") if until is None else parse_seconds("--until", until)
     if until_s <= from_s:
         raise InputError(f'--until: expected a time after --from; got "{until}"')
     return TraceWindow(from_s, until_s)
-
-
-def _seconds(option: str, text: str | None, default: float) -> float:
-    if text is None:
-        return default
-    seconds = parse_duration(text)
-    if seconds is None:
-        raise InputError(f'{option}: {EXPECTED}; got "{text}"')
-    return seconds
 
 
 def _shapes(texts: list[str] | None, default: tuple[str, ...]) -> tuple[NodeShape, ...]:

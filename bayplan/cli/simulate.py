@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.durations import EXPECTED, parse_duration
 from ..errors import InputError
 from .answering import print_notices
 from .autoscaler_options import (
@@ -27,6 +26,7 @@ from .autoscaler_options import (
 from .commands import CommandApp, PlainCommand
 from .consoles import stdout_console, written_to_stdout
 from .documents import json_pieces, yaml_pieces
+from .durations import seconds_if_given
 from .html import html_to
 from .metrics import metrics_to
 from .option_groups import takes_options
@@ -163,10 +163,10 @@ def simulate(question: Question, options: SimulateOptions) -> None:
 
     Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
     """
-    until_s = _seconds("--until", options.until)
+    until_s = seconds_if_given("--until", options.until)
     settings = question.settings
     flag = "--pod-max-in-unschedulable-pods-duration"
-    waits_s = _seconds(flag, options.pod_max_in_unschedulable_pods_duration)
+    waits_s = seconds_if_given(flag, options.pod_max_in_unschedulable_pods_duration)
     if waits_s is not None:
         settings = settings.with_unschedulable_limit(waits_s)
     with (
@@ -230,15 +230,6 @@ def cluster_to(path: Path | None) -> Iterator[Callable[[Simulation], None]]:
                 file.write(piece)
 
         yield write
-
-
-def _seconds(flag: str, text: str | None) -> float | None:
-    if text is None:
-        return None
-    seconds = parse_duration(text)
-    if seconds is None:
-        raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
-    return seconds
 
 
 def _run(

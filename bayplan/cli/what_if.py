@@ -18,12 +18,12 @@ from .change_options import (
     SelectorOption,
     StartTimeOption,
     answers_change,
-    parse_seconds,
     print_consequences,
     takes_answer_options,
 )
 from .clusters import NamespaceOption, with_namespace
 from .commands import CommandApp
+from .durations import parse_seconds
 from .options import Question, warn
 
 app = CommandApp(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Protocol
 
 from aiohttp import web
+
+from ..cluster.host_names import host_of, is_unforgeable
 
 
 class Access(Protocol):
@@ -24,7 +25,7 @@ class LocalAccess:
 
     async def refusal(self, request: web.Request) -> web.Response | None:
         """Return 403 when the request names another host."""
-        if _is_local_name(request.host):
+        if is_unforgeable(host_of(request.host)):
             return None
         return status_response(403, "Forbidden", f"host {request.host!r} is not this machine")
 
@@ -44,16 +45,3 @@ def status_response(code: int, reason: str, message: str) -> web.Response:
     if code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
-
-
-def _is_local_name(host: str) -> bool:
-    """Whether a Host header is an address, or localhost; the port, if any, is ignored."""
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    name = name.removeprefix("[").removesuffix("]")
-    if name == "localhost":
-        return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -23,6 +23,7 @@ from ...sim.settings import Settings
 from ...sim.simulation import Simulation
 from ...sim.timeline import TimelineEvent
 from ..pools import NodePool
+from .alarm import Alarm
 from .claims import ClaimPlanner
 from .group_estimates import GroupPlanner
 from .launch_options import LaunchOption, LaunchOptions, class_label
@@ -65,7 +66,7 @@ class Autoscaler:
         self._first_s: float | None = None
         """When something changed that new nodes depend on, first since the last round, and last."""
         self._last_s = 0.0
-        self._wakes_s: float | None = None
+        self._alarm = Alarm(simulation, self._woken)
         self._unplaceable: dict[str, UnplaceablePods] = {}
         self._refused: set[str] = set()
         self._remarks: dict[str, None] = {}
@@ -90,7 +91,7 @@ class Autoscaler:
         """Plan for pods that were refused, once their batch is complete; go on with nodes that go."""
         self._down.idle()
         if self._first_s is not None and self._pending:
-            self._wake(self._due())
+            self._alarm.set(self._due())
 
     def conclude(self, report: SimulationReport) -> None:
         """Add nodes and costs to the report."""
@@ -111,20 +112,11 @@ class Autoscaler:
             return math.ceil(self._first_s / interval) * interval
         return min(self._first_s + options.batch_max_s, self._last_s + options.batch_idle_s)
 
-    def _wake(self, at_s: float) -> None:
-        if self._wakes_s is not None and self._wakes_s <= at_s:
-            return
-        self._wakes_s = at_s
-        self._simulation.expect(at_s, lambda: self._woken(at_s))
-
-    def _woken(self, at_s: float) -> None:
-        if self._wakes_s != at_s:
-            return  # replaced by an earlier one
-        self._wakes_s = None
+    def _woken(self) -> None:
         if self._first_s is None or not self._pending:
             return
         if self._due() > self._clock.monotonic():
-            self._wake(self._due())
+            self._alarm.set(self._due())
             return
         self._first_s = None
         self._scale_up()

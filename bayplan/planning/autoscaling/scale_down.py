@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ...sim.scaling import ScalingEviction
 from ...sim.simulation import Simulation
+from .alarm import Alarm
 from .blockers import Blockers
 from .consolidation import Consolidation, RemovalCommand
 from .draining import GROUP_TAINT, KARPENTER_TAINT, NodeDrains
@@ -68,7 +69,7 @@ class ScaleDown:
         """When nodes with pods may be searched again."""
         self._moves = True
         """Whether drains may have something to do."""
-        self._wakes_s: float | None = None
+        self._alarm = Alarm(simulation, self._woken)
         self._fates: list[tuple[float, int, str, str]] = []
         """When nodes expire or are interrupted."""
         self._until_s: float | None = None
@@ -128,7 +129,7 @@ class ScaleDown:
             self.drains.bring_back()
         due = self._due_s()
         if due is not None:
-            self._wake(self._at_scan(due))
+            self._alarm.set(self._at_scan(due))
         self._wake_for_fate()
 
     def _due_s(self) -> float | None:
@@ -151,16 +152,7 @@ class ScaleDown:
         at_s = math.ceil(round(due_s / interval, 6)) * interval
         return at_s if at_s > now else (math.floor(round(now / interval, 6)) + 1) * interval
 
-    def _wake(self, at_s: float) -> None:
-        if self._wakes_s is not None and self._wakes_s <= at_s:
-            return
-        self._wakes_s = at_s
-        self._simulation.expect(at_s, lambda: self._woken(at_s))
-
-    def _woken(self, at_s: float) -> None:
-        if self._wakes_s != at_s:
-            return
-        self._wakes_s = None
+    def _woken(self) -> None:
         if self._options.is_karpenter:
             self._consolidate()
         else:

@@ -7,12 +7,12 @@ accepted, whether or not the server asks for a token.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from ...host_names import host_of, is_unforgeable
 from ..registry.errors import StatusError
 
 
@@ -43,12 +43,5 @@ class RequestAccess:
 
     def _is_ours(self, host: str) -> bool:
         """Whether this is an address, localhost or a name of the server; the port is ignored."""
-        name, colon, port = host.rpartition(":")
-        name = (name if colon and port.isdecimal() else host).lower()
-        if name == "localhost" or name in self._hosts:
-            return True
-        try:
-            ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
-        except ValueError:
-            return False
-        return True
+        name = host_of(host)
+        return name in self._hosts or is_unforgeable(name)
