@@ -9,8 +9,7 @@ from rich.console import Console
 from ...planning.node_exchange import NodeExchange
 from ...planning.node_plan import NodePlan
 from .listing import Listing
-from .pools import price_text
-from .tables import count, percent, section
+from .tables import count, percent, price_text, section
 
 
 def render_node_plan(console: Console, plan: NodePlan) -> None:

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from ...planning import NodePool, PoolReading
 from .listing import Listing
-from .tables import amount, count, section
+from .tables import amount, count, price_text, section
 
 SHOWN = ("cpu", "memory", "pods")
 
@@ -39,10 +39,3 @@ def render_pools(console: Console, reading: PoolReading) -> None:
 
 def _sizes(pool: NodePool) -> str:
     return f"{pool.minimum}-{'' if pool.maximum is None else pool.maximum}"
-
-
-def price_text(price: float | None) -> str:
-    """A price per hour: with two digits after the point, or more where it is small."""
-    if price is None:
-        return "-"
-    return f"{price:,.2f}" if price >= 10 else f"{price:.4f}".rstrip("0").ljust(4, "0")

@@ -10,8 +10,7 @@ from ...api.durations import format_duration
 from ...sim import PodResult
 from ...sim.scaling import HOUR_S, NODES, ScalingReport, waiting_times
 from .listing import Listing
-from .pools import price_text
-from .tables import count, section
+from .tables import count, price_text, section
 from .totals import PICTURE_WIDTH, sparkline
 
 

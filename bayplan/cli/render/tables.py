@@ -55,6 +55,13 @@ def amount(value: int, resource: str) -> str:
     return format_quantity(value, resource)
 
 
+def price_text(price: float | None) -> str:
+    """A price per hour: with two digits after the point, or more where it is small."""
+    if price is None:
+        return "-"
+    return f"{price:,.2f}" if price >= 10 else f"{price:.4f}".rstrip("0").ljust(4, "0")
+
+
 def duration(seconds: float) -> str:
     """A duration in the unit that suits it."""
     if seconds < 1:
