@@ -282,11 +282,12 @@ def feature_family(gates: FeatureGates) -> GaugeFamily:
 
 
 def need_web_server() -> None:
-    """Raise InputError, with advice, when the package for web servers is not installed."""
-    if importlib.util.find_spec("aiohttp") is None:
-        raise InputError(
-            "aiohttp: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
-        )
+    """Raise InputError, with advice, when a package for web servers is not installed."""
+    for package in ("aiohttp", "cryptography"):
+        if importlib.util.find_spec(package) is None:
+            raise InputError(
+                f"{package}: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
+            )
 
 
 def _trust(trust: Callable[[str], None], path: Path, flag: str) -> None:

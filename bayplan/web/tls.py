@@ -7,13 +7,16 @@ import ssl
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..clock import Clock, SystemClock
-from ..cluster.certificates import make_certificate
 from ..errors import InputError
 from ..observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
+
+if TYPE_CHECKING:
+    from ..cluster.certificates import Certificate
 
 LOOK_AGAIN_S = 60.0
 """How often the files are checked for renewal."""
@@ -47,8 +50,7 @@ class ServingTls(msgspec.Struct, frozen=True):
 class ServerCertificate:
     """The SSL context of a server; without files, with a new self-signed certificate.
 
-    `cluster.certificates` signs once, here; handshakes use OpenSSL. Raises InputError when the
-    files are not a certificate and its key.
+    Raises InputError when the files are not a certificate and its key.
     """
 
     def __init__(
@@ -167,7 +169,7 @@ def _made_in(folder: Path) -> tuple[Path, Path]:
     cert, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
     if cert.exists() and key.exists():
         return cert, key
-    made = make_certificate()
+    made = _make()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         key.touch(mode=0o600)
@@ -180,8 +182,14 @@ def _made_in(folder: Path) -> tuple[Path, Path]:
     return cert, key
 
 
+def _make() -> Certificate:
+    from ..cluster.certificates import make_certificate  # its library takes 0.1 s to import
+
+    return make_certificate()
+
+
 def _load_made(context: ssl.SSLContext) -> None:
-    certificate = make_certificate()
+    certificate = _make()
     with tempfile.TemporaryDirectory() as folder:
         cert, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
         cert.write_bytes(certificate.cert)

@@ -251,19 +251,21 @@ def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
     assert f"error: {tmp_path / 'nothing'}: expected" in answer.stderr
 
 
+@pytest.mark.parametrize("package", ["aiohttp", "cryptography"])
 def test_run_without_the_extra_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_spec = importlib.util.find_spec
 
     def find_none(name: str, *more: Any) -> Any:
-        return None if name == "aiohttp" else find_spec(name, *more)
+        return None if name == package else find_spec(name, *more)
 
     monkeypatch.setattr(importlib.util, "find_spec", find_none)
 
     answer = ask("run", "--kubeconfig", tmp_path / "any")
 
     assert answer.exit_code == 2
+    assert f"error: {package}: expected it to be installed" in answer.stderr
     assert "pip install 'bayplan[kube]'" in answer.stderr
 
 

@@ -27,6 +27,7 @@ HEAVY = {
     "bayplan.plugins",
     "bayplan.scheduler",
     "bayplan.sim",
+    "cryptography",
     "matplotlib",
     "msgspec",
     "numpy",
