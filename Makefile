@@ -111,8 +111,8 @@ bench-plan: kernel ## Measure `plan` on twenty seeded workloads against first fi
 bench-week: kernel ## Measure a simulated week with an autoscaler (ARGS=--autoscaler cluster-autoscaler)
 	$(BIN)/python -m tests.planning.autoscaling.bench_week $(ARGS)
 
-churn: kernel ## kube-controller-manager and kube-scheduler on `up` for about an hour; needs KUBEBUILDER_ASSETS
-	BAYPLAN_CHURN_ROUNDS=$(or $(ROUNDS),1000) $(BIN)/python -m pytest -q -n 0 tests/e2e/test_real_controllers.py
+churn: kernel ## kube-controller-manager and kube-scheduler on `up` for an hour (MINUTES=...); needs KUBEBUILDER_ASSETS
+	BAYPLAN_CHURN_MINUTES=$(or $(MINUTES),60) $(BIN)/python -m pytest -q -n 0 tests/e2e/test_real_controllers.py
 
 bench-up: kernel ## Measure pods per second from creation to Running on `up` (ARGS="--nodes 1000 --pods 20000")
 	$(BIN)/python -m bayplan.testing.live.bench_up $(ARGS)

@@ -57,6 +57,7 @@ def fork_server(keeps_stdin: bool, on_ready: Callable[[Mapping[str, Any]], None]
             text = file.read()
     except KeyboardInterrupt:
         os.kill(pid, signal.SIGTERM)
+        Path(name).unlink(missing_ok=True)
         raise typer.Exit(INTERRUPTED) from None
     if text:
         on_ready(json.loads(text))

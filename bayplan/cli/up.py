@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -218,6 +219,7 @@ def up(options: UpOptions) -> None:
     need_web_server()
     if options.name is not None:
         check_name(options.name)
+    signal.signal(signal.SIGTERM, interrupt)
     detached = None
     if options.detach:
         detached = fork_server(Path("-") in (options.filename or ()), announce)
@@ -227,6 +229,11 @@ def up(options: UpOptions) -> None:
     finally:
         if entry is not None:
             remove_entry(entry)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """End as by Ctrl-C, so that nothing stays behind: for signals that come before the cluster serves."""
+    raise KeyboardInterrupt
 
 
 def claim_entry(options: UpOptions) -> ClusterEntry | None:

@@ -70,6 +70,29 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     assert running_clusters() == []
 
 
+@pytest.mark.parametrize("detach", [False, True], ids=["up", "up in the background"])
+def test_a_signal_before_the_cluster_serves_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, detach: bool
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", "-f", "-", *["--detach"] * detach]
+
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as waiting:  # for the end of its input
+        while find_entry("bayplan") is None:
+            assert waiting.poll() is None
+        waiting.send_signal(signal.SIGTERM)
+        status = waiting.wait(TIMEOUT_S)
+        server = find_entry("bayplan")
+        while server is not None and server.is_running():
+            server = find_entry("bayplan")
+
+    assert status == 130
+    assert list(temporary.iterdir()) == []
+    assert not folder_of("bayplan").exists()
+
+
 def test_what_a_killed_process_left_is_recognised() -> None:
     entry = claim("web", next_free=False)
     dead = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

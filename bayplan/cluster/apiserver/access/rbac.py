@@ -61,6 +61,18 @@ class RbacAuthorizer:
             status["evaluationError"] = ", ".join(missing)
         return status
 
+    def held_rules(self, user: ClusterUser, namespace: str) -> tuple[list[Tree], list[str]]:
+        """The rules for the user in a namespace, and the roles that do not exist."""
+        missing: list[str] = []
+        return list(self._rules(user, namespace, missing)), missing
+
+    def rules_of_role(self, kind: str, name: str, namespace: str) -> list[Tree] | None:
+        """The rules of a role that a binding in `namespace` names; None if it does not exist."""
+        missing: list[str] = []
+        ref = {"roleRef": {"kind": kind, "name": name}}
+        found = list(self._rules_of(ref, namespace, missing))
+        return None if missing else found
+
     def _rules(self, user: ClusterUser, namespace: str, missing: list[str]) -> Iterator[Tree]:
         """All rules for the user: those of the cluster, and of the namespace if there is one."""
         for binding in self._objects(CLUSTER_BINDINGS).values():

@@ -19,7 +19,8 @@ from ..registry.pods import PODS
 from ..registry.registry import DeleteOptions, ObjectRegistry
 from . import pod_statuses
 from .cluster import LiveCluster
-from .node_status import LEASES, NODE_LEASES, make_lease, missing_status
+from .node_leases import NodeLeases
+from .node_status import missing_status
 from .stages import StagePlayer
 
 Tree = dict[str, Any]
@@ -51,6 +52,7 @@ class NodeAgents:
         self._timers = timers
         self._grace = grace
         self._stages = StagePlayer(self, cluster, registry, timers, rules)
+        self._leases = NodeLeases(registry.store, clock, timers)
         self._arrived: dict[tuple[str, str], None] = {}
         self._new_nodes: list[str] = []
 
@@ -115,8 +117,7 @@ class NodeAgents:
         missing = missing_status(tree, self._registry.now())
         if missing:
             store.put("nodes", record.key, {**tree, "status": {**status, **missing}})
-        if store.get(LEASES, (NODE_LEASES, name)) is None:
-            store.put(LEASES, (NODE_LEASES, name), make_lease(tree, self._registry.now()))
+        self._leases.add(name)
 
     def _expect_end(self, pod: Pod) -> None:
         """Remove the pod when its grace period is over; without `grace`, at the next step."""

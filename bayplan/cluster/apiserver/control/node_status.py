@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
-from uuid import uuid4
 
 Tree = dict[str, Any]
 
-LEASES, NODE_LEASES = "leases.coordination.k8s.io", "kube-node-lease"
-LEASE_S = 10 * 365 * 86400
 KUBELET_VERSION = "v1.36.4"
 
 
@@ -32,28 +29,6 @@ def missing_status(tree: Mapping[str, Any], now: str) -> Tree:
         host = [] if named else [{"type": "Hostname", "address": metadata["name"]}]
         missing["addresses"] = [internal, *host, *addresses]
     return missing
-
-
-def make_lease(node: Mapping[str, Any], now: str) -> Tree:
-    """The lease of a node's kubelet. It is never renewed, and so valid for long."""
-    name, uid = node["metadata"]["name"], node["metadata"]["uid"]
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
-    moment = now.replace("Z", ".000000Z")
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": NODE_LEASES,
-            "uid": str(uuid4()),
-            "creationTimestamp": now,
-            "ownerReferences": [owner],
-        },
-        "spec": {
-            "holderIdentity": name,
-            "leaseDurationSeconds": LEASE_S,
-            "acquireTime": moment,
-            "renewTime": moment,
-        },
-    }
 
 
 def condition(kind: str, status: str, reason: str, now: str) -> Tree:

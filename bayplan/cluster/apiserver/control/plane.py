@@ -38,6 +38,7 @@ from .namespaces import NamespaceController
 from .nodes import NodeController
 from .protection import ProtectionController
 from .quotas import QuotaController
+from .service_accounts import ServiceAccountController
 from .statuses import StatusController
 
 log = logging.getLogger(__name__)
@@ -170,6 +171,7 @@ class ControlPlane:
         self._controllers += [
             GarbageCollector(store, registry),
             NamespaceController(store, registry),
+            ServiceAccountController(store, registry, timers),
             cron_jobs,
             workloads,
             volumes,

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .default_values import set_values
+from .rbac_rules import GROUP as RBAC
+from .rbac_rules import set_groups
 
 Tree = dict[str, Any]
 
@@ -271,6 +273,7 @@ def _network_policy(tree: Tree) -> None:
 
 
 _DEFAULTS: dict[str, Callable[[Tree], None]] = {
+    f"clusterrolebindings.{RBAC}": set_groups,
     "cronjobs.batch": _cron_job,
     "csidrivers.storage.k8s.io": _csi_driver,
     "daemonsets.apps": _daemon_set,
@@ -286,6 +289,7 @@ _DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "replicationcontrollers": _replication_controller,
     "resourceclaims.resource.k8s.io": _resource_claim,
     "resourceclaimtemplates.resource.k8s.io": _resource_claim_template,
+    f"rolebindings.{RBAC}": set_groups,
     "secrets": _secret,
     "services": _service,
     "statefulsets.apps": _stateful_set,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from ....api.causes import (
@@ -25,6 +26,7 @@ from ....api.names import is_label_value, is_qualified_name
 from ....api.quantity import parse_quantity
 from ....api.resources import is_extended, is_hugepages
 from .events import event_causes
+from .rbac_rules import GROUP, binding_causes, role_causes, role_ref_causes
 from .resources import ApiResource
 
 Tree = Mapping[str, Any]
@@ -115,6 +117,8 @@ def update_causes(resource: ApiResource, tree: Tree, old: Tree) -> Iterator[Caus
     """Yield the faults of a changed object, or of the change."""
     yield from create_causes(resource, tree)
     yield from immutable_causes(resource.kind, tree, old)
+    if resource.storage in _BINDINGS:
+        yield from role_ref_causes(tree, old)
 
 
 def status_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
@@ -306,7 +310,10 @@ def _check_budget(tree: Tree) -> Iterator[Cause]:
         yield invalid_value("spec", "", "minAvailable and maxUnavailable cannot be both set")
 
 
+_BINDINGS = (f"clusterrolebindings.{GROUP}", f"rolebindings.{GROUP}")
 _CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
+    f"clusterrolebindings.{GROUP}": partial(binding_causes, is_namespaced=False),
+    f"clusterroles.{GROUP}": partial(role_causes, is_namespaced=False),
     "daemonsets.apps": _check_workload,
     "deployments.apps": _check_workload,
     "jobs.batch": _check_job,
@@ -317,6 +324,8 @@ _CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
     "pods": _check_pod,
     "replicasets.apps": _check_workload,
     "replicationcontrollers": _check_controller,
+    f"rolebindings.{GROUP}": partial(binding_causes, is_namespaced=True),
+    f"roles.{GROUP}": partial(role_causes, is_namespaced=True),
     "services": _check_service,
     "statefulsets.apps": _check_workload,
     "storageclasses.storage.k8s.io": _check_storage_class,

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from ....clock import Clock
 from ..access import Authenticator, Authorizer, ClusterUser
+from ..access.granting import GrantGuard
 from ..access.reviews import AccessReviews
 from ..registry import scaling
 from ..registry.errors import StatusError, bad_request, internal, method_not_allowed, too_large
@@ -60,7 +61,8 @@ class Api:
         self._lists = Lists(self._store, clock)
         self._watches = Watches(self._store)
         self._gate = RequestGate(authenticator, authorizer)
-        self._writing = Writing(registry, AccessReviews(authenticator, authorizer))
+        reviews = AccessReviews(authenticator, authorizer)
+        self._writing = Writing(registry, reviews, GrantGuard(authorizer))
         self._metrics = RequestedUsage(registry)
         self._documents = OpenApiDocuments(registry.catalog)
 
@@ -140,9 +142,9 @@ class Api:
         if method == "DELETE" and "delete" in verbs:
             return await self._writing.delete(request, target, options, view)
         if target.name and method == "PUT" and "update" in verbs:
-            return await self._writing.update(request, target, options, view)
+            return await self._writing.update(request, target, options, view, user)
         if target.name and method == "PATCH" and "patch" in verbs:
-            return await self._writing.patch(request, target, options, view)
+            return await self._writing.patch(request, target, options, view, user)
         raise method_not_allowed()
 
     def _measure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from aiohttp import web
@@ -12,6 +13,8 @@ from ....api.decode import without_nulls
 from ....api.merge_patch import merge_patch
 from ....api.schema import FIELDS
 from ..access import ClusterUser
+from ..access.granting import GrantGuard, GrantRequest
+from ..access.rbac import GROUP
 from ..access.reviews import AccessReviews
 from ..registry import evicting, scaling
 from ..registry.conversion import from_stored, to_stored
@@ -68,9 +71,12 @@ RETURNED = frozenset(
 class Writing:
     """Handles write requests."""
 
-    def __init__(self, registry: ObjectRegistry, reviews: AccessReviews) -> None:
+    def __init__(
+        self, registry: ObjectRegistry, reviews: AccessReviews, grants: GrantGuard
+    ) -> None:
         self._registry = registry
         self._reviews = reviews
+        self._grants = grants
 
     async def create(
         self,
@@ -97,6 +103,7 @@ class Writing:
             self._registry.bind(namespace, name, body, options.dry_run)
             return success(201)
         tree = to_stored(resource, body)
+        self._grants.check(user, GrantRequest(resource, namespace, ""), tree)
         record = self._registry.create(resource, namespace, tree, options.dry_run)
         return respond(view.object(record), 201, _and_effects(warnings, resource, tree))
 
@@ -121,7 +128,12 @@ class Writing:
         return success(201)
 
     async def update(
-        self, request: web.BaseRequest, target: Target, options: Options, view: View
+        self,
+        request: web.BaseRequest,
+        target: Target,
+        options: Options,
+        view: View,
+        user: ClusterUser,
     ) -> web.Response:
         """PUT: replace an object."""
         body = await read_body(request)
@@ -138,11 +150,16 @@ class Writing:
             tree.setdefault("metadata", {}).setdefault("name", target.name)
             record = self._registry.create(resource, target.namespace, tree, options.dry_run)
             return respond(view.object(record), 201, warnings)
-        record = self._update(target, lambda old: tree, options)
+        record = self._update(target, lambda old: tree, options, user)
         return respond(view.object(record), 200, _and_effects(warnings, resource, tree))
 
     async def patch(
-        self, request: web.BaseRequest, target: Target, options: Options, view: View
+        self,
+        request: web.BaseRequest,
+        target: Target,
+        options: Options,
+        view: View,
+        user: ClusterUser,
     ) -> web.Response:
         """PATCH: change an object."""
         kind, data = request.content_type, await request.read()
@@ -151,7 +168,7 @@ class Writing:
         if kind not in accepted:
             raise unsupported_media_type(accepted)
         if kind == APPLY_PATCH:
-            return self._apply(target, parse_yaml(data), options, view)
+            return self._apply(target, parse_yaml(data), options, view, user)
         body = parse_json(data)
         is_scale = target.subresource == "scale"
         schema = SCALE if is_scale else resource.schema
@@ -168,10 +185,12 @@ class Writing:
 
         if is_scale:
             return self._scale(target, edit, options)
-        record = self._update(target, _through_version(resource, edit), options)
+        record = self._update(target, _through_version(resource, edit), options, user)
         return respond(view.object(record), 200, warnings)
 
-    def _apply(self, target: Target, config: Any, options: Options, view: View) -> web.Response:
+    def _apply(
+        self, target: Target, config: Any, options: Options, view: View, user: ClusterUser
+    ) -> web.Response:
         """Server-side apply; creates the object if it does not exist."""
         resource = target.resource
         if not isinstance(config, dict):
@@ -200,17 +219,26 @@ class Writing:
         key = (target.namespace if resource.is_namespaced else "", target.name)
         if store.get(resource.storage, key) is None and not target.subresource:
             tree = to_stored(resource, edit({"metadata": {"name": target.name}}))
+            self._grants.check(user, GrantRequest(resource, *key), tree)
             record = self._registry.create(resource, target.namespace, tree, options.dry_run)
             return respond(view.object(record), 201, _and_effects(warnings, resource, tree))
-        record = self._update(target, _through_version(resource, edit), options)
+        record = self._update(target, _through_version(resource, edit), options, user)
         return respond(view.object(record), 200, warnings)
 
-    def _update(self, target: Target, edit: Edit, options: Options) -> Record:
+    def _update(self, target: Target, edit: Edit, options: Options, user: ClusterUser) -> Record:
+        place = GrantRequest(target.resource, target.namespace, target.name)
+
+        def granted(old: Tree) -> Tree:
+            before = deepcopy(old)
+            tree = edit(old)
+            self._grants.check(user, place, tree, before)
+            return tree
+
         return self._registry.update(
             target.resource,
             target.namespace,
             target.name,
-            edit,
+            granted if target.resource.group == GROUP else edit,
             target.subresource,
             options.dry_run,
         )

@@ -343,3 +343,139 @@ def test_without_rbac_every_token_may_do_everything() -> None:
 
         assert api.get(PODS, **robot).status == 200
         assert api.get(PODS).status == 401
+
+
+LACKS = 'user "jane" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:'
+WRITE_ROLES = {
+    "verbs": ["create", "update", "patch"],
+    "apiGroups": ["rbac.authorization.k8s.io"],
+    "resources": ["roles", "rolebindings", "clusterroles"],
+}
+
+
+def role(name: str, *rules: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "rules": list(rules)}
+
+
+def let_jane(rbac: RbacApi, *rules: dict[str, Any]) -> None:
+    """Let jane write roles, and do what the rules say, everywhere."""
+    rbac.make(CLUSTER_ROLES, role("author", WRITE_ROLES, *rules))
+    rbac.bind(CLUSTER_BINDINGS, "ClusterRole", "author", user("jane"))
+
+
+def test_a_role_cannot_give_more_than_its_author_has(rbac: RbacApi) -> None:
+    let_jane(rbac, READ)
+    more = role(
+        "more",
+        {"verbs": ["get", "delete", "watch"], "apiGroups": [""], "resources": ["pods", "pods/log"]},
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"]},
+    )
+
+    status, answer = rbac.ask("POST", ROLES, more, "jane")
+
+    assert (status, answer["message"]) == (
+        403,
+        f'roles.rbac.authorization.k8s.io "more" is forbidden: {LACKS}\n'
+        '{APIGroups:[""], Resources:["pods"], Verbs:["delete" "watch"]}\n'
+        '{APIGroups:[""], Resources:["pods/log"], Verbs:["get" "delete" "watch"]}\n'
+        '{APIGroups:[""], Resources:["secrets"], ResourceNames:["one"], Verbs:["get"]}',
+    )
+    assert rbac.ask("POST", ROLES, role("same", READ), "jane")[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "content_type", "body"),
+    [
+        pytest.param("PUT", "application/json", role("some", {**READ, "verbs": ["*"]}), id="put"),
+        pytest.param(
+            "PATCH",
+            "application/merge-patch+json",
+            {"rules": [{**READ, "verbs": ["*"]}]},
+            id="patch",
+        ),
+        pytest.param(
+            "PATCH",
+            "application/apply-patch+yaml",
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "Role",
+                **role("some", {**READ, "verbs": ["*"]}),
+            },
+            id="apply",
+        ),
+    ],
+)
+def test_a_change_of_a_role_is_checked_too(
+    rbac: RbacApi, method: str, content_type: str, body: Any
+) -> None:
+    let_jane(rbac, READ)
+    path = f"{ROLES}/some" + "?fieldManager=jane&force=true" * ("apply" in content_type)
+    before, _ = rbac.ask(method, path, body, "jane", content_type=content_type)
+    rbac.make(ROLES, role("some", READ))
+
+    after, answer = rbac.ask(method, path, body, "jane", content_type=content_type)
+
+    assert before == (403 if "apply" in content_type else 404)
+    assert after == 403
+    assert 'Resources:["pods"], Verbs:["*"]}' in answer["message"]
+
+
+def test_the_verbs_escalate_and_bind_let_more_be_given(rbac: RbacApi) -> None:
+    passes_on = {
+        "verbs": ["escalate", "bind"],
+        "apiGroups": ["rbac.authorization.k8s.io"],
+        "resources": ["roles"],
+    }
+    let_jane(rbac, passes_on)
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    binding = {"metadata": {"name": "b"}, "roleRef": ref, "subjects": [user("tom")]}
+
+    assert rbac.ask("POST", ROLES, role("reader", READ), "jane")[0] == 201
+    assert rbac.ask("POST", BINDINGS, binding, "jane")[0] == 201
+
+
+def test_a_binding_to_a_role_with_more_rights_is_refused(rbac: RbacApi) -> None:
+    let_jane(rbac)
+    rbac.make(ROLES, role("reader", READ))
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    binding = {"metadata": {"name": "b"}, "roleRef": ref, "subjects": [user("jane")]}
+    missing = {**binding, "roleRef": {**ref, "name": "none"}}
+
+    status, answer = rbac.ask("POST", BINDINGS, binding, "jane")
+
+    listed = '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}'
+    assert (status, answer["message"]) == (
+        403,
+        f'rolebindings.rbac.authorization.k8s.io "b" is forbidden: {LACKS}\n{listed}',
+    )
+    status, answer = rbac.ask("POST", BINDINGS, missing, "jane")
+    assert (status, answer["message"]) == (
+        404,
+        'roles.rbac.authorization.k8s.io "none" not found',
+    )
+
+
+def test_an_aggregated_role_needs_all_rights(rbac: RbacApi) -> None:
+    let_jane(rbac, READ)
+    selectors = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    tree = {**role("all", READ), "aggregationRule": selectors}
+
+    status, answer = rbac.ask("POST", CLUSTER_ROLES, tree, "jane")
+
+    assert (status, answer["message"]) == (
+        403,
+        'clusterroles.rbac.authorization.k8s.io "all" is forbidden: must have cluster-admin privileges to use the'
+        " aggregationRule",
+    )
+
+
+def test_the_role_of_a_binding_cannot_be_changed(rbac: RbacApi) -> None:
+    rbac.make(ROLES, role("reader", READ))
+    rbac.bind(BINDINGS, "Role", "reader", user("jane"))
+    patch = {"roleRef": {"name": "other"}}
+
+    status, answer = rbac.ask(
+        "PATCH", f"{BINDINGS}/reader-jane", patch, content_type="application/merge-patch+json"
+    )
+
+    assert (status, answer["details"]["causes"][0]["field"]) == (422, "roleRef")

@@ -301,3 +301,36 @@ def test_events_expire_after_an_hour(api: ServerInThread) -> None:
     api.advance(1800)
 
     assert api.get(events).names == ["young"]
+
+
+def test_every_namespace_has_a_default_service_account(api: ServerInThread) -> None:
+    api.make("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    account = "/api/v1/namespaces/shop/serviceaccounts/default"
+    api.settle()
+    first = api.get(account)
+
+    api.delete(account)
+    api.settle()
+    second = api.get(account)
+    api.delete("/api/v1/namespaces/shop")
+    api.settle()
+
+    assert (first.status, second.status) == (200, 200)
+    assert first.tree["metadata"]["uid"] != second.tree["metadata"]["uid"]
+    assert api.get("/api/v1/namespaces/shop").status == 404
+    assert api.get("/api/v1/namespaces/default/serviceaccounts").names == ["default"]
+
+
+def test_a_default_service_account_waits_for_a_quota(api: ServerInThread) -> None:
+    api.make("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    quotas = "/api/v1/namespaces/shop/resourcequotas"
+    spec = {"hard": {"count/serviceaccounts": "0"}}
+    api.make(quotas, {"metadata": {"name": "none"}, "spec": spec})
+    api.settle()
+    refused = api.get("/api/v1/namespaces/shop/serviceaccounts").names
+
+    api.delete(f"{quotas}/none")
+    api.advance(10)
+
+    assert refused == []
+    assert api.get("/api/v1/namespaces/shop/serviceaccounts").names == ["default"]

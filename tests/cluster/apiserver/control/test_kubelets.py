@@ -98,3 +98,34 @@ def test_without_controllers_there_are_kubelets_only() -> None:
 
         assert api.get(PODS).names == ["web"]
         assert api.get(f"{PODS}/web").tree["status"]["phase"] == "Running"
+
+
+def test_the_lease_of_a_node_is_renewed_and_made_again(api: ServerInThread) -> None:
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a"
+    api.make(NODES, node_tree("a"))
+    api.settle()
+    made = api.get(lease).tree
+
+    api.advance(10)
+    renewed = api.get(lease).tree
+    api.delete(lease)
+    api.advance(10)
+
+    assert made["spec"] == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 40,
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+    }
+    assert renewed["metadata"]["uid"] == made["metadata"]["uid"]
+    assert renewed["spec"]["renewTime"] == "2026-01-01T00:00:10.000000Z"
+    assert api.get(lease).tree["spec"]["renewTime"] == "2026-01-01T00:00:20.000000Z"
+
+
+def test_the_lease_of_a_deleted_node_is_not_renewed(api: ServerInThread) -> None:
+    api.make(NODES, node_tree("a"))
+    api.settle()
+
+    api.delete(f"{NODES}/a")
+    api.advance(10)
+
+    assert api.get("/apis/coordination.k8s.io/v1/leases").names == []
