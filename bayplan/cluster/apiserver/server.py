@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import logging
 import os
 import ssl
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from aiohttp import web
 
 from ...api.custom import CustomResource
 from ...api.pod_stages import StageRule
@@ -35,10 +32,10 @@ from .schema.checking import WrongTypeError, unknown_fields
 from .store import Journal, MemoryJournal, SqliteJournal, Store
 from .web.access import RequestAccess
 from .web.api import Api
+from .web.http_server import HttpServer
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_CLASS, PROVISIONER = "standard", "bayplan.dev/simulated"
-MAX_BODY = 3 << 20
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 PRIORITY_CLASSES = {
     "system-cluster-critical": 2_000_000_000,
@@ -46,10 +43,6 @@ PRIORITY_CLASSES = {
 }
 
 Tree = dict[str, Any]
-
-_protocol_log = logging.getLogger(f"{__name__}.http")
-_protocol_log.setLevel(logging.CRITICAL)
-"""aiohttp's: what is not HTTP gets a 400 and needs no traceback. `Api` logs failures of its own."""
 
 
 class ApiServer:
@@ -111,7 +104,7 @@ class ApiServer:
             Authenticator(token, tokens, anonymous=rbac),
             RbacAuthorizer(self.store) if rbac else AllowAll(),
         )
-        self._runner: web.ServerRunner | None = None
+        self._http = HttpServer(self.api.handle, self.api.refuse)
         self.port = 0
 
     @property
@@ -129,21 +122,8 @@ class ApiServer:
         await self.store.safe()
         if not isinstance(self.clock, ManualClock):
             self.plane.start()
-        server = web.Server(
-            self.api.handle,
-            request_factory=_make_request,
-            handler_cancellation=True,
-            access_log=None,
-            logger=_protocol_log,
-            keepalive_timeout=3600,
-            max_line_size=1 << 16,
-            max_field_size=1 << 16,
-        )
-        self._runner = web.ServerRunner(server, shutdown_timeout=1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self.address, port, ssl_context=self.ssl_context())
         try:
-            await site.start()
+            self.port = await self._http.start(self.address, port, self.ssl_context())
         except OSError as error:
             await self.stop()
             problem = os.strerror(error.errno) if error.errno else str(error)
@@ -151,15 +131,12 @@ class ApiServer:
                 where = f"address {self.address}, port {port}"
                 raise InputError(f"{where}: expected ones to listen on; got {problem}") from None
             raise InputError(f"port {port}: expected a free port; got {problem}") from None
-        self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         """Stop serving, and flush the journal."""
         self.plane.stop()
         await self.store.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._http.stop()
 
     def follow_custom(self, resources: Iterable[CustomResource]) -> None:
         """Let plugins of a scheduler within the process find these objects."""
@@ -254,12 +231,4 @@ def _check_types(resource: ApiResource, tree: Tree) -> None:
 def _no_match(tree: Tree) -> StatusError:
     return bad_request(
         f'no matches for kind "{tree.get("kind") or ""}" in version "{tree.get("apiVersion") or ""}"'
-    )
-
-
-def _make_request(
-    message: Any, payload: Any, protocol: Any, writer: Any, task: Any
-) -> web.BaseRequest:
-    return web.BaseRequest(
-        message, payload, protocol, writer, task, protocol._loop, client_max_size=MAX_BODY
     )

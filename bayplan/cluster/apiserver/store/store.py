@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from .journal import Journal, JournalEntry, MemoryJournal
+from .journal import Journal, JournalEntry, MemoryJournal, StorageError
 from .records import Key, Record, RecordChange
 from .watching import ADDED, Happening, Matches, Watcher, WatchEvent, at_version, happening
 
@@ -26,6 +26,8 @@ _ENCODER = msgspec.json.Encoder()
 LAST = "\U0010ffff"
 
 Follower = Callable[[RecordChange], None]
+OnSafe = Callable[[StorageError | None], None]
+"""Called when changes are durable, or with the reason why they cannot be."""
 FieldsOf = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
 
 
@@ -93,7 +95,7 @@ class Store:
         self._followers: list[Follower] = []
         self._watchers: dict[str, list[Watcher]] = {}
         self._unpublished: deque[RecordChange] = deque()
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiters: deque[tuple[int, OnSafe]] = deque()
         self.resource_version, entries = self._journal.load()
         self._first = self.resource_version
         self._safe_version = self.resource_version
@@ -165,15 +167,21 @@ class Store:
         self._changed(RecordChange(resource, version, old, None, last), None)
         return last
 
+    def when_safe(self, done: OnSafe) -> None:
+        """Call `done` when all changes so far are durable, or cannot be."""
+        failure = self._journal.failure
+        if failure is not None or self._safe_version >= self.resource_version:
+            done(failure)
+        else:
+            self._waiters.append((self.resource_version, done))
+
     async def safe(self) -> None:
         """Wait until all changes so far are durable; raises StorageError when they cannot be."""
-        if self._journal.failure is not None:
-            raise self._journal.failure
-        if self._safe_version >= self.resource_version:
-            return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((self.resource_version, waiter))
-        await waiter
+        waiter: asyncio.Future[StorageError | None] = asyncio.get_running_loop().create_future()
+        self.when_safe(lambda failure: None if waiter.done() else waiter.set_result(failure))
+        failure = await waiter
+        if failure is not None:
+            raise failure
 
     async def close(self) -> None:
         """End all watches and close the journal."""
@@ -253,13 +261,7 @@ class Store:
             while self._unpublished and self._unpublished[0].resource_version <= version:
                 self._publish(happening(self._unpublished.popleft()))
         while self._waiters and (failure is not None or self._waiters[0][0] <= version):
-            waiter = self._waiters.popleft()[1]
-            if waiter.done():
-                continue
-            if failure is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(failure)
+            self._waiters.popleft()[1](failure)
 
     def _publish(self, happened: Happening) -> None:
         resource = happened.change.resource

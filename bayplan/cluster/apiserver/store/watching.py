@@ -6,7 +6,6 @@ real API server.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -58,7 +57,7 @@ def happening(change: RecordChange) -> Happening:
 class Watcher:
     """A watcher of one resource, in one namespace or all, with a selector.
 
-    `matches` None: all objects match.
+    `matches` None: all objects match. `on_change` is called when there are events to take, or when it is cut off.
     """
 
     def __init__(self, resource: str, namespace: str, matches: Matches | None) -> None:
@@ -66,7 +65,7 @@ class Watcher:
         self.namespace = namespace
         self._matches = matches
         self._events: deque[WatchEvent] = deque()
-        self._wake = asyncio.Event()
+        self.on_change: Callable[[], None] = lambda: None
         self.is_cut_off = False
 
     def offer(self, happened: Happening) -> None:
@@ -81,12 +80,12 @@ class Watcher:
             self.is_cut_off = True
         else:
             self._events.append(event)
-        self._wake.set()
+        self.on_change()
 
     def add(self, event: WatchEvent) -> None:
         """Queue an event from the history."""
         self._events.append(event)
-        self._wake.set()
+        self.on_change()
 
     def _seen(self, happened: Happening) -> WatchEvent | None:
         """The watcher's event: objects that start or stop matching are added and deleted."""
@@ -106,28 +105,23 @@ class Watcher:
             return WatchEvent(DELETED, at_version(old, happened.change.resource_version))
         return None
 
-    def take(self) -> list[WatchEvent]:
-        """The queued events, in order."""
+    @property
+    def has_events(self) -> bool:
+        """Whether there are events to take."""
+        return bool(self._events)
+
+    def take(self, most: int | None = None) -> list[WatchEvent]:
+        """The queued events, in order; at most so many."""
+        if most is not None and most < len(self._events):
+            return [self._events.popleft() for _ in range(most)]
         events = list(self._events)
         self._events.clear()
-        self._wake.clear()
         return events
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait for events, up to a timeout; False when there are none."""
-        if self._events or self.is_cut_off:
-            return True
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return False
-        return True
-
     def close(self) -> None:
-        """Wake the waiting task; the server is stopping."""
+        """Cut it off; the server is stopping."""
         self.is_cut_off = True
-        self._wake.set()
+        self.on_change()
 
 
 def at_version(record: Record, resource_version: int) -> Record:

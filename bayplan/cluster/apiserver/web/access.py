@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-from aiohttp import web
-
 from ...host_names import host_of, is_unforgeable
 from ..registry.errors import StatusError
+from .http_requests import WholeRequest
 
 
 class RequestAccess:
@@ -24,12 +23,12 @@ class RequestAccess:
         self._has_token = has_token
         self._hosts = frozenset(host.lower() for host in hosts)
 
-    def check_sender(self, request: web.BaseRequest) -> None:
+    def check_sender(self, request: WholeRequest) -> None:
         """Reject what the page of another site sent; raises StatusError (403)."""
         if not self._is_ours(request.host):
             raise StatusError(403, "Forbidden", f'host "{request.host}" is not this server')
-        origin = request.headers.get("Origin")
-        if origin is not None and not self._may_send(origin, request.host):
+        origin = request.header("origin")
+        if request.has_header("origin") and not self._may_send(origin, request.host):
             raise StatusError(403, "Forbidden", f'origin "{origin}" may not use this server')
 
     def _may_send(self, origin: str, host: str) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from ....clock import Clock
 from ..registry.conversion import from_stored
@@ -14,10 +13,12 @@ from ..registry.custom.values import set_defaults
 from ..registry.errors import StatusError
 from ..registry.resources import ApiResource
 from ..store import Record
+from .http_server import HttpResponse
 from .requests import JSON, PARTIAL, PARTIAL_LIST, TABLE
 from .tables import make_table
 
 HEADERS = {"Cache-Control": "no-cache, private"}
+JSON_HEADERS = {**HEADERS, "Content-Type": JSON}
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -31,25 +32,23 @@ def warning_headers(texts: Sequence[str]) -> dict[str, str]:
 
 def respond(
     data: bytes, status: int = 200, headers: Mapping[str, str] | None = None
-) -> web.Response:
+) -> HttpResponse:
     """A response with JSON bytes."""
-    return web.Response(
-        body=data, status=status, content_type=JSON, headers={**HEADERS, **(headers or {})}
-    )
+    return HttpResponse(data, status, {**JSON_HEADERS, **headers} if headers else JSON_HEADERS)
 
 
-def respond_tree(tree: Any, status: int = 200) -> web.Response:
+def respond_tree(tree: Any, status: int = 200) -> HttpResponse:
     """A response with a tree as JSON."""
     return respond(_ENCODER.encode(tree), status)
 
 
-def respond_error(error: StatusError) -> web.Response:
+def respond_error(error: StatusError) -> HttpResponse:
     """An error response."""
     headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s is not None else None
     return respond(_ENCODER.encode(error.as_status()), error.code, headers)
 
 
-def success(code: int, details: Mapping[str, Any] | None = None) -> web.Response:
+def success(code: int, details: Mapping[str, Any] | None = None) -> HttpResponse:
     """The Status of a success without an object."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     more = {"details": details} if details else {"code": code}

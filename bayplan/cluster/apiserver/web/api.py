@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 
-from aiohttp import web
-
 from ....clock import Clock
 from ..access import Authenticator, Authorizer, ClusterUser
 from ..access.granting import GrantGuard
@@ -24,10 +22,12 @@ from .access import RequestAccess
 from .answers import View, respond, respond_error, respond_tree, warning_headers
 from .discovery import answer_discovery
 from .gate import RequestGate, question_of
+from .http_requests import MAX_BODY, MalformedRequestError, WholeRequest
+from .http_server import HttpResponse, ServedConnection
 from .lists import Lists
 from .openapi import OpenApiDocuments
 from .requests import Options, Target, parse_options, parse_target, wanted_form
-from .watches import Watches
+from .watches import ServedWatch, Watches
 from .writing import APPLY_PATCH, Writing
 
 _NO_CONTAINERS = "bayplan up runs no containers"
@@ -40,6 +40,8 @@ REFUSED = {
 }
 """Subresources that need a container, and what is said instead."""
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+HEALTHY = HttpResponse(b"ok", 200, {"Content-Type": "text/plain; charset=utf-8"})
+Answer = HttpResponse | ServedWatch
 log = logging.getLogger(__name__)
 
 
@@ -66,29 +68,35 @@ class Api:
         self._metrics = RequestedUsage(registry)
         self._documents = OpenApiDocuments(registry.catalog)
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Handle a request; errors are returned in Kubernetes' form."""
+    def handle(self, request: WholeRequest, connection: ServedConnection) -> None:
+        """Answer a request, once everything that is said is durable; errors are in Kubernetes' form."""
         try:
-            return await self._answer(request)
+            answer = self._answer(request)
         except StatusError as error:
-            return respond_error(error)
-        except StorageError as error:
-            return respond_error(internal(str(error)))
-        except web.HTTPRequestEntityTooLarge:
-            return respond_error(too_large(request.client_max_size))
-        except (ConnectionError, TimeoutError):
-            raise
+            answer = respond_error(error)
         except Exception as error:
             log.exception("%s %s", request.method, request.path)
-            return respond_error(internal(f"{type(error).__name__}: {error}"))
+            answer = respond_error(internal(f"{type(error).__name__}: {error}"))
+        if isinstance(answer, ServedWatch):
+            answer.begin(connection)
+        elif answer is HEALTHY:
+            connection.respond(answer)
+        else:
+            self._store.when_safe(lambda failure: connection.respond(_unless(failure, answer)))
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    def refuse(self, error: MalformedRequestError) -> HttpResponse:
+        """The response to bytes that are no request."""
+        if error.code == 413:
+            return respond_error(too_large(MAX_BODY))
+        return respond_error(StatusError(error.code, "BadRequest", str(error)))
+
+    def _answer(self, request: WholeRequest) -> Answer:
         self._access.check_sender(request)
         path = request.path.rstrip("/")
         if path.partition("/healthz/")[0] in HEALTH:
-            return web.Response(text="ok")
+            return HEALTHY
         user = self._gate.user_of(request)
-        accept = request.headers.get("Accept", "")
+        accept = request.header("accept")
         if request.method == "GET":
             if path.startswith("/openapi/"):
                 self._gate.check_path(user, request)
@@ -102,12 +110,10 @@ class Api:
         options = parse_options(request.query)
         self._authorize(request, user, target, options)
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
-        response = await self._dispatch(request, target, options, view, user)
-        await self._store.safe()
-        return response
+        return self._dispatch(request, target, options, view, user)
 
     def _authorize(
-        self, request: web.BaseRequest, user: ClusterUser, target: Target, options: Options
+        self, request: WholeRequest, user: ClusterUser, target: Target, options: Options
     ) -> None:
         """Check that the user may do this, and create what the request would create on the way."""
         question = question_of(request.method, target, options)
@@ -119,14 +125,14 @@ class Api:
             if self._store.get(target.resource.storage, key) is None:
                 self._gate.check(user, question._replace(verb="create"))
 
-    async def _dispatch(
+    def _dispatch(
         self,
-        request: web.BaseRequest,
+        request: WholeRequest,
         target: Target,
         options: Options,
         view: View,
         user: ClusterUser,
-    ) -> web.StreamResponse:
+    ) -> Answer:
         if target.subresource in REFUSED:
             self._registry.get(target.resource, target.namespace, target.name)
             raise bad_request(REFUSED[target.subresource])
@@ -135,21 +141,21 @@ class Api:
         method, verbs = request.method, target.resource.verbs
         if method == "GET" and "get" in verbs:
             if options.is_watch and not target.subresource:
-                return await self._watches.serve(request, target, options, view)
+                return self._watches.open(target, options, view)
             return self._read(target, options, view)
         if method == "POST" and (not target.name or target.subresource):
-            return await self._writing.create(request, target, options, view, user)
+            return self._writing.create(request, target, options, view, user)
         if method == "DELETE" and "delete" in verbs:
-            return await self._writing.delete(request, target, options, view)
+            return self._writing.delete(request, target, options, view)
         if target.name and method == "PUT" and "update" in verbs:
-            return await self._writing.update(request, target, options, view, user)
+            return self._writing.update(request, target, options, view, user)
         if target.name and method == "PATCH" and "patch" in verbs:
-            return await self._writing.patch(request, target, options, view, user)
+            return self._writing.patch(request, target, options, view, user)
         raise method_not_allowed()
 
     def _measure(
-        self, request: web.BaseRequest, target: Target, options: Options, view: View
-    ) -> web.Response:
+        self, request: WholeRequest, target: Target, options: Options, view: View
+    ) -> HttpResponse:
         """Metrics of nodes or pods, with a warning that says what they are."""
         if request.method != "GET" or options.is_watch:
             raise method_not_allowed()
@@ -162,7 +168,7 @@ class Api:
         metadata = {"resourceVersion": str(self._store.resource_version)}
         return respond(view.list(found, metadata), headers=headers)
 
-    def _read(self, target: Target, options: Options, view: View) -> web.Response:
+    def _read(self, target: Target, options: Options, view: View) -> HttpResponse:
         resource = target.resource
         if not target.name:
             page = self._lists.read(resource, target.namespace, options)
@@ -173,3 +179,8 @@ class Api:
         if target.subresource not in ("", *STATUS_WRITES):
             raise method_not_allowed()
         return respond(view.object(record))
+
+
+def _unless(failure: StorageError | None, response: HttpResponse) -> HttpResponse:
+    """The response, or why what it says is not durable."""
+    return response if failure is None else respond_error(internal(str(failure)))

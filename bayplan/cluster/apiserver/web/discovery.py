@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from ..registry.errors import no_such_path
 from ..registry.resources import RESOURCES, ApiResource, group_versions
 from .answers import HEADERS, respond_tree
+from .http_server import HttpResponse
 
 AGGREGATED = "APIGroupDiscoveryList"
 GIT_VERSION = "v1.36.4"
@@ -51,7 +51,7 @@ Resources = tuple[ApiResource, ...]
 
 def answer_discovery(
     path: str, accept: str, address: str, resources: Resources = RESOURCES
-) -> web.Response | None:
+) -> HttpResponse | None:
     """The response to a discovery request about the served `resources`; None when the path is another one."""
     steps = [step for step in path.split("/") if step]
     match steps:
@@ -85,10 +85,10 @@ def _aggregated_version(accept: str) -> str:
     return ""
 
 
-def _respond_aggregated(is_core: bool, version: str, resources: Resources) -> web.Response:
+def _respond_aggregated(is_core: bool, version: str, resources: Resources) -> HttpResponse:
     kind = f"application/json;g=apidiscovery.k8s.io;v={version};as={AGGREGATED}"
     headers = {**HEADERS, "Content-Type": kind, "Vary": "Accept"}
-    return web.Response(body=_aggregated(is_core, version, resources), headers=headers)
+    return HttpResponse(_aggregated(is_core, version, resources), 200, headers)
 
 
 @lru_cache(maxsize=8)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from aiohttp import web
-
 from ..access.authenticator import Authenticator, impersonate, read_impersonation
 from ..access.authorizing import AccessQuestion, Authorizer, forbidden_error
 from ..access.users import ClusterUser
+from .http_requests import WholeRequest
 from .requests import Options, Target
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
@@ -19,13 +18,13 @@ class RequestGate:
         self._authenticator = authenticator
         self._authorizer = authorizer
 
-    def user_of(self, request: web.BaseRequest) -> ClusterUser:
+    def user_of(self, request: WholeRequest) -> ClusterUser:
         """The user of a request, who may be impersonated; raises StatusError (401, 403)."""
-        user = self._authenticator.user_of(request.headers.get("Authorization", ""))
-        wanted = read_impersonation(request.headers.items())
+        user = self._authenticator.user_of(request.header("authorization"))
+        wanted = read_impersonation(request.headers)
         return user if wanted is None else impersonate(user, wanted, self._authorizer)
 
-    def check_path(self, user: ClusterUser, request: web.BaseRequest) -> None:
+    def check_path(self, user: ClusterUser, request: WholeRequest) -> None:
         """Check a request for something that is no resource; raises StatusError (403)."""
         verb = _VERBS.get(request.method, request.method.lower())
         self.check(user, AccessQuestion(verb, path=request.path))

@@ -6,7 +6,6 @@ from functools import cache
 from hashlib import blake2b
 
 import msgspec
-from aiohttp import web
 
 from ..registry.catalog import ResourceCatalog
 from ..registry.errors import no_such_path, not_acceptable
@@ -14,6 +13,7 @@ from ..registry.resources import ApiResource
 from ..schema.openapi import Served, document_v2, document_v3
 from ..schema.openapi_proto import MIME, RETURNED_MIME, encode_v2
 from .answers import respond, respond_tree
+from .http_server import HttpResponse
 from .requests import JSON
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -28,12 +28,12 @@ class OpenApiDocuments:
         self._served: dict[str, list[Served]] = {}
         self._built: dict[str, bytes] = {}
 
-    def answer(self, path: str, accept: str) -> web.Response:
+    def answer(self, path: str, accept: str) -> HttpResponse:
         """The document at `path`, below /openapi."""
         self._refresh()
         if path == "/openapi/v2":
             if "proto-openapi" in accept:
-                return web.Response(body=self._v2("proto"), headers={"Content-Type": RETURNED_MIME})
+                return HttpResponse(self._v2("proto"), 200, {"Content-Type": RETURNED_MIME})
             if accept and JSON not in accept and "*/*" not in accept:
                 raise not_acceptable([JSON, MIME])
             return respond(self._v2("json"))

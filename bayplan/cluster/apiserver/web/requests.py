@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
-from aiohttp import web
 
 from ...objects.yaml_tree import YamlError, iter_trees
 from ..registry.catalog import ResourceCatalog
@@ -15,6 +14,7 @@ from ..registry.registry import DeleteOptions
 from ..registry.resources import ApiResource
 from ..schema.protobuf import MIME as PROTOBUF
 from ..schema.protobuf import ProtobufError, decode_object
+from .http_requests import WholeRequest
 
 JSON, YAML = "application/json", "application/yaml"
 TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
@@ -141,13 +141,13 @@ def wanted_form(accept: str) -> str:
     raise not_acceptable([JSON])
 
 
-async def read_body(request: web.BaseRequest) -> Tree:
+def read_body(request: WholeRequest) -> Tree:
     """The object in the body; raises StatusError when it is invalid."""
     # Without a type it is JSON. Types that a page of another site may send are not accepted.
-    kind = request.content_type if "Content-Type" in request.headers else JSON
+    kind = request.content_type if request.has_header("content-type") else JSON
     if kind not in _BODIES:
         raise unsupported_media_type(_BODIES)
-    data = await request.read()
+    data = request.body
     if kind == PROTOBUF:
         return parse_protobuf(data)
     tree = parse_yaml(data) if kind == YAML else parse_json(data)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from ..registry.errors import bad_request, gone, too_many_requests
 from ..registry.selecting import make_matcher
 from ..store import Store, TooOldError, Watcher
 from ..store.watching import WatchEvent
-from .answers import HEADERS, View
+from .answers import JSON_HEADERS, View
+from .http_server import ServedConnection
 from .lists import check_initial_events
-from .requests import JSON, TABLE, Options, Target, is_number
+from .requests import TABLE, Options, Target, is_number
 
 MIN_TIMEOUT_S = 1800.0
 BOOKMARK_EVERY_S = 60.0
@@ -37,10 +38,8 @@ class Watches:
         self._store = store
         self._open = 0
 
-    async def serve(
-        self, request: web.BaseRequest, target: Target, options: Options, view: View
-    ) -> web.StreamResponse:
-        """Send events until the client disconnects, the timeout ends or the client does not keep up."""
+    def open(self, target: Target, options: Options, view: View) -> ServedWatch:
+        """A watch to begin; raises StatusError."""
         check_initial_events(target.resource, options)
         fields = options.fields
         if target.name:
@@ -50,24 +49,19 @@ class Watches:
         if self._open >= MAX_WATCHES:
             message = f"too many watches are open: the limit is {MAX_WATCHES}"
             raise too_many_requests(message, (), RETRY_AFTER_S)
-        response = web.StreamResponse(headers={**HEADERS, "Content-Type": JSON})
-        response.enable_chunked_encoding()
         try:
             watcher = self._store.watch(target.resource.storage, target.namespace, matches, since)
         except TooOldError as error:
-            await response.prepare(request)
-            await response.write(_line("ERROR", gone(str(error)).as_status()))
-            return response
+            watcher = Watcher(target.resource.storage, "", None)
+            watcher.close()
+            error_line = _line("ERROR", gone(str(error)).as_status())
+            return ServedWatch(self._store, watcher, view, options, error_line=error_line)
         self._open += 1
-        try:
-            await response.prepare(request)
-            await _Stream(response, watcher, view).run(options, self._store)
-        except ConnectionError:
-            pass  # the client disconnected
-        finally:
-            self._open -= 1
-            self._store.unwatch(watcher)
-        return response
+        return ServedWatch(self._store, watcher, view, options, self._closed)
+
+    def _closed(self, watcher: Watcher) -> None:
+        self._open -= 1
+        self._store.unwatch(watcher)
 
     def _since(self, options: Options) -> int | None:
         """The version after which events are sent; None: start with the existing objects."""
@@ -82,43 +76,94 @@ class Watches:
         return int(text)
 
 
-class _Stream:
-    """One watch on the wire."""
+class ServedWatch:
+    """One watch on the wire: until the client disconnects, the timeout ends or the client does not keep up."""
 
-    def __init__(self, response: web.StreamResponse, watcher: Watcher, view: View) -> None:
-        self._response = response
+    def __init__(
+        self,
+        store: Store,
+        watcher: Watcher,
+        view: View,
+        options: Options,
+        closed: Callable[[Watcher], None] = lambda watcher: None,
+        error_line: bytes = b"",
+    ) -> None:
+        self._store = store
         self._watcher = watcher
         self._view = view
+        self._options = options
+        self._closed = closed
+        self._error_line = error_line
         self._has_sent_columns = False
+        self._connection: ServedConnection
+        self._loop = asyncio.get_running_loop()  # connections use real time
+        self._due: asyncio.Handle | None = None
+        self._timers: list[asyncio.TimerHandle] = []
 
-    async def run(self, options: Options, store: Store) -> None:
-        """Send until the watch ends. A bookmark has the version up to which everything was sent."""
+    def begin(self, connection: ServedConnection) -> None:
+        """Send what there is, and from now on what happens."""
+        self._connection = connection
+        connection.stream(JSON_HEADERS, self)
+        if self._error_line:
+            connection.send(self._error_line)
+        options = self._options
+        if options.sends_initial:
+            version = self._store.safe_version
+            self._send(self._watcher.take())
+            if options.wants_bookmarks:
+                self._bookmark(version, INITIAL_END)
         timeout_s = options.timeout_s
         if timeout_s is None:
             timeout_s = MIN_TIMEOUT_S * (1 + random.random())
-        loop = asyncio.get_running_loop()  # connections use real time
-        now = loop.time()
-        end, bookmark_at = now + timeout_s, now + BOOKMARK_EVERY_S
-        if options.sends_initial:
-            version = store.safe_version
-            await self._send(self._watcher.take())
-            if options.wants_bookmarks:
-                await self._bookmark(version, INITIAL_END)
-        while not self._watcher.is_cut_off:
-            now = loop.time()
-            if now >= end:
-                break
-            due = min(end, bookmark_at) if options.wants_bookmarks else end
-            if await self._watcher.wait(max(due - now, 0)):
-                await self._send(self._watcher.take())
-            elif options.wants_bookmarks:
-                bookmark_at = loop.time() + BOOKMARK_EVERY_S
-                await self._bookmark(store.safe_version)
+        self._timers.append(self._loop.call_later(timeout_s, self._end))
+        if options.wants_bookmarks:
+            self._timers.append(self._loop.call_later(BOOKMARK_EVERY_S, self._on_bookmark_due))
+        self._watcher.on_change = self._on_change
+        self._flush()
 
-    async def _send(self, events: list[WatchEvent]) -> None:
-        for first in range(0, len(events), MAX_CHUNK):
-            lines = [self._encode(event) for event in events[first : first + MAX_CHUNK]]
-            await self._response.write(b"".join(lines))
+    def on_ready(self) -> None:
+        """Go on: the client has taken what was sent."""
+        self._on_change()
+
+    def on_lost(self) -> None:
+        """Stop: the client has disconnected."""
+        self._stop()
+
+    def _on_change(self) -> None:
+        """Send soon: events that come together are sent together."""
+        if self._due is None:
+            self._due = self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Send the events, as long as the client takes them."""
+        self._due = None
+        if self._watcher.is_cut_off:
+            self._end()
+            return
+        while self._watcher.has_events and not self._connection.is_paused:
+            self._send(self._watcher.take(MAX_CHUNK))
+
+    def _end(self) -> None:
+        self._stop()
+        self._connection.end_stream()
+
+    def _stop(self) -> None:
+        for handle in (self._due, *self._timers):
+            if handle is not None:
+                handle.cancel()
+        self._watcher.on_change = lambda: None
+        self._closed(self._watcher)
+
+    def _send(self, events: list[WatchEvent]) -> None:
+        if events:
+            self._connection.send(b"".join(map(self._encode, events)))
+
+    def _on_bookmark_due(self) -> None:
+        """Send the version up to which everything was sent, unless the client does not keep up."""
+        self._timers[1] = self._loop.call_later(BOOKMARK_EVERY_S, self._on_bookmark_due)
+        self._flush()
+        if not self._watcher.has_events:
+            self._bookmark(self._store.safe_version)
 
     def _encode(self, event: WatchEvent) -> bytes:
         view = self._view
@@ -131,7 +176,8 @@ class _Stream:
         self._has_sent_columns = True
         return _line(event.type, table)
 
-    async def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> None:
+    def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> None:
+        """Send a bookmark."""
         metadata: dict[str, Any] = {
             "resourceVersion": str(version),
             "creationTimestamp": None,
@@ -148,7 +194,7 @@ class _Stream:
             row = {"cells": [], "object": {**tree, "kind": "PartialObjectMetadata"}}
             tree = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
             tree |= {"columnDefinitions": [], "rows": [row]}
-        await self._response.write(_line("BOOKMARK", tree))
+        self._connection.send(_line("BOOKMARK", tree))
 
 
 def _line(type_: str, tree: Any) -> bytes:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from aiohttp import web
-
 from ....api.causes import Cause, invalid_value
 from ....api.decode import without_nulls
 from ....api.merge_patch import merge_patch
@@ -35,6 +33,8 @@ from ..schema.json_patch import PatchError, json_patch
 from ..schema.strategic import strategic_merge
 from ..store import Record
 from .answers import View, respond, respond_tree, success, warning_headers
+from .http_requests import WholeRequest
+from .http_server import HttpResponse
 from .requests import (
     Options,
     Target,
@@ -78,16 +78,16 @@ class Writing:
         self._reviews = reviews
         self._grants = grants
 
-    async def create(
+    def create(
         self,
-        request: web.BaseRequest,
+        request: WholeRequest,
         target: Target,
         options: Options,
         view: View,
         user: ClusterUser,
-    ) -> web.Response:
+    ) -> HttpResponse:
         """POST: a new object, a review, a token, or the binding or eviction of a pod."""
-        body = await read_body(request)
+        body = read_body(request)
         resource = target.resource
         if target.name:
             return self._create_part(target, body, options)
@@ -107,7 +107,7 @@ class Writing:
         record = self._registry.create(resource, namespace, tree, options.dry_run)
         return respond(view.object(record), 201, _and_effects(warnings, resource, tree))
 
-    def _create_part(self, target: Target, body: Tree, options: Options) -> web.Response:
+    def _create_part(self, target: Target, body: Tree, options: Options) -> HttpResponse:
         match target.subresource:
             case "binding":
                 check_types(body, "core.v1.Binding")
@@ -127,16 +127,16 @@ class Writing:
                 raise method_not_allowed()
         return success(201)
 
-    async def update(
+    def update(
         self,
-        request: web.BaseRequest,
+        request: WholeRequest,
         target: Target,
         options: Options,
         view: View,
         user: ClusterUser,
-    ) -> web.Response:
+    ) -> HttpResponse:
         """PUT: replace an object."""
-        body = await read_body(request)
+        body = read_body(request)
         resource = target.resource
         if target.subresource == "scale":
             check_types(body, SCALE)
@@ -153,16 +153,16 @@ class Writing:
         record = self._update(target, lambda old: tree, options, user)
         return respond(view.object(record), 200, _and_effects(warnings, resource, tree))
 
-    async def patch(
+    def patch(
         self,
-        request: web.BaseRequest,
+        request: WholeRequest,
         target: Target,
         options: Options,
         view: View,
         user: ClusterUser,
-    ) -> web.Response:
+    ) -> HttpResponse:
         """PATCH: change an object."""
-        kind, data = request.content_type, await request.read()
+        kind, data = request.content_type, request.body
         resource = target.resource
         accepted = PATCHES if resource.custom is None else CUSTOM_PATCHES
         if kind not in accepted:
@@ -190,7 +190,7 @@ class Writing:
 
     def _apply(
         self, target: Target, config: Any, options: Options, view: View, user: ClusterUser
-    ) -> web.Response:
+    ) -> HttpResponse:
         """Server-side apply; creates the object if it does not exist."""
         resource = target.resource
         if not isinstance(config, dict):
@@ -243,7 +243,7 @@ class Writing:
             options.dry_run,
         )
 
-    def _scale(self, target: Target, edit: Edit, options: Options) -> web.Response:
+    def _scale(self, target: Target, edit: Edit, options: Options) -> HttpResponse:
         scale = scaling.update_scale(
             self._registry,
             target.resource,
@@ -254,11 +254,11 @@ class Writing:
         )
         return respond_tree(scale)
 
-    async def delete(
-        self, request: web.BaseRequest, target: Target, options: Options, view: View
-    ) -> web.Response:
+    def delete(
+        self, request: WholeRequest, target: Target, options: Options, view: View
+    ) -> HttpResponse:
         """DELETE: one object, or all that the selectors match."""
-        body = await read_body(request) if request.can_read_body else {}
+        body = read_body(request) if request.body else {}
         check_types(body, "meta.v1.DeleteOptions")
         deletion = parse_delete_options(body, request.query)
         resource = target.resource
@@ -279,7 +279,7 @@ class Writing:
 
     def _delete_all(
         self, target: Target, options: Options, deletion: DeleteOptions, view: View
-    ) -> web.Response:
+    ) -> HttpResponse:
         resource, store = target.resource, self._registry.store
         matches = make_matcher(resource, options.labels, options.fields)
         deleted = []

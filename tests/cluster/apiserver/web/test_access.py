@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bayplan.cluster.apiserver import make_credentials
-from bayplan.cluster.apiserver.server import MAX_BODY
 from bayplan.cluster.apiserver.web import watches
+from bayplan.cluster.apiserver.web.http_requests import MAX_BODY
 from bayplan.errors import InputError
 from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
 
