@@ -21,6 +21,7 @@ from . import pod_statuses
 from .cluster import LiveCluster
 from .node_leases import NodeLeases
 from .node_status import missing_status
+from .resizing import PodResizer
 from .stages import StagePlayer
 
 Tree = dict[str, Any]
@@ -52,8 +53,10 @@ class NodeAgents:
         self._timers = timers
         self._grace = grace
         self._stages = StagePlayer(self, cluster, registry, timers, rules)
+        self._resizer = PodResizer(self, cluster, timers)
         self._leases = NodeLeases(registry.store, clock, timers)
         self._arrived: dict[tuple[str, str], None] = {}
+        self._changed: dict[tuple[str, str], None] = {}
         self._new_nodes: list[str] = []
 
     def on_add(self, obj: Any) -> None:
@@ -66,11 +69,13 @@ class NodeAgents:
                 self._expect_end(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Handle a bound or terminating pod."""
+        """Handle a bound, resized or terminating pod."""
         if not isinstance(new, Pod) or not new.node_name:
             return
         if not old.node_name:
             self._arrived[new.namespace, new.name] = None
+        elif new.spec is not old.spec:
+            self._changed[new.namespace, new.name] = None
         if new.is_terminating and new.deletion_timestamp != old.deletion_timestamp:
             self._expect_end(new)
 
@@ -80,13 +85,18 @@ class NodeAgents:
     @property
     def has_work(self) -> bool:
         """Whether pods wait to be started, or nodes to be completed."""
-        return bool(self._arrived or self._new_nodes)
+        return bool(self._arrived or self._changed or self._new_nodes)
 
     def run_once(self) -> None:
         """Start some of the bound pods."""
         names, self._new_nodes = self._new_nodes, []
         for name in names:
             self._complete_node(name)
+        changed, self._changed = self._changed, {}
+        for key in changed:
+            resized: Pod | None = self._cluster.get("Pod", *key)
+            if resized is not None and not resized.is_finished:
+                self._resizer.consider(resized)
         keys = list(self._arrived)[:BATCH]
         for key in keys:
             del self._arrived[key]
@@ -98,6 +108,7 @@ class NodeAgents:
         """Start a new pod; let one that runs already, from before a restart of the server, go on."""
         stages = self._stages.of(pod)
         if pod.status.phase != "Pending":
+            self._resizer.consider(pod)
             if stages is not None:
                 self._stages.resume(pod, stages)
         elif not pod.is_terminating:

@@ -16,7 +16,7 @@ from ....api.causes import Cause
 from ....clock import Clock, SystemClock
 from ....framework import Lister
 from ..store import Record, Store
-from . import pods, preparing, services
+from . import pods, preparing, resizing, services
 from .admitting import Admitting
 from .catalog import ResourceCatalog
 from .custom.definitions import DEFINITIONS, Definitions, mark_terminating
@@ -173,6 +173,14 @@ class ObjectRegistry:
                 raise invalid(resource, name, causes)
         elif subresource == "finalize":
             tree = {**old, "spec": tree.get("spec") or {}}
+        elif subresource == "resize":
+            tree = resizing.resized(tree, old)
+            apply_defaults(resource.storage, tree)
+            causes = list(resizing.resize_causes(tree, old))
+            if causes:
+                raise invalid(resource, name, causes)
+            tree["metadata"] = dict(tree["metadata"])
+            preparing.count_generation(resource, tree, old)
         else:
             tree = preparing.all_but_status(resource, tree, old)
             apply_defaults(resource.storage, tree)

@@ -176,7 +176,7 @@ class Api:
         record = self._registry.get(resource, target.namespace, target.name)
         if target.subresource == "scale":
             return respond_tree(scaling.scale_of(resource, record.decode()))
-        if target.subresource not in ("", *STATUS_WRITES):
+        if target.subresource not in ("", "resize", *STATUS_WRITES):
             raise method_not_allowed()
         return respond(view.object(record))
 

@@ -31,6 +31,7 @@ SUBRESOURCES = {
     "exec": ("", "v1", "PodExecOptions", ("create", "get")),
     "log": ("", "", "", ("get",)),
     "portforward": ("", "v1", "PodPortForwardOptions", ("create", "get")),
+    "resize": ("", "", "", ("get", "patch", "update")),
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }
 VERSION = {

@@ -129,3 +129,91 @@ def test_the_lease_of_a_deleted_node_is_not_renewed(api: ServerInThread) -> None
     api.advance(10)
 
     assert api.get("/apis/coordination.k8s.io/v1/leases").names == []
+
+
+def sized(cpu: str, **others: str) -> dict[str, Any]:
+    size = {"requests": {"cpu": cpu, **others}, "limits": {"cpu": "64"}}
+    return {"spec": {"containers": [{"name": "main", "resources": size}]}}
+
+
+def test_a_running_pod_is_resized_when_its_node_has_room(api: ServerInThread) -> None:
+    api.make(NODES, {**node_tree("a"), "status": {"allocatable": {"cpu": "4", "pods": "9"}}})
+    for name in ("one", "two"):
+        pod = pod_tree(name, nodeName="a")
+        pod["spec"]["containers"][0]["resources"] = sized("1")["spec"]["containers"][0]["resources"]
+        api.make(PODS, pod)
+    api.settle()
+
+    api.patch(f"{PODS}/one/resize", sized("3"), "strategic")
+    api.settle()
+    grown = api.get(f"{PODS}/one").tree
+    api.patch(f"{PODS}/two/resize", sized("2"), "strategic")
+    api.settle()
+    deferred = api.get(f"{PODS}/two").tree
+    api.delete(f"{PODS}/one", {"gracePeriodSeconds": 0})
+    api.advance(10)
+    later = api.get(f"{PODS}/two").tree
+
+    assert grown["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "3"}
+    assert grown["status"]["containerStatuses"][0]["allocatedResources"] == {"cpu": "3"}
+    assert grown["metadata"]["generation"] == grown["status"]["observedGeneration"] == 2
+    (pending,) = (c for c in deferred["status"]["conditions"] if c["type"] == "PodResizePending")
+    assert (pending["reason"], pending["message"]) == (
+        "Deferred",
+        "Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000",
+    )
+    assert deferred["status"]["containerStatuses"][0]["allocatedResources"] == {"cpu": "1"}
+    assert later["status"]["containerStatuses"][0]["allocatedResources"] == {"cpu": "2"}
+    assert "PodResizePending" not in [c["type"] for c in later["status"]["conditions"]]
+
+
+@pytest.mark.parametrize(
+    ("patch", "field", "message"),
+    [
+        pytest.param(
+            sized("1", **{"example.com/gpu": "1"}),
+            "spec",
+            "Forbidden: only cpu and memory resources are mutable",
+            id="another resource",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "main", "resources": None}]}},
+            "spec.containers[0].resources.requests",
+            "Forbidden: resource requests cannot be removed",
+            id="no requests any more",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "more", "image": "app:1"}]}},
+            "spec.containers",
+            "Forbidden: containers may not be added or removed on resize",
+            id="another container",
+        ),
+    ],
+)
+def test_a_resize_that_is_refused(
+    api: ServerInThread, patch: dict[str, Any], field: str, message: str
+) -> None:
+    pod = pod_tree("one", nodeName="a")
+    pod["spec"]["containers"][0]["resources"] = sized("1")["spec"]["containers"][0]["resources"]
+    api.make(PODS, pod)
+
+    answer = api.patch(f"{PODS}/one/resize", patch, "strategic")
+
+    assert answer.status == 422
+    found = [(cause["field"], cause["message"]) for cause in answer.tree["details"]["causes"]]
+    assert (field, message) in found
+
+
+def test_a_resize_changes_nothing_but_resources(api: ServerInThread) -> None:
+    pod = pod_tree("one", nodeName="a")
+    pod["spec"]["containers"][0]["resources"] = sized("1")["spec"]["containers"][0]["resources"]
+    api.make(PODS, pod)
+    patch = sized("2")
+    patch["spec"]["containers"][0]["image"] = "other:1"
+    patch["metadata"] = {"labels": {"a": "b"}}
+
+    answer = api.patch(f"{PODS}/one/resize", patch, "strategic")
+
+    (container,) = answer.tree["spec"]["containers"]
+    assert (container["image"], container["resources"]["requests"]) == ("app:1", {"cpu": "2"})
+    assert "a" not in (answer.tree["metadata"].get("labels") or {})
