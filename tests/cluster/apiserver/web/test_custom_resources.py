@@ -372,3 +372,33 @@ def test_the_group_of_a_definition_cannot_change(defined: ServerInThread) -> Non
 
     assert answer.status == 422
     assert answer.tree["details"]["causes"][0]["field"] == "spec.scope"
+
+
+def test_unchanged_values_that_have_become_invalid_pass(api: ServerInThread) -> None:
+    definition = roll_definition()
+    api.make(DEFINITIONS, definition)
+    steps = [{"name": "a", "weight": 1}, {"name": "b", "weight": 2}]
+    api.make(ROLLS, roll("one", image="old", replicas=5, steps=steps))
+    for version in definition["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["properties"]["image"]["maxLength"] = 2
+        spec["properties"]["replicas"]["x-kubernetes-validations"] = [
+            {"rule": "self < 5"},
+            {"rule": "self == oldSelf || self == oldSelf + 1"},
+        ]
+        spec["properties"]["steps"]["items"]["properties"]["weight"]["maximum"] = 0
+    stricter = {"spec": {"versions": definition["spec"]["versions"]}}
+    assert api.patch(f"{DEFINITIONS}/rolls.example.io", stricter).status == 200
+
+    def faults(**spec: Any) -> list[str]:
+        answer = api.patch(f"{ROLLS}/one", {"spec": spec})
+        causes = (answer.tree.get("details") or {}).get("causes") or ()
+        return [cause["field"] for cause in causes]
+
+    assert faults(note="unknown and dropped") == []
+    assert faults(image="new") == ["spec.image", "<nil>"]  # rules are not checked then
+    assert faults(replicas=6) == ["spec.replicas"]
+    changed = [{"name": "a", "weight": 1}, {"name": "b", "weight": 3}, {"name": "c"}]
+    assert faults(steps=changed) == ["spec.steps[1].weight"]
+    assert faults(steps=[*steps, {"name": "c", "weight": 0}]) == []
+    assert api.post(ROLLS, roll("two", replicas=5)).status == 422

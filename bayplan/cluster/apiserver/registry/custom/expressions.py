@@ -13,7 +13,7 @@ from typing import Any
 from .....api.causes import Cause, duplicate, forbidden_field, invalid_value, required
 from .....api.cel import CelError
 from .....api.cel_rules import UnavailableError, compile_rule
-from .value_rules import LIST_KEYS, LIST_TYPE, NOWHERE
+from .value_rules import NOWHERE, same_item
 from .values import META_FIELDS, NO_SCHEMA, below_of
 
 Tree = dict[str, Any]
@@ -33,12 +33,16 @@ _RESERVED = frozenset(
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 
 
-def rule_causes(value: Any, old: Any, schema: Tree, path: str = "") -> Iterator[Cause]:
-    """Yield the rules that an object breaks."""
+def rule_causes(
+    value: Any, old: Any, schema: Tree, path: str = "", is_kept: bool = False
+) -> Iterator[Cause]:
+    """Yield the rules that an object breaks; with `is_kept` it is part of an unchanged value."""
     if value is None:
         return
+    if old is not None:
+        is_kept = bool(value == old)
     if schema.get(RULES):
-        yield from _node_causes(value, old, schema, path)
+        yield from _node_causes(value, old, schema, path, is_kept)
     if isinstance(value, dict):
         is_whole = schema.get("x-kubernetes-map-type") == "atomic"
         before = old if isinstance(old, dict) and not is_whole else {}
@@ -47,12 +51,13 @@ def rule_causes(value: Any, old: Any, schema: Tree, path: str = "") -> Iterator[
             if below:
                 named = key in (schema.get("properties") or NO_SCHEMA)
                 step = f"{path}.{key}" if named and path else key if named else f"{path}[{key}]"
-                yield from rule_causes(item, before.get(key), below, step)
+                yield from rule_causes(item, before.get(key), below, step, is_kept)
     elif isinstance(value, list):
         items = schema.get("items")
         if isinstance(items, dict):
             for i, item in enumerate(value):
-                yield from rule_causes(item, _same(item, old, schema), items, f"{path}[{i}]")
+                before = same_item(item, old, schema)
+                yield from rule_causes(item, before, items, f"{path}[{i}]", is_kept)
 
 
 def has_rules(schema: Tree) -> bool:
@@ -103,13 +108,16 @@ def _typed_names(schema: Tree) -> Iterator[str]:
             yield from _typed_names(schema[name])
 
 
-def _node_causes(value: Any, old: Any, schema: Tree, path: str) -> Iterator[Cause]:
+def _node_causes(value: Any, old: Any, schema: Tree, path: str, is_kept: bool) -> Iterator[Cause]:
+    """Yield the broken rules of one value; of an unchanged one only those that compare it with the old one."""
     typed = set(_typed_names(schema))
     seen = _readable(value, schema, is_root=not path)
     before = None if old is None else _readable(old, schema, is_root=not path)
     for rule in schema[RULES]:
         text = str(rule.get("rule") or "")
         is_typed = schema.get("format") in _TYPED or typed & set(_WORDS.findall(text))
+        if is_kept and not _OLD.search(text):
+            continue
         if rule.get("optionalOldSelf"):
             text = _OLD.sub("optional.none()" if old is None else "optional.of(oldSelf)", text)
         if not text or is_typed or (_OLD.search(text) and old is None):
@@ -152,19 +160,6 @@ def _broken(rule: Tree, path: str, value: Any, message: str) -> Cause:
     if isinstance(value, dict | list):
         return Cause("FieldValueInvalid", f"Invalid value: {message}", path)
     return invalid_value(path, value, message)
-
-
-def _same(item: Any, old: Any, schema: Tree) -> Any:
-    """The old item with the same keys, in a list that is a map."""
-    keys = schema.get(LIST_KEYS)
-    if schema.get(LIST_TYPE) != "map" or not keys or not isinstance(old, list):
-        return None
-    if not isinstance(item, dict):
-        return None
-    wanted = [item.get(key) for key in keys]
-    return next(
-        (o for o in old if isinstance(o, dict) and [o.get(key) for key in keys] == wanted), None
-    )
 
 
 def _readable(value: Any, schema: Tree | None, is_root: bool = False) -> Any:

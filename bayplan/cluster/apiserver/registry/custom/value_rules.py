@@ -46,9 +46,11 @@ _INT32 = 2**31
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
-def value_causes(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of a value."""
+def value_causes(value: Any, schema: Tree, path: str, old: Any = None) -> Iterator[Cause]:
+    """Yield the faults of a value; not those of an `old` one, at any depth, that did not change (ratcheting)."""
     if value is None and schema.get("nullable"):
+        return
+    if old is not None and value == old:
         return
     yield from _type_causes(value, schema, path)
     yield from _alternative_causes(value, schema, path)
@@ -57,13 +59,13 @@ def value_causes(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number_causes(value, schema, path)
     elif isinstance(value, list):
-        yield from _list_causes(value, schema, path)
+        yield from _list_causes(value, schema, path, old)
     if schema.get("enum") is not None and not _is_among(value, schema["enum"]):
         known = ", ".join(f'"{_plain(choice)}"' for choice in schema["enum"])
         message = f"Unsupported value: {_shown(value)}: supported values: {known}"
         yield Cause("FieldValueNotSupported", message, path)
     if isinstance(value, dict):
-        yield from _object_causes(value, schema, path)
+        yield from _object_causes(value, schema, path, old)
 
 
 def _type_causes(value: Any, schema: Tree, path: str) -> Iterator[Cause]:
@@ -182,11 +184,11 @@ def _multiple_causes(value: float, factor: float, path: str) -> Iterator[Cause]:
         yield invalid_value(path, value, f"{path} in body should be a multiple of {_plain(factor)}")
 
 
-def _list_causes(value: list[Any], schema: Tree, path: str) -> Iterator[Cause]:
+def _list_causes(value: list[Any], schema: Tree, path: str, old: Any) -> Iterator[Cause]:
     items = schema.get("items")
     if isinstance(items, dict):
         for i, item in enumerate(value):
-            yield from value_causes(item, items, f"{path}[{i}]")
+            yield from value_causes(item, items, f"{path}[{i}]", same_item(item, old, schema))
     fewest, most = schema.get("minItems"), schema.get("maxItems")
     if fewest is not None and len(value) < fewest:
         yield invalid_value(path, len(value), f"{path} in body should have at least {fewest} items")
@@ -194,7 +196,21 @@ def _list_causes(value: list[Any], schema: Tree, path: str) -> Iterator[Cause]:
         yield too_many(path, len(value), most)
 
 
-def _object_causes(value: Tree, schema: Tree, path: str) -> Iterator[Cause]:
+def same_item(item: Any, old: Any, schema: Tree) -> Any:
+    """The old item with the same keys, in a list that is a map; None in other lists."""
+    keys = schema.get(LIST_KEYS)
+    if schema.get(LIST_TYPE) != "map" or not keys or not isinstance(old, list):
+        return None
+    if not isinstance(item, dict):
+        return None
+    wanted = [item.get(key) for key in keys]
+    return next(
+        (o for o in old if isinstance(o, dict) and [o.get(key) for key in keys] == wanted), None
+    )
+
+
+def _object_causes(value: Tree, schema: Tree, path: str, old: Any) -> Iterator[Cause]:
+    before = old if isinstance(old, dict) else NO_SCHEMA
     fewest, most = schema.get("minProperties"), schema.get("maxProperties")
     if fewest is not None and len(value) < fewest:
         problem = f"{path} in body should have at least {fewest} properties"
@@ -204,7 +220,8 @@ def _object_causes(value: Tree, schema: Tree, path: str) -> Iterator[Cause]:
     for key, item in value.items():
         below = below_of(schema, key)
         if below:
-            yield from value_causes(item, below, f"{path}.{key}" if path else key)
+            where = f"{path}.{key}" if path else key
+            yield from value_causes(item, below, where, before.get(key))
     for key in schema.get("required") or ():
         if key not in value:
             yield required(f"{path}.{key}" if path else key)

@@ -63,7 +63,12 @@ class CustomSchema:
     def causes(self, tree: Tree, old: Tree | None = None) -> Iterator[Cause]:
         """Yield the faults of an object, or of its change."""
         found = [
-            *value_causes(_with_metadata(tree), _without_metadata(self.tree), ""),
+            *value_causes(
+                _with_metadata(tree),
+                _without_metadata(self.tree),
+                "",
+                None if old is None else _with_metadata(old),
+            ),
             *embedded_causes(tree, self.tree, ""),
         ]
         if old is None or not any(True for _ in list_type_causes(old, self.tree, "")):
@@ -76,7 +81,7 @@ class CustomSchema:
         below = (self.tree.get("properties") or NO_SCHEMA).get("status")
         found: list[Cause] = []
         if below is not None and "status" in tree:
-            found += value_causes(tree["status"], below, "status")
+            found += value_causes(tree["status"], below, "status", old.get("status"))
             found += list_type_causes(tree["status"], below, "status")
         yield from found
         yield from self._rule_causes(tree, old, found)
