@@ -36,6 +36,7 @@ SCRIPTS = (
     "details.js",
     "account.js",
     "series.js",
+    "types.js",
     "strip.js",
     "timeline.js",
     "mirror.js",

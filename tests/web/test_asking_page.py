@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from .chromium import Tab
-from .test_live_page import Up, cluster
+from .test_live_page import PODS, Up, cluster
 
 Open = Callable[..., Tab]
 DRAIN = {"ask": "drain", "node": "node-0"}
@@ -78,6 +78,32 @@ def test_nodes_like_this_one_are_added_in_the_answer_only(up: Up, open_page: Ope
 
     assert "Add 2 nodes like node-0" in tab.text("#details h2")
     assert tab.text("#details").count("node-0-") == 2
+    assert [name[:7] for name in tab.run("bayplan.tiles.added")] == ["node-0-", "node-0-"]
+    tab.wait_for("bayplan.tiles.blocks.at(-1).isNew")
+    tab.press("Escape")
+    tab.wait_for("!bayplan.tiles.blocks.at(-1).isNew")
+
+
+def test_pods_that_wait_have_arrows_to_new_nodes(up: Up, open_page: Open) -> None:
+    for number in range(5):  # each of three nodes has room for one of them
+        up.make_pod(f"large-{number}", "7")
+    tab = open_it(up, open_page)
+    tab.wait_for("bayplan.model.waitingCount === 2")
+
+    tab.run("bayplan.openNode(0)")
+    tab.click("#ask-add")
+    tab.wait_for("document.querySelector('.moves')")
+    tab.wait_for("bayplan.tiles.blocks.at(-1).isNew")
+    arrows = tab.run("bayplan.tiles.arrows")
+    tab.run("bayplan.tiles.drawNow()")
+    ends = tab.run("bayplan.tiles.arrows.map(([, to]) => !!bayplan.tiles.middleOf(to))")
+
+    assert sum(number for *_, number in arrows) == 2
+    assert {start for start, *_ in arrows} == {-1}
+    assert all(end <= -10 for _, end, _ in arrows)
+    assert all(ends)
+    for number in range(5):
+        assert up.ask("DELETE", f"{PODS}/large-{number}") == 200
     assert tab.run("bayplan.model.liveNodes().length") == 3
 
 

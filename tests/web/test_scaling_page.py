@@ -38,5 +38,41 @@ def test_the_strip_above_the_slider_has_cost_and_nodes(page: Path, open_page: Op
     assert nodes[-1] > nodes[0]
 
 
+def test_nodes_by_type_are_stacked_above_the_slider(page: Path, open_page: Open) -> None:
+    tab = open_page(page)
+    tab.settle()
+
+    layers = tab.run("bayplan.timeline.strip.types.layers.map(({name, nodes}) => [name, nodes])")
+    sums = [sum(nodes) for nodes in zip(*(nodes for _, nodes in layers), strict=True)]
+
+    assert sums == tab.run("[...bayplan.timeline.strip.series.nodes]")
+    assert len(layers) > 1
+    keys = tab.texts(".type-key")
+    assert keys == [f"{name} {nodes[-1]}" for name, nodes in layers]
+    listed = ", ".join(keys)
+    label = tab.run("document.getElementById('types').getAttribute('aria-label')")
+    assert label == f"Nodes by type over the run, at the end: {listed}"
+
+
+def test_more_types_than_colours_are_joined(page: Path, open_page: Open) -> None:
+    tab = open_page(page)
+    moments = (
+        "[0, 1].map(moment => new Map(Array.from({length: 12}, (_, i) => [`t${i}`, moment * i])))"
+    )
+
+    stack = f"bayplan.timeline.strip.types.constructor.stack({moments})"
+    layers = tab.run(f"{stack}.map(({{name, nodes}}) => [name, nodes])")
+
+    assert [name for name, _ in layers] == [
+        *(f"t{i}" for i in range(11, 4, -1)),
+        "4 other types",
+    ]
+    assert layers[-1][1] == [0, 4 + 3 + 2 + 1]
+
+
+def test_a_page_whose_nodes_stay_has_no_types(example: Path, open_page: Open) -> None:
+    assert open_page(example).run("document.querySelector('.types-box').hidden")
+
+
 def test_a_page_without_an_autoscaler_has_no_costs(example: Path, open_page: Open) -> None:
     assert not open_page(example).run("bayplan.timeline.strip.series.cost")

@@ -1,12 +1,15 @@
-// Arrows: from the node that a pod has to the one that it would get, over the tiles.
+// Arrows: from the node that a pod has to the one that it would get, over the tiles. Pods without a node come from the
+// right edge, beside which they are listed, and go there.
 
 const MOST_ARROWS = 400;
+/** The number of the first node that a question adds; the next ones are below it. */
+const FIRST_NEW = -10;
 
-/** Moves between the same nodes as one arrow with their number; what has no node at one end has no arrow. */
+/** Moves between the same nodes as one arrow with their number. */
 function joinMoves(moves) {
   const numbers = new Map();
   for (const [from, to] of moves) {
-    if (from === NONE || to === NONE || from === to) continue;
+    if (from === to) continue;
     const key = `${from} ${to}`;
     numbers.set(key, (numbers.get(key) || 0) + 1);
   }

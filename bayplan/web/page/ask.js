@@ -2,6 +2,7 @@
 
 const LIKE_THIS = 3;
 const MOST_CHANGES = 500;
+const MOST_NEW = 200;
 
 class Ask {
   constructor(app) {
@@ -38,19 +39,23 @@ class Ask {
   async ask(question, title) {
     const { details } = this.app;
     const busy = details.openPanel(tr("Question"), title, [h("p", { class: "note" }, tr("Asking…"))]);
-    let parts, moves = [];
+    let parts, moves = [], added = [];
     try {
       const answer = await Live.post("ask", question);
       if (details.panel !== busy) return; // something else was opened meanwhile
       parts = this.answerParts(answer);
-      const number = (name) => (name ? this.app.data.nodes.indexOf(name) : NONE);
+      added = answer.nodes.added.slice(0, MOST_NEW);
+      const number = (name) => {
+        const known = name ? this.app.data.nodes.indexOf(name) : NONE;
+        return known === NONE && added.includes(name) ? FIRST_NEW - added.indexOf(name) : known;
+      };
       moves = answer.pods.map(({ was, now }) => [number(was.node), number(now.node)]);
     } catch (error) {
       if (details.panel !== busy) return;
       parts = [h("p", { class: "said", role: "alert" }, error.message)];
     }
     details.openPanel(tr("Question"), title, parts);
-    this.app.tiles.setArrows(moves);
+    this.app.tiles.setArrows(moves, added);
   }
 
   answerParts(answer) {

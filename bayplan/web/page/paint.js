@@ -57,6 +57,8 @@ class Painter {
     this.framed = new Set();
     /** Moves of pods: from a node, to a node, and how many. */
     this.arrows = [];
+    /** The names of nodes that a question adds. */
+    this.added = [];
     /** Groups of nodes, each with its position. */
     this.blocks = [];
     this.draw = perFrame(() => this.drawNow());
@@ -92,7 +94,7 @@ class Painter {
 
   middleOf(node) {
     const found = this.indexOf ? this.find(node) : null;
-    if (!found) return null;
+    if (!found || !found.block) return null;
     const { x, y } = this.placeOf(found.block, found.i);
     return { x: x + this.size.width / 2, y: y + this.size.height / 2 };
   }
@@ -107,6 +109,7 @@ class Painter {
   }
 
   find(node) {
+    if (node <= FIRST_NEW) return { block: this.blocks.find((block) => block.isNew), i: FIRST_NEW - node };
     const at = this.indexOf.get(node);
     if (at === undefined) return null;
     const block = this.blocks.find((b) => at >= b.first && at < b.first + b.nodes.length);
@@ -131,6 +134,9 @@ class Painter {
     for (const node of this.framed) this.drawRing(node, this.ink.focus, 2);
     for (const [from, to, number] of this.arrows) {
       const ends = [from, to].map((node) => this.middleOf(node));
+      const edge = (other) => other && { x: width - 4, y: other.y - this.size.height / 2 };
+      if (from === NONE) ends[0] = edge(ends[1]);
+      if (to === NONE) ends[1] = edge(ends[0]);
       if (ends[0] && ends[1]) drawArrow(context, ...ends, number, this.ink.focus);
     }
     this.drawRing(this.selected, this.ink.text, 2);
@@ -163,6 +169,13 @@ class Painter {
 
   drawHeading(block) {
     const { context } = this;
+    if (block.isNew) {
+      context.textBaseline = "middle";
+      context.font = `600 12px ${this.font}`;
+      context.fillStyle = this.ink.text;
+      context.fillText(tr("New nodes, if they were added"), block.x, block.y + 9);
+      return;
+    }
     const name = block.value === null ? tr("without {label}", { label: this.groupBy }) : block.value || tr("(empty)");
     let sum = 0, count = 0;
     for (const node of block.nodes) {
@@ -197,8 +210,27 @@ class Painter {
     }
   }
 
+  /** A node that a question adds: its outline, and its name where there is room. */
+  drawNewTile(node, x, y) {
+    const { context, size } = this;
+    context.strokeStyle = this.ink.focus;
+    context.lineWidth = 1.5;
+    context.setLineDash(size.width > 20 ? [5, 3] : []);
+    context.strokeRect(x + 1, y + 1, size.width - 2, size.height - 2);
+    context.setLineDash([]);
+    if (size.width < 60 || size.height < 14) return;
+    context.textBaseline = "middle";
+    context.font = `11px ${this.font}`;
+    context.fillStyle = this.ink.text;
+    context.fillText(this.cut(this.data.shortName(this.added[FIRST_NEW - node]), size.width - 12), x + 6, y + Math.min(12, size.height / 2));
+  }
+
   drawTile(node, x, y) {
     const { context, size, model } = this;
+    if (node <= FIRST_NEW) {
+      this.drawNewTile(node, x, y);
+      return;
+    }
     const share = model.share(node, this.resource);
     const faded = this.marked !== null && !this.marked.has(node);
     context.globalAlpha = faded ? 0.16 : 1;

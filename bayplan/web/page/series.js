@@ -1,10 +1,12 @@
 // Series: figures of the whole cluster over time, at some moments of the run.
 
-/** Pending pods (the most since the last moment), the requested share of a resource, and nodes, at each of `moments`. */
+const TYPE_LABEL = "node.kubernetes.io/instance-type";
+
+/** Pending pods (the most since the last moment), the requested share of a resource, nodes, and nodes by type, at each of `moments`. */
 function seriesAt({ data, model, tiles }, moments) {
   const base = model.keyframes[0];
   const replay = new Totals(data, base);
-  const series = { pending: [], share: [], nodes: [] };
+  const series = { pending: [], share: [], nodes: [], types: [] };
   let at = 0;
   for (const until of moments) {
     let highest = replay.waiting;
@@ -15,6 +17,7 @@ function seriesAt({ data, model, tiles }, moments) {
     series.pending.push(series.pending.length ? highest : replay.waiting);
     series.share.push(replay.share(tiles.resource));
     series.nodes.push(replay.nodes);
+    series.types.push(new Map(replay.types));
   }
   return series;
 }
@@ -30,6 +33,9 @@ class Totals {
     this.all = data.resources.map(() => 0);
     this.waiting = 0;
     this.nodes = 0;
+    /** The number of nodes by type; those without one are of the type "". */
+    this.types = new Map();
+    this.typeOf = [];
     this.pods = data.resources.indexOf(PODS);
     this.states.forEach((state, pod) => this.count(pod, state, 1));
     this.rows.forEach((row) => this.countNode(row, 1));
@@ -46,6 +52,8 @@ class Totals {
   countNode(row, sign) {
     if (row === NONE || row === undefined) return;
     this.nodes += sign;
+    if (this.typeOf[row] === undefined) this.typeOf[row] = this.data.label(row, TYPE_LABEL) || "";
+    this.types.set(this.typeOf[row], (this.types.get(this.typeOf[row]) || 0) + sign);
     const flat = this.data.rows.allocatable[row];
     for (let i = 0; i < flat.length; i += 2) this.all[flat[i]] += sign * flat[i + 1];
   }

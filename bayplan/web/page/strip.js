@@ -10,9 +10,11 @@ class Strip {
     this.timeline = timeline;
     this.canvas = h("canvas", { class: "strip", id: "strip", role: "img" });
     this.tip = h("div", { class: "tip strip-tip", role: "presentation", hidden: true });
+    this.types = new TypeStrip(app, this);
     this.canvas.addEventListener("click", (event) => this.onClick(event));
     this.canvas.addEventListener("mousemove", (event) => this.onMove(event));
     this.canvas.addEventListener("mouseleave", () => { this.tip.hidden = true; });
+    this.types.box.addEventListener("click", (event) => this.onClick(event));
     new ResizeObserver(perFrame(() => this.draw())).observe(this.canvas);
   }
 
@@ -69,6 +71,7 @@ class Strip {
       context.stroke();
     }
     this.drawKeys(context, colour);
+    this.types.draw(series, colour);
     canvas.setAttribute("aria-label", tr("Over the run: requested at most {share}, pending at most {pending}", { share: percent(Math.max(...series.share)), pending: plural(Math.max(...series.pending), "pod") }));
   }
 
@@ -131,6 +134,7 @@ class Strip {
     const place = i / (this.size - 1);
     const words = [tr("requested {share}", { share: percent(series.share[i]) }), tr("pending {n}", { n: count(series.pending[i]) }), plural(series.nodes[i], "node")];
     if (series.cost) words.push(tr("cost per hour {n}", { n: COUNT.format(series.cost[i]) }));
+    words.push(...this.types.words(i));
     fill(tip, h("strong", {}, timeline.isTimed ? timeline.words(place * timeline.end) : plural(timeline.momentOf(place), "change")), h("span", {}, words.join(" · ")));
     tip.hidden = false;
     const left = Math.min(event.offsetX + 12, this.canvas.clientWidth - tip.offsetWidth - 8);

@@ -66,7 +66,9 @@ class Tiles extends Painter {
       nodes.sort(order);
     }
     // Nodes without the label come last.
-    return [...groups].sort((a, b) => (a[0] === null) - (b[0] === null) || byName(a[0], b[0]));
+    const listed = [...groups].sort((a, b) => (a[0] === null) - (b[0] === null) || byName(a[0], b[0]));
+    if (this.added.length) listed.push([null, this.added.map((_, i) => FIRST_NEW - i)]);
+    return listed;
   }
 
   layout() {
@@ -74,7 +76,7 @@ class Tiles extends Painter {
     const width = Math.max(120, this.box.clientWidth - 2 * MARGIN);
     const height = Math.max(120, this.box.clientHeight - 2 * MARGIN);
     this.fit(groups, width, height);
-    this.order = this.blocks.flatMap((block) => block.nodes);
+    this.order = this.blocks.flatMap((block) => (block.isNew ? [] : block.nodes));
     this.indexOf = new Map(this.order.map((node, i) => [node, i]));
     $("spacer").style.height = `${this.total + 2 * MARGIN}px`;
     $("pods-by-label").hidden = !this.size.strip; // small tiles have no room for pods
@@ -99,11 +101,12 @@ class Tiles extends Painter {
   /** Lays out the groups, each at most `broad`, in rows; returns the total height. */
   place(groups, size, width, broad) {
     const pitch = size.width + size.gap, rise = size.height + size.gap;
-    const heading = this.groupBy ? HEADING : 0;
     const most = Math.max(1, Math.floor((broad + size.gap) / pitch));
     let x = 0, y = 0, tall = 0, first = 0;
     this.blocks = [];
     for (const [value, nodes] of groups) {
+      const isNew = nodes[0] <= FIRST_NEW;
+      const heading = this.groupBy || isNew ? HEADING : 0;
       const columns = Math.min(most, nodes.length);
       const wide = Math.min(broad, Math.max(columns * pitch - size.gap, heading ? HEADING_WIDTH : 0));
       if (x > 0 && x + wide > width) {
@@ -113,7 +116,7 @@ class Tiles extends Painter {
       }
       const fits = Math.max(columns, Math.min(most, Math.floor((wide + size.gap) / pitch)));
       const high = heading + Math.ceil(nodes.length / fits) * rise - size.gap;
-      this.blocks.push({ value, nodes, first, columns: fits, x: x + MARGIN, y: y + MARGIN, wide, high, heading });
+      this.blocks.push({ value, nodes, first, columns: fits, x: x + MARGIN, y: y + MARGIN, wide, high, heading, isNew });
       first += nodes.length;
       x += wide + BLOCK_GAP;
       tall = Math.max(tall, high);
@@ -128,6 +131,7 @@ class Tiles extends Painter {
     const y = event.clientY - area.top + this.box.scrollTop;
     const { size } = this;
     for (const block of this.blocks) {
+      if (block.isNew) continue;
       const column = Math.floor((x - block.x) / (size.width + size.gap));
       const line = Math.floor((y - block.y - block.heading) / (size.height + size.gap));
       if (column < 0 || column >= block.columns || line < 0 || y > block.y + block.high) continue;
@@ -221,6 +225,14 @@ class Tiles extends Painter {
     else if (y + size.height + 10 > box.scrollTop + box.clientHeight) {
       box.scrollTop = y + size.height + 10 - box.clientHeight;
     }
+  }
+
+  /** Also lays out the nodes that the question adds. */
+  setArrows(moves, added = []) {
+    const changes = added.length + this.added.length > 0;
+    this.added = added;
+    super.setArrows(moves);
+    if (changes) this.relayout();
   }
 
   mark(nodes) {

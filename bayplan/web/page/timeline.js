@@ -39,7 +39,7 @@ class Timeline {
       SPEEDS.map((speed) => h("option", { value: speed, selected: speed === 1 }, `${speed}×`)));
     this.liveButton = h("button", { type: "button", class: "now", id: "now", hidden: !this.app.data.isLive, onclick: () => this.follow() }, tr("Live"));
     fill($("time"), step(-1, tr("Previous change"), "‹"), this.playButton, step(1, tr("Next change"), "›"),
-      h("div", { class: "track" }, this.strip.canvas, this.strip.tip, this.slider), this.label, this.speedSelect, this.liveButton);
+      h("div", { class: "tracks" }, this.strip.types.box, h("div", { class: "track" }, this.strip.canvas, this.strip.tip, this.slider)), this.label, this.speedSelect, this.liveButton);
     $("time").hidden = !this.app.data.isLive && this.app.model.last === 0;
   }
 
