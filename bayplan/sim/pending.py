@@ -10,6 +10,7 @@ import msgspec
 
 from ..api.pod_workload import BARE, WorkloadKey, workload_key, workload_of
 from ..api.refusal_message import refusals_of
+from ..api.resources import is_extended
 from .outcomes import PodResult
 
 __all__ = ["PendingGroup", "group_pending", "refusals_of", "workload_key", "workload_of"]
@@ -21,7 +22,8 @@ class PendingGroup(msgspec.Struct):
     workload: str
     """`namespace/name`; of pods without an owner, the first of them."""
     kind: str
-    """The kind of the workload; `Pod` for pods without an owner, which form a group per namespace and reason."""
+    """The kind of the workload; `Pod` for pods without an owner, which form a group per namespace, reason and amounts
+    of extended resources."""
     pods: list[str]
     """`namespace/name` of each."""
     of: int
@@ -32,6 +34,8 @@ class PendingGroup(msgspec.Struct):
     """The message of the last of them."""
     refusals: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of nodes per reason, most first; empty when the pods wait for something else."""
+    devices: dict[str, int] = msgspec.field(default_factory=dict)
+    """The extended resources that each of them requests; only of pods without an owner."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""
@@ -41,6 +45,7 @@ class PendingGroup(msgspec.Struct):
             "pods": len(self.pods),
             "pending": self.waiting,
             "of": self.of,
+            "devices": self.devices,
             "refusals": [{"reason": r, "nodes": n} for r, n in self.refusals.items()],
             "message": self.message,
         }
@@ -57,11 +62,12 @@ def group_pending(
         key = workload_key(pod)
         waiting[key] += 1
         refusals = refusals_of(message)
-        why = frozenset(refusals) or message
+        devices = {} if key[2] else {r: n for r, n in pod.requests.items() if is_extended(r)}
+        why = (frozenset(refusals) or message, tuple(devices.items()))
         group = groups.get((key, why))
         if group is None:
             name = f"{pod.namespace}/{key[2] or pod.name}"
-            group = PendingGroup(name, key[1], [], sizes.get(key, 0), 0, message)
+            group = PendingGroup(name, key[1], [], sizes.get(key, 0), 0, message, devices=devices)
             groups[key, why] = group
         group.pods.append(pod.key)
         group.message, group.refusals = message, refusals

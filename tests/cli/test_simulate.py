@@ -129,6 +129,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
             "pods": 1,
             "pending": 1,
             "of": 1,
+            "devices": {},
             "refusals": [{"reason": "Insufficient cpu", "nodes": 1}],
             "message": message,
         }

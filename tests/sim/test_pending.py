@@ -80,6 +80,16 @@ def test_pods_are_grouped_by_workload_and_reason() -> None:
     }
 
 
+def test_pods_without_an_owner_are_grouped_by_devices() -> None:
+    gpu = "example.com/gpu"
+    pods = [make_pod(f"{n}-{i}", requests={gpu: n}) for n in (1, 2) for i in range(2)]
+    report = Simulation([make_node("a"), *pods]).run()
+
+    groups = [(group.workload, len(group.pods), group.devices) for group in report.pending_groups]
+
+    assert groups == [("default/1-0", 2, {gpu: 1}), ("default/2-0", 2, {gpu: 2})]
+
+
 def test_nothing_is_grouped_when_every_pod_has_a_node() -> None:
     report = Simulation([make_node("a"), make_pod("p")]).run()
 

@@ -45,6 +45,17 @@ def test_pods_of_a_workload_that_wait_for_the_same_are_one_row(open_page: Open, 
     assert tab.text(f"{ROW} .why") == "Insufficient cpu on 1 node"
 
 
+def test_pods_without_an_owner_are_rows_by_devices(open_page: Open, tmp_path: Path) -> None:
+    pods = [make_pod(f"p-{i}", "9") for i in range(9)]
+    for i, pod in enumerate(pods[3:]):
+        pod["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": str(1 + i % 2)}
+
+    tab = open_page(write(tmp_path / "report.html", make_node("a"), *pods))
+
+    assert names(tab) == ["p-0 and 2 more", "p-3 and 2 more", "p-4 and 2 more"]
+    assert tab.texts(f"{ROW} .line > :nth-child(3)") == ["default", "gpu 1", "gpu 2"]
+
+
 def test_a_group_opens_and_closes_by_keyboard(open_page: Open, page: Path) -> None:
     tab = open_page(page)
     tab.run("document.getElementById('list').focus()")

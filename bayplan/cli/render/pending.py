@@ -51,6 +51,9 @@ def _line(group: PendingGroup, names: NodeNames, width: int) -> Text:
         text.append(f" ({group.waiting:,} of {count(group.of, 'pod')})", style="dim")
     elif others:
         text.append(f" and {count(others, 'more pod')}", style="dim")
+        if group.devices:
+            listed = ", ".join(f"{amount:,} {name}" for name, amount in group.devices.items())
+            text.append(f" with {listed}", style="dim")
     text.append(": ")
     if len(group.pods) != group.waiting:
         text.append(f"{len(group.pods):,} x ")

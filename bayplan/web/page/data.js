@@ -123,6 +123,13 @@ class Data {
     return 0;
   }
 
+  /** The extended resources that pods of a class request: name, amount, name, amount, ... */
+  devices(kind) {
+    const flat = this.kinds[kind][0], found = [];
+    for (let i = 0; i < flat.length; i += 2) if (this.resources[flat[i]].includes("/")) found.push(this.resources[flat[i]], flat[i + 1]);
+    return found;
+  }
+
   labels(row) {
     return this.pairs(this.rows.labels[row]);
   }

@@ -180,10 +180,12 @@ class Lists {
     const more = group.pods.length - 1;
     const number = name ? tr("{n} of {m} pods", { n: count(group.pods.length), m: count(workloadSize(this.app, group.namespace, group.workload)) }) : plural(group.pods.length, "pod");
     const words = reasonWords(data, group.text) || tr("not tried yet");
+    const devices = group.devices.map((item, i) => (i % 2 ? amount(item, group.devices[i - 1]) : resourceName(item)));
     return h("div", { class: "group", title: words, "aria-expanded": isOpen },
       h("div", { class: "line" },
         h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
         h("span", { class: "name" }, name || tr("{pod} and {n} more", { pod: data.podName(group.pods[0]), n: count(more) })),
+        devices.length ? h("span", { class: "space" }, devices.join(" ")) : "",
         h("span", { class: "space" }, data.texts[group.namespace]),
         h("span", { class: "state s3" }, number)),
       h("div", { class: "why" }, words));

@@ -2,14 +2,16 @@
 
 const REASON_PREFIX = /^node\(s\) (had |were )?/;
 
-/** Groups of `pods`, each with namespace, workload, pods, the message and the reasons of the last of them. */
+/** Groups of `pods`, each with namespace, workload, pods, and the message of the last of them; pods without an owner
+ *  also differ by the extended resources that they request. */
 function groupWaiting(app, pods) {
   const { model, data } = app;
   const groups = new Map();
   for (const pod of pods) {
     const workload = data.kinds[model.kind[pod]][6];
-    const key = `${data.pods.namespace[pod]} ${workload} ${data.whyKey(model.text[pod])}`;
-    if (!groups.has(key)) groups.set(key, { key, workload, namespace: data.pods.namespace[pod], pods: [] });
+    const devices = data.texts[workload] === "" ? data.devices(model.kind[pod]) : [];
+    const key = `${data.pods.namespace[pod]} ${workload} ${data.whyKey(model.text[pod])} ${devices}`;
+    if (!groups.has(key)) groups.set(key, { key, workload, devices, namespace: data.pods.namespace[pod], pods: [] });
     groups.get(key).pods.push(pod);
     groups.get(key).text = model.text[pod];
   }
