@@ -21,6 +21,7 @@ from .quantity import Quantity
 from .resources import allocatable_units
 from .selectors import LabelSelector, Problem
 from .sharing import shared, shared_map, shared_text
+from .sourced import SourcedPod
 from .storage import (
     CSIDriver,
     CSINode,
@@ -129,8 +130,8 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-def build_pod(wire: PodWire) -> Pod:
-    """Make a pod; its spec, labels and similar parts are shared between equal pods."""
+def build_pod(wire: PodWire, source: bytes | None = None) -> Pod:
+    """Make a pod, with its source if given; its spec, labels and similar parts are shared between equal pods."""
     meta, spec = wire.metadata, wire.spec
     if not meta.name and not meta.generate_name:
         raise FieldError("metadata.name", "expected a name; got none")
@@ -140,7 +141,8 @@ def build_pod(wire: PodWire) -> Pod:
     if common is None:
         _refuse(spec_problems(spec))
         common = share_spec(key)
-    return Pod(
+    pod_type: Any = Pod if source is None else SourcedPod
+    made: Pod = pod_type(
         meta.name,
         shared_text(meta.namespace or "default"),
         uid=meta.uid,
@@ -155,7 +157,9 @@ def build_pod(wire: PodWire) -> Pod:
         node_name=shared_text(node_name),
         spec=common,
         status=_share_status(wire.status),
+        **({} if source is None else {"source": source}),
     )
+    return made
 
 
 def build_node(wire: NodeWire) -> Node:

@@ -157,7 +157,7 @@ class Controllers:
                 if is_active(old) and not is_active(new):
                     self._note(self._pods.owner_of(new), False)
                     self._note_refused(new.namespace)
-                elif self._is_ready(new) and not self._is_ready(old):
+                elif self._pods.owner_of(new) and self._is_ready(new) and not self._is_ready(old):
                     self._note_progress(new)
             case LimitRange() | ResourceQuota():
                 self._note_refused(new.namespace)

@@ -7,6 +7,7 @@ after an hour.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from datetime import datetime
 from typing import Any
 
 from ....api.pod import Pod
@@ -99,7 +100,7 @@ class EventWriter:
             "firstTimestamp": None,
             "lastTimestamp": None,
             "type": type_,
-            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "eventTime": _micro_time(now),
             "action": action,
             "reportingComponent": reporter,
             "reportingInstance": f"{reporter}-bayplan",
@@ -107,7 +108,7 @@ class EventWriter:
         if related is not None:
             tree["related"] = related
         try:
-            self._registry.create(EVENTS, namespace, tree)
+            self._registry.create_own(EVENTS, namespace, tree)
         except StatusError:
             return  # the namespace is terminating: the event is dropped
         self._known[key] = name
@@ -121,10 +122,15 @@ class EventWriter:
             return False
         tree = record.decode()
         count = int((tree.get("series") or {}).get("count") or 1) + 1
-        seen = self._registry.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        seen = _micro_time(self._registry.clock.now())
         tree["series"] = {"count": count, "lastObservedTime": seen}
         self._registry.write(EVENTS, record, tree)
         return True
+
+
+def _micro_time(moment: datetime) -> str:
+    """A time in UTC, in Kubernetes' format with microseconds."""
+    return f"{moment.isoformat(timespec='microseconds')[:26]}Z"
 
 
 def _reference(obj: Pod | PodGroup) -> Tree:

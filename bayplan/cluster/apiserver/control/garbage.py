@@ -46,7 +46,7 @@ class GarbageCollector:
             return
         if change.new.owners and (change.old is None or change.old.owners != change.new.owners):
             self._bereft[place] = None
-        if b'"finalizers"' in change.new.data and b'"deletionTimestamp"' in change.new.data:
+        if change.new.is_held:
             self._leaving[place] = None
 
     def run_once(self) -> None:

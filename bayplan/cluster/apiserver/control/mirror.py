@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ....api.custom import CustomResource, custom_kind
-from ....api.kinds import FieldError, Kind
+from ....api.kinds import FieldError, Kind, build_pod
 from ....api.lenient import decode_leniently
 from ....api.sourced import with_source
 from ...objects import ClusterObject, ObjectIndex
@@ -83,7 +83,10 @@ def _decode(kind: Kind, record: Record) -> Any | None:
     Pods and nodes have their source, which the store keeps anyway.
     """
     try:
-        obj: Any = kind.build(kind.decoder.decode(record.data))
+        wire = kind.decoder.decode(record.data)
+        if kind.build is build_pod:
+            return build_pod(wire, record.data)
+        obj: Any = kind.build(wire)
     except (msgspec.ValidationError, FieldError):  # nulls, or something unreadable
         obj, faults = decode_leniently(record.data, kind)
         for fault in faults:

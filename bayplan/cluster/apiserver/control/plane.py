@@ -44,7 +44,7 @@ from .statuses import StatusController
 log = logging.getLogger(__name__)
 MAX_ROUNDS = 10_000
 RETRY_S = 10.0
-MOMENT_S = 0.003
+MOMENT_S = 0.005
 
 
 class Controller(Protocol):

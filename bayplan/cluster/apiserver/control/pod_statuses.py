@@ -6,6 +6,7 @@ the same at the same time. Mirrors the states of pkg/kubelet/kubelet_pods.go.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -188,6 +189,10 @@ def _container_status(container: Tree, state: Tree, is_ready: bool) -> Tree:
     }
     if "waiting" not in state:
         found["imageID"] = f"pretend://{image}"
-        digest = blake2b(image.encode(), digest_size=16).hexdigest()
-        found["containerID"] = f"pretend://{digest}"
+        found["containerID"] = _container_id(image)
     return found
+
+
+@lru_cache(maxsize=1024)
+def _container_id(image: str) -> str:
+    return f"pretend://{blake2b(image.encode(), digest_size=16).hexdigest()}"

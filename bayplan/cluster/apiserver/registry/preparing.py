@@ -5,10 +5,10 @@ Mirrors the strategies of pkg/registry and rest.BeforeCreate/BeforeUpdate of k8s
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
 
 from ...memory import jobs
 from ...memory.names import ALPHABET, MAX_PREFIX, SUFFIX_LENGTH
@@ -20,6 +20,7 @@ from .resources import ApiResource
 Tree = dict[str, Any]
 
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_NOT_ON_CREATION = (*_SERVER_SET, "resourceVersion", "generation", "selfLink")
 _NOT_COUNTED = frozenset({"kind", "apiVersion", "metadata", "status"})
 _KEEPS_STATUS = frozenset({"nodes", "persistentvolumes", "csistoragecapacities.storage.k8s.io"})
 _METADATA_WITH_STATUS = frozenset({"pods", "nodes"})
@@ -55,10 +56,17 @@ def random_suffix() -> str:
     return "".join(random.choices(ALPHABET, k=SUFFIX_LENGTH))
 
 
+def random_uid() -> str:
+    """A random UUID (version 4)."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
 def begin(resource: ApiResource, tree: Tree, namespace: str, now: str) -> None:
     """Set the server's fields of a new object, and remove those it must not have."""
     metadata = metadata_of(tree)
-    for name in (*_SERVER_SET, "resourceVersion", "generation", "selfLink"):
+    for name in _NOT_ON_CREATION:
         metadata.pop(name, None)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = str(metadata["generateName"])[:MAX_PREFIX] + random_suffix()
@@ -66,7 +74,7 @@ def begin(resource: ApiResource, tree: Tree, namespace: str, now: str) -> None:
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
-    metadata["uid"] = str(uuid4())
+    metadata["uid"] = random_uid()
     metadata["creationTimestamp"] = now
     if resource.has_generation:
         metadata["generation"] = 1

@@ -7,7 +7,7 @@ within the process use the same code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -76,16 +76,14 @@ class ObjectRegistry:
         self.definitions = Definitions(store, self.catalog)
         self.quotas = ObjectQuotas(store, lister, self.catalog)
         self._admitting = Admitting(lister, self.quotas.ledger)
-        self._second, self._text = datetime.min, ""
+        self._second, self._text = -1, ""
 
     def now(self, later_s: float = 0) -> str:
         """The time, or some seconds later, in Kubernetes' format."""
-        moment = self.clock.now()
-        if later_s:
-            moment += timedelta(seconds=later_s)
-        second = moment.replace(microsecond=0)
+        second = int(self.clock.timestamp() + later_s)
         if second != self._second:
-            self._second, self._text = second, second.strftime("%Y-%m-%dT%H:%M:%SZ")
+            moment = datetime.fromtimestamp(second, UTC)
+            self._second, self._text = second, moment.strftime("%Y-%m-%dT%H:%M:%SZ")
         return self._text
 
     def get(self, resource: ApiResource, namespace: str, name: str) -> Record:
@@ -130,6 +128,16 @@ class ObjectRegistry:
         if self.store.get(resource.storage, key) is not None:
             raise already_exists(resource, name)
         return self._put(resource, key, preparing.bare(tree), dry_run)
+
+    def create_own(self, resource: ApiResource, namespace: str, tree: Tree) -> Record:
+        """Store a new object that the server made itself, which has all fields that rules would set or check."""
+        preparing.begin(resource, tree, namespace, self.now())
+        name = tree["metadata"]["name"]
+        self._check_namespace(resource, namespace, name)
+        refusal = self.quotas.refusal(resource, namespace, tree)
+        if refusal:
+            raise forbidden(resource, name, refusal)
+        return self._put(resource, (namespace, name), tree, False)
 
     def _check_namespace(self, resource: ApiResource, namespace: str, name: str) -> None:
         record = self.store.get("namespaces", ("", namespace))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ STORED_VERBS = (
 )
 
 
-class ApiResource(msgspec.Struct, frozen=True):
+class ApiResource(msgspec.Struct, frozen=True, dict=True):
     """One kind of object in one version of the API."""
 
     group: str
@@ -59,16 +60,16 @@ class ApiResource(msgspec.Struct, frozen=True):
     custom: CustomVersion | None = None
     """The version of a CustomResourceDefinition; None: it is built in."""
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name in errors: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    @property
+    @cached_property
     def storage(self) -> str:
         """The name under which its objects are stored."""
         return self.stored_as or self.name
@@ -88,7 +89,7 @@ class ApiResource(msgspec.Struct, frozen=True):
     def list_kind(self) -> str:
         return self.custom.list_kind if self.custom is not None else f"{self.kind}List"
 
-    @property
+    @cached_property
     def head(self) -> bytes:
         """The beginning of the JSON of an object, before its own fields."""
         return b'{"kind":"%s","apiVersion":"%s",' % (self.kind.encode(), self.api_version.encode())
@@ -178,34 +179,42 @@ def version_rank(name: str) -> tuple[int, int, int, str]:
 
 def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
     """The values for field selectors, in the order of the resource's `fields`."""
-    readers = _READERS.get(storage)
-    return tuple([read(tree) for read in readers]) if readers else ()
+    read = _READERS.get(storage)
+    return read(tree) if read is not None else ()
 
 
 Reader = Callable[[Mapping[str, Any]], str]
 
 
-def _reader(path: str) -> Reader:
-    """The value at a path, as selectors compare it."""
-    if path in _SPECIAL:
-        return _SPECIAL[path]
-    steps, empty = path.split("."), _EMPTY.get(path, "")
-    parents, last = steps[:-1], steps[-1]
+def _reader(paths: Iterable[str]) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
+    """Reads the values at the paths, as selectors compare them."""
+    empty = [_EMPTY.get(path, "") for path in paths]
+    special = [(i, _SPECIAL[path]) for i, path in enumerate(paths) if path in _SPECIAL]
+    holders: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for i, path in enumerate(paths):
+        *parents, last = path.split(".")
+        if path not in _SPECIAL:
+            holders.setdefault(tuple(parents), []).append((i, last))
 
-    def read(tree: Mapping[str, Any]) -> str:
-        found: Any = tree
-        for step in parents:
-            found = found.get(step)
-            if not found:
-                return empty
-        value = found.get(last)
-        if isinstance(value, str):
-            return value
-        if value is None:
-            return empty
-        return str(value).lower() if isinstance(value, bool) else str(value)
+    def read(tree: Mapping[str, Any]) -> tuple[str, ...]:
+        values = empty.copy()
+        for parents, fields in holders.items():
+            found: Any = tree
+            for step in parents:
+                found = found and found.get(step)
+            for i, name in fields if found else ():
+                value = found.get(name)
+                if value is not None:
+                    values[i] = value if type(value) is str else _text(value)
+        for i, get in special:
+            values[i] = get(tree)
+        return tuple(values)
 
     return read
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _event_source(tree: Mapping[str, Any]) -> str:
@@ -219,8 +228,6 @@ def _successes(tree: Mapping[str, Any]) -> str:
 
 _SPECIAL: Mapping[str, Reader] = {"source": _event_source, "status.successful": _successes}
 _EMPTY = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.replicas": "0"}
-_READERS: Mapping[str, list[Reader]] = {
-    storage: [_reader(name) for name in resource.fields]
-    for storage, resource in BY_STORAGE.items()
-    if resource.fields
+_READERS = {
+    storage: _reader(resource.fields) for storage, resource in BY_STORAGE.items() if resource.fields
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....api.schema import FIELDS, FieldType
+from .quick_types import is_certainly_valid
 
 _INTEGERS = {"int32": 2**31, "int64": 2**63}
 _USUAL = {
@@ -30,13 +31,13 @@ class WrongTypeError(Exception):
 def unknown_fields(value: Any, type_name: str) -> list[str]:
     """The paths of unknown fields; raises WrongTypeError when a value does not match its field."""
     unknown: list[str] = []
-    if type_name in FIELDS and value is not None:
+    if type_name in FIELDS and value is not None and not is_certainly_valid(value, type_name):
         _check_struct(value, type_name, "", type_name.rpartition(".")[2], unknown)
     return unknown
 
 
 def _check(value: Any, kind: FieldType, path: str, owner: str, unknown: list[str]) -> None:
-    """Record the unknown fields at and below `path`; runs for every value of every incoming object."""
+    """Record the unknown fields at and below `path`."""
     if value is None:
         return
     form = kind.form

@@ -17,7 +17,7 @@ NO_LABELS: Mapping[str, str] = {}
 class Record:
     """An object at one resource version. Immutable; a change makes another record."""
 
-    __slots__ = ("_labels", "data", "fields", "key", "owners", "resource_version", "uid")
+    __slots__ = ("_labels", "data", "fields", "is_held", "key", "owners", "resource_version", "uid")
 
     def __init__(
         self,
@@ -28,6 +28,7 @@ class Record:
         labels: Mapping[str, str] | None,
         fields: tuple[str, ...] = (),
         owners: tuple[str, ...] = (),
+        is_held: bool = False,
     ) -> None:
         self.key = key
         self.uid = uid
@@ -39,6 +40,8 @@ class Record:
         """Values for field selectors, in the order of the resource's selectable fields."""
         self.owners = owners
         """The uids of the objects that own this one."""
+        self.is_held = is_held
+        """Whether it is terminating, and waits for its finalizers."""
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -280,7 +280,8 @@ class Store:
             _ENCODER.encode(tree),
             metadata.get("labels"),
             self._fields_of(resource, tree),
-            tuple(owner["uid"] for owner in metadata.get("ownerReferences") or ()),
+            tuple([owner["uid"] for owner in metadata.get("ownerReferences") or ()]),
+            bool(metadata.get("deletionTimestamp") and metadata.get("finalizers")),
         )
 
     def _load(self, resource: str, key: Key, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Watching: events for watchers, each encoded once for all of them.
+"""Watching: events for watchers, as bytes around those of the record.
 
 A watcher that does not keep up is disconnected; its client reconnects and lists again, as with a
 real API server.
@@ -18,24 +18,16 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 Matches = Callable[[Record], bool]
 
 
-class WatchEvent:
-    """An event of one object; its bytes are cached for all watchers."""
+class WatchEvent(NamedTuple):
+    """An event of one object."""
 
-    __slots__ = ("encoded", "record", "type")
-
-    def __init__(self, type_: str, record: Record) -> None:
-        self.type = type_
-        self.record = record
-        self.encoded: dict[bytes, bytes] = {}
+    type: str
+    record: Record
 
     def encode(self, head: bytes) -> bytes:
         """The event as a line of JSON; `head` precedes the object's own fields."""
-        line = self.encoded.get(head)
-        if line is None:
-            data = self.record.data
-            line = b'{"type":"%s","object":%s%s}\n' % (self.type.encode(), head, data[1:])
-            self.encoded[head] = line
-        return line
+        data = self.record.data
+        return b'{"type":"%b","object":%b%b}\n' % (self.type.encode(), head, data[1:])
 
 
 class Happening(NamedTuple):
