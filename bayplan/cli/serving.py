@@ -283,7 +283,7 @@ def feature_family(gates: FeatureGates) -> GaugeFamily:
 
 def need_web_server() -> None:
     """Raise InputError, with advice, when a package for web servers is not installed."""
-    for package in ("aiohttp", "cryptography"):
+    for package in ("aiohttp", "cryptography", "httptools"):
         if importlib.util.find_spec(package) is None:
             raise InputError(
                 f"{package}: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"

@@ -251,7 +251,7 @@ def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
     assert f"error: {tmp_path / 'nothing'}: expected" in answer.stderr
 
 
-@pytest.mark.parametrize("package", ["aiohttp", "cryptography"])
+@pytest.mark.parametrize("package", ["aiohttp", "cryptography", "httptools"])
 def test_run_without_the_extra_says_how_to_install_it(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

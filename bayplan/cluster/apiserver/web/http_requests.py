@@ -1,23 +1,27 @@
 """HTTP requests: the bytes of a connection as requests, without I/O.
 
-Mirrors RFC 9112. What is not written as it says is rejected, never interpreted: there is one reading of every request.
+llhttp parses them, strictly as RFC 9112 has it (through the package httptools). What it leaves open is rejected here.
 """
 
 from __future__ import annotations
 
-import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from httptools import (
+    HttpParserCallbackError,
+    HttpParserError,
+    HttpParserUpgrade,
+    HttpRequestParser,
+)
+
 MAX_HEAD = 1 << 16
 MAX_BODY = 3 << 20
-HEAD_END, LINE_END = b"\r\n\r\n", b"\r\n"
-_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_FIRST_LINE = re.compile(rf"({_TOKEN}) ([\x21-\x7e]+) HTTP/1\.([01])")
-_FIELDS = re.compile(rf"(?:\r\n{_TOKEN}:[\t\x20-\x7e\x80-\xff]*)*")
-_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
-_ONCE = frozenset({"host", "content-length", "transfer-encoding"})
+MOST_PER_BYTE = 8
+"""How many bytes may come with each byte of a body that is sent in chunks."""
+VERSIONS = ("1.0", "1.1")
 
 
 class MalformedRequestError(Exception):
@@ -89,132 +93,105 @@ class RequestReader:
     """Reads the requests of one connection, one after the other."""
 
     def __init__(self) -> None:
-        self._data = bytearray()
-        self._head: WholeRequest | None = None
-        """The request whose body has not arrived."""
-        self._length = 0
-        """The length of its body; -1: it comes in chunks."""
-        self._chunks = b""
-        self._is_in_trailer = False
+        self._parser = HttpRequestParser(self)
+        self._complete: deque[WholeRequest] = deque()
+        self._headers: list[tuple[str, str]] = []
+        self._target = b""
+        self._body: list[bytes] = []
+        self._request: WholeRequest | None = None
+        """The request whose head has arrived."""
+        self._head_size = self._body_size = self._overhead = 0
+        self._begun = self._ended = 0
+        """Numbers of requests."""
         self.wants_continue = False
         """Whether the client waits for a 100 before it sends the body."""
 
-    @property
-    def buffered(self) -> int:
-        """The number of bytes that were not read yet."""
-        return len(self._data)
+    def next(self) -> WholeRequest | None:
+        """The next request, None while it is incomplete."""
+        return self._complete.popleft() if self._complete else None
 
     def feed(self, data: bytes) -> None:
-        """Add bytes."""
-        self._data += data
+        """Read bytes; raises MalformedRequestError."""
+        begun, read = self._begun, self._body_size
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            # No other protocol is spoken here: what follows the request is the next one.
+            self._parser = HttpRequestParser(self)
+            self.feed(data[upgrade.args[0] :])
+        except HttpParserCallbackError as error:
+            if isinstance(error.__context__, MalformedRequestError):
+                raise error.__context__ from None
+            raise
+        except HttpParserError as error:
+            raise MalformedRequestError(400, f"the request is no HTTP/1.1: {error}") from None
+        if self._ended < self._begun == begun:
+            # Within one request the parser gathers a header, and skips what is written beside the size of a chunk.
+            self._overhead += len(data) - (self._body_size - read)
+            if self._overhead > MAX_HEAD + MOST_PER_BYTE * self._body_size:
+                raise _too_large_head()
 
-    def next(self) -> WholeRequest | None:
-        """The next request, None while it is incomplete; raises MalformedRequestError."""
-        request = self._head
-        if request is None:
-            request = self._read_head()
-            if request is None:
-                return None
-        is_complete = self._read_chunks(request) if self._length < 0 else self._read_plain(request)
-        if not is_complete:
-            self._head = request
-            return None
-        self._head, self.wants_continue = None, False
-        return request
+    # What the parser calls
 
-    def _read_head(self) -> WholeRequest | None:
-        data = self._data
-        while data.startswith(LINE_END):
-            del data[:2]
-        end = data.find(HEAD_END)
-        if end > MAX_HEAD or (end < 0 and len(data) > MAX_HEAD):
-            raise MalformedRequestError(431, f"the head of a request has at most {MAX_HEAD} bytes")
-        if end < 0:
-            return None
-        text = data[:end].decode("latin-1")
-        del data[: end + 4]
-        first = _FIRST_LINE.match(text)
-        if first is None or _FIELDS.fullmatch(text, first.end()) is None:
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._headers, self._target, self._body, self._request = [], b"", [], None
+        self._head_size = self._body_size = self._overhead = 0
+        self._begun += 1
+
+    def on_url(self, piece: bytes) -> None:
+        """A piece of the target."""
+        self._target += piece
+        self._count_head(len(piece))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; after the body they have no effect."""
+        self._count_head(len(name) + len(value))
+        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
+
+    def on_headers_complete(self) -> None:
+        """The head is complete."""
+        parser, headers = self._parser, self._headers
+        version = parser.get_http_version()
+        target = self._target.decode("latin-1")
+        request = WholeRequest(parser.get_method().decode(), target, version == "1.1", headers)
+        if version not in VERSIONS:
             raise MalformedRequestError(400, "the request is no HTTP/1.1")
-        method, target, minor = first.groups()
-        headers = _split(text[first.end() + 2 :]) if len(text) > first.end() else []
-        request = WholeRequest(method, target, minor == "1", headers)
-        self._length = _body_length(request)
+        hosts = sum(name == "host" for name, _ in headers)
+        if hosts > 1 or (request.is_1_1 and not hosts):
+            raise MalformedRequestError(400, "the request names no host, or several")
+        if request.header("transfer-encoding").lower() not in ("", "chunked"):
+            raise MalformedRequestError(400, "the body has an encoding other than chunked")
+        length = request.header("content-length")
+        _limit(int(length) if length.isdecimal() else 0)
+        self._request, self._headers = request, []
         self.wants_continue = request.header("expect").lower() == "100-continue"
-        return request
 
-    def _read_plain(self, request: WholeRequest) -> bool:
-        length = self._length
-        if length:
-            if len(self._data) < length:
-                return False
-            request.body = bytes(self._data[:length])
-            del self._data[:length]
-        return True
+    def on_body(self, piece: bytes) -> None:
+        """A piece of the body."""
+        self._body_size += len(piece)
+        _limit(self._body_size)
+        self._body.append(piece)
 
-    def _read_chunks(self, request: WholeRequest) -> bool:
-        data = self._data
-        while not self._is_in_trailer:
-            end = data.find(LINE_END)
-            if end < 0:
-                _limit(len(data), MAX_HEAD)
-                return False
-            size = _CHUNK_SIZE.fullmatch(data, 0, end)
-            if size is None:
-                raise MalformedRequestError(400, "the size of a chunk is no number")
-            length = int(size[1], 16)
-            _limit(len(self._chunks) + length, MAX_BODY)
-            if not length:
-                del data[: end + 2]
-                self._is_in_trailer = True
-                break
-            if len(data) < end + 2 + length + 2:
-                return False
-            if data[end + 2 + length : end + 4 + length] != LINE_END:
-                raise MalformedRequestError(400, "a chunk does not end where its size says")
-            self._chunks += data[end + 2 : end + 2 + length]
-            del data[: end + 4 + length]
-        return self._skip_trailer(request)
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        request = self._request
+        assert request is not None, "a head comes first"
+        request.body = b"".join(self._body)
+        self._complete.append(request)
+        self._ended = self._begun
+        self.wants_continue = False
 
-    def _skip_trailer(self, request: WholeRequest) -> bool:
-        """Skip the lines after the last chunk, up to an empty one."""
-        while True:
-            end = self._data.find(LINE_END)
-            if end < 0:
-                _limit(len(self._data), MAX_HEAD)
-                return False
-            del self._data[: end + 2]
-            if not end:
-                request.body, self._chunks, self._is_in_trailer = self._chunks, b"", False
-                return True
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > MAX_HEAD:
+            raise _too_large_head()
 
 
-def _split(text: str) -> list[tuple[str, str]]:
-    headers = []
-    for line in text.split("\r\n"):
-        name, _, value = line.partition(":")
-        headers.append((name.lower(), value.strip(" \t")))
-    return headers
+def _too_large_head() -> MalformedRequestError:
+    return MalformedRequestError(431, f"the head of a request has at most {MAX_HEAD} bytes")
 
 
-def _body_length(request: WholeRequest) -> int:
-    """The length of the body; -1: in chunks. Raises MalformedRequestError."""
-    names = [name for name, _ in request.headers if name in _ONCE]
-    if len(names) > len(set(names)):
-        raise MalformedRequestError(400, "a header that occurs once at most is repeated")
-    if request.is_1_1 and "host" not in names:
-        raise MalformedRequestError(400, "the request names no host")
-    if "transfer-encoding" in names:
-        if "content-length" in names or request.header("transfer-encoding").lower() != "chunked":
-            raise MalformedRequestError(400, "the length of the body is not clear")
-        return -1
-    text = request.header("content-length") or "0"
-    if not (text.isascii() and text.isdecimal()):
-        raise MalformedRequestError(400, "the length of the body is no number")
-    _limit(int(text) if len(text) < 19 else MAX_BODY + 1, MAX_BODY)
-    return int(text)
-
-
-def _limit(length: int, limit: int) -> None:
-    if length > limit:
-        raise MalformedRequestError(413, f"Request entity too large: limit is {limit}")
+def _limit(length: int) -> None:
+    if length > MAX_BODY:
+        raise MalformedRequestError(413, f"Request entity too large: limit is {MAX_BODY}")

@@ -64,6 +64,9 @@ class ServedConnection(asyncio.Protocol):
         self._refuse = refuse
         self._open = open_
         self._reader = RequestReader()
+        self._unread = b""
+        """What arrived while a request is under way."""
+        self._problem: MalformedRequestError | None = None
         self._transport: asyncio.Transport
         self._request: WholeRequest | None = None
         """The request under way."""
@@ -90,10 +93,10 @@ class ServedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_given_up:
             return
-        self._reader.feed(data)
+        self._unread += data
         if self._request is None:
             self._proceed()
-        elif self._reader.buffered > MAX_HEAD + MAX_BODY:
+        elif len(self._unread) > MAX_HEAD + MAX_BODY:
             self._transport.abort()  # it sends without waiting for answers
 
     def pause_writing(self) -> None:
@@ -110,18 +113,26 @@ class ServedConnection(asyncio.Protocol):
             return  # an answer within `_handle`: the loop below goes on
         self._is_proceeding = True
         while self._request is None and not self._is_given_up:
-            try:
-                self._request = self._reader.next()
-            except MalformedRequestError as error:
-                self._give_up(error)
+            self._request = self._reader.next()
+            if self._request is not None:
+                self._handle(self._request, self)
+            elif self._problem is not None:
+                self._give_up(self._problem)
+            elif self._unread:
+                self._read()
+            else:
                 break
-            if self._request is None:
-                break
-            self._handle(self._request, self)
         self._is_proceeding = False
         if self._reader.wants_continue and not self._is_given_up:
             self._reader.wants_continue = False
             self._transport.write(CONTINUE)
+
+    def _read(self) -> None:
+        data, self._unread = self._unread, b""
+        try:
+            self._reader.feed(data)
+        except MalformedRequestError as error:
+            self._problem = error  # the requests before it are answered first
 
     def _give_up(self, error: MalformedRequestError) -> None:
         self._is_given_up = True
@@ -170,7 +181,7 @@ class ServedConnection(asyncio.Protocol):
         if request.is_last:
             self._is_given_up = True
             self._transport.close()
-        elif self._reader.buffered:
+        else:
             self._proceed()
 
     def close(self) -> None:

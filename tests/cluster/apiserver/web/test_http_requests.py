@@ -65,7 +65,6 @@ def test_targets(target: str, path: str, query: dict[str, str]) -> None:
     [
         pytest.param(b"\x16\x03\x01\r\n\r\n", 400, id="TLS on a plain port"),
         pytest.param(b"GET / HTTP/2.0\r\nHost: h\r\n\r\n", 400, id="another version"),
-        pytest.param(b"GET  / HTTP/1.1\r\nHost: h\r\n\r\n", 400, id="two spaces"),
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", 400, id="no host"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, id="two hosts"),
         pytest.param(b"GET / HTTP/1.1\r\nHost : h\r\n\r\n", 400, id="a space before the colon"),
@@ -99,18 +98,32 @@ def test_targets(target: str, path: str, query: dict[str, str]) -> None:
             id="a large body",
         ),
         pytest.param(
-            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n"
-            % (MAX_BODY + 1),
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b"
+            % (MAX_BODY + 1, b"a" * (MAX_BODY + 1)),
             413,
             id="a large chunk",
         ),
         pytest.param(
             b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999\r\n\r\n",
-            413,
+            400,
             id="a length beyond 64 bits",
         ),
         pytest.param(b"GET /" + b"a" * MAX_HEAD + b" HTTP/1.1\r\n\r\n", 431, id="a long line"),
-        pytest.param(b"a" * (MAX_HEAD + 1), 431, id="a head without an end"),
+        pytest.param(
+            b"GET / HTTP/1.1\r\nHost: h\r\n" + b"A: b\r\n" * MAX_HEAD, 431, id="many headers"
+        ),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+            + b"A: b\r\n" * MAX_HEAD,
+            431,
+            id="many headers after the body",
+        ),
+        pytest.param(b"GET /\r\n\r\n", 400, id="no version"),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            400,
+            id="gzip in chunks",
+        ),
     ],
 )
 def test_malformed_requests_are_rejected(data: bytes, code: int) -> None:
@@ -126,3 +139,41 @@ def test_random_bytes_are_rejected_or_incomplete(data: bytes, is_body: bool) -> 
 
     with suppress(MalformedRequestError):
         read(head + data if is_body else data)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nA: ", id="a header"),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: ",
+            id="a header after the body",
+        ),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+            id="a note to a chunk",
+        ),
+    ],
+)
+def test_what_never_ends_is_rejected_piece_by_piece(begin: bytes) -> None:
+    with pytest.raises(MalformedRequestError) as error:
+        read(begin, *[b"a" * 1000] * (MAX_HEAD // 1000 + 2))
+
+    assert error.value.code == 431
+
+
+def test_a_body_in_chunks_of_one_byte() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    (request,) = read(head, *[b"1\r\na\r\n" * 1000] * 100, b"0\r\n\r\n")
+
+    assert request.body == b"a" * 100_000
+
+
+def test_an_upgrade_is_answered_as_a_request() -> None:
+    upgrade = b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+    first, second = read(upgrade + PLAIN)
+
+    assert (first.path, first.header("upgrade")) == ("/a", "websocket")
+    assert second.body == b"abc"
