@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
-from aiohttp import web
 from typer.testing import CliRunner, Result
 
 import bayplan.cluster.apiserver.server
@@ -17,7 +16,9 @@ from bayplan import Cluster, explain, simulate
 from bayplan.cli.main import app
 from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.cluster.apiserver.registry.errors import StatusError
-from bayplan.cluster.apiserver.web.api import Api
+from bayplan.cluster.apiserver.web.api import Answer, Api
+from bayplan.cluster.apiserver.web.http_requests import WholeRequest
+from bayplan.cluster.apiserver.web.http_server import ServedConnection
 from bayplan.testing.api_server import ServerInThread, api_server, node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -29,16 +30,16 @@ class WatchedApi(Api):
     requests: ClassVar[list[tuple[str, str]]] = []
     refused: ClassVar[set[str]] = set()
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    def handle(self, request: WholeRequest, connection: ServedConnection) -> None:
         self.requests.append((request.method, request.path))
-        return await super().handle(request)
+        super().handle(request, connection)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    def _answer(self, request: WholeRequest) -> Answer:
         plural = request.path.rpartition("/")[2]
         if plural in self.refused:
             text = f'{plural} is forbidden: User "jane" cannot list resource "{plural}"'
             raise StatusError(403, "Forbidden", text)
-        return await super()._answer(request)
+        return super()._answer(request)
 
 
 @pytest.fixture
