@@ -1,70 +1,55 @@
-"""Exchanges: fleets that are a little cheaper than a given one, with some nodes fewer or other ones."""
+"""Exchanges: fleets near a given one, with some nodes fewer, more or other ones, drawn at random from a fixed seed."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..table import Ints
-from .fleet import Fleet, all_pools, overdrawn_pools, spread_over_zones
+from .fleet import Fleet, NodeGroupKey, all_pools, overdrawn_pools, spread_over_zones
 from .probing import Probe
 
 CLOSE = 1e-6
-MORE_ADDED = 2
-"""By how many more nodes others may be replaced in one step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A change of a fleet that makes it cheaper: nodes by option."""
-
-    counts: Counter[int]
-    change: Counter[int]
-    saved: float
-    slack: float
-    """The least share by which the nodes have more than all pods request, of any resource."""
+DRAWS = 400
+"""How often to draw for a fleet within the prices that was not tried."""
+ANOTHER_ZONE = 0.2
+"""How often one node is in another zone than even counts would have it."""
+USED_TYPES = 0.5
+"""How often added nodes are of a type that the fleet has."""
 
 
 @dataclass(slots=True)
 class FleetExchanges:
-    """The cheaper fleets for one workload."""
+    """The neighbouring fleets for one workload."""
 
     probe: Probe
     kept_room: Ints | None = None
-    reserve: float = 0.0
-    """The share of the largest pod that counts as lost on every node."""
+    _random: random.Random = field(default_factory=lambda: random.Random(0))
 
-    def around(self, fleet: Fleet, most: float, tilt: int = 0) -> list[Exchange]:
-        """Fleets that save up to `most` and have enough of every resource; a tilt weighs one resource more."""
+    def draw(
+        self, fleet: Fleet, prices: tuple[float, float], is_known: Callable[[Fleet], bool]
+    ) -> Fleet | None:
+        """A fleet near `fleet` with a price within two limits, enough of every resource, and not known; None: none."""
         options, counts = self.probe.options, fleet.by_option()
-        room, needed = self._room(counts), self.probe.demand @ self.probe.requests
-        lost = self._lost_per_node(tilt)
-        usable = room - lost * counts.total()
-        found = []
-        for saved, change in self._changes(counts, most):
-            added = sum((options[number].free * n for number, n in change.items()), 0 * room)
-            if (room + added < needed).any():
+        room = self._room(counts) - self.probe.demand @ self.probe.requests
+        start = fleet.price(options)
+        for _ in range(DRAWS):
+            change = self._change(counts)
+            price = start + sum(options[i].price * n for i, n in change.items())
+            if not prices[0] - CLOSE <= price <= prices[1]:
                 continue
-            left = usable + added - lost * sum(change.values())
-            slack = float(np.min((left - needed) / np.maximum(needed, 1)))
-            found.append(Exchange(counts, change, saved, slack))
-        return found
-
-    def fleet_of(self, one: Exchange) -> Fleet:
-        """The cheaper fleet, with its nodes spread over zones."""
-        counts = Counter(one.counts)
-        counts.update(one.change)
-        return spread_over_zones(+counts, self.probe.options)
-
-    @property
-    def tilts(self) -> int:
-        """How many ways there are to weigh resources."""
-        return len(self.probe.resources)
+            if (room + sum(options[i].free * n for i, n in change.items()) < 0).any():
+                continue
+            changed = Counter(counts)
+            changed.update(change)
+            found = self._placed(changed)
+            if not is_known(found) and self.is_allowed(found):
+                return found
+        return None
 
     def is_allowed(self, fleet: Fleet) -> bool:
         """Whether a fleet keeps the minimum, the maximum and the limits of every pool."""
@@ -74,30 +59,29 @@ class FleetExchanges:
             for pool in all_pools(options)
         )
 
-    def _changes(self, counts: Counter[int], most: float) -> Iterator[tuple[float, Counter[int]]]:
-        """What is saved, and the change: nodes left out, or some of one type, or one each of two, for others."""
-        options = self.probe.options
-        for removed in self._removals(counts):
-            price = sum(options[number].price * n for number, n in removed.items())
-            if price <= most + CLOSE:
-                yield price, Counter({number: -n for number, n in removed.items()})
-            for number, one in enumerate(options):
-                for added in range(1, removed.total() + MORE_ADDED + 1):
-                    saved = price - one.price * added
-                    if saved <= CLOSE:
-                        break
-                    if saved <= most + CLOSE and number not in removed:
-                        change = Counter({number: added})
-                        change.subtract(removed)
-                        yield saved, change
+    def _change(self, counts: Counter[int]) -> Counter[int]:
+        """Nodes of up to two types fewer, of up to two types more."""
+        draw, change = self._random, Counter[int]()
+        used = [option for option, count in counts.items() if count > 0]
+        for _ in range(draw.choice((0, 1, 1, 2))):
+            if used:
+                option = draw.choice(used)
+                change[option] -= min(draw.choice((1, 1, 2, 3)), counts[option] + change[option])
+        for _ in range(draw.choice((0, 1, 1, 2))):
+            is_used = used and draw.random() < USED_TYPES
+            option = draw.choice(used) if is_used else draw.randrange(len(self.probe.options))
+            change[option] += draw.choice((1, 1, 2, 3))
+        return change
 
-    def _removals(self, counts: Counter[int]) -> Iterator[Counter[int]]:
-        for number, count in counts.items():
-            for removed in sorted({*range(1, 7), count // 8, count // 4}):
-                if 0 < removed <= count:
-                    yield Counter({number: removed})
-        for pair in combinations(counts, 2):
-            yield Counter(pair)
+    def _placed(self, counts: Counter[int]) -> Fleet:
+        """Nodes spread over zones, at times with one of them in another zone."""
+        options = self.probe.options
+        fleet = spread_over_zones(+counts, options)
+        if fleet and self._random.random() < ANOTHER_ZONE:
+            group = self._random.choice(sorted(fleet))
+            zone = self._random.choice(options[group.option].zones)
+            return fleet.changed({group: -1}).changed({NodeGroupKey(group.option, zone): 1})
+        return fleet
 
     def _room(self, counts: Counter[int]) -> Ints:
         """What the nodes have together, after daemons; int64 per resource."""
@@ -105,13 +89,3 @@ class FleetExchanges:
         for number, count in counts.items():
             room += self.probe.options[number].free * count
         return room if self.kept_room is None else room + self.kept_room
-
-    def _lost_per_node(self, tilt: int) -> NDArray[np.float64]:
-        """The reserve of a node, by resource."""
-        weights = np.ones(len(self.probe.resources))
-        if tilt:
-            weights *= 0.5
-            weights[tilt] = 2.0
-        largest = self.probe.requests.max(axis=0, initial=0)
-        lost: NDArray[np.float64] = largest * weights * self.reserve
-        return lost

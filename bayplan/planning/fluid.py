@@ -1,23 +1,26 @@
 """Fluid: the planning problem with parts of pods, which is solved at once and gives a bound at once.
 
 Every node of an option holds any mix of its classes that its amounts allow; a class with a cap has no more copies than
-that on a node. Patterns of whole pods (`master.py`) are a special case, so the price is a lower bound.
+that on a node. Patterns of whole pods (`master.py`) are a special case, so the price is a lower bound. Cuts
+(`cuts.py`), which hold for whole pods, raise it.
 
-With a reserve, a share of the largest pod stays free on every node. A scheduler that fills nodes evenly leaves such
-remainders, which cost little on large nodes and much on small ones; the reserve makes the solution choose accordingly.
+With a reserve, a part of a pod of usual size stays free on every node. A scheduler that places one pod after the other
+leaves such remainders, which cost little on large nodes and much on small ones; the reserve makes the solution choose
+accordingly.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..table import Ints
+from .cuts import FluidCut, FluidUse, violated_cuts
 from .fleet import NodeOption
 from .knapsack import most_copies
 from .pool_rows import PoolRow
@@ -31,6 +34,12 @@ SHAPES = 12
 """Classes are joined if their shares of the resources are equal in such steps."""
 WELL_FILLED = 0.95
 """A class whose copies alone fill a node less than this has a row that says how many fit."""
+MOST_RESERVE, RESERVE_ACCURACY = 3.0, 0.03
+TILT = 3.0
+"""How many times larger the reserve of a resource is when a variant has more of it."""
+CUT_ROUNDS = 12
+SMALLEST_RISE = 1e-4
+"""The share of the price by which a round of cuts must raise it for another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,37 +81,114 @@ class FluidAnswer:
     duals: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class FleetVariant:
+    """Which of the fleets of about the same price to take: without some options, with more of some resources."""
+
+    without: frozenset[int] = frozenset()
+    tilts: tuple[int, ...] = ()
+    """Numbers of resources; one that is named twice is tilted twice."""
+
+
+PLAIN = FleetVariant()
+
+
+@dataclass(slots=True)
+class _FluidProgram:
+    """A program, and which of its variables are pods on nodes of an option."""
+
+    program: SparseProgram
+    options: Sequence[NodeOption]
+    wanted: list[Ints] = field(default_factory=list)
+    """The classes that an option has variables for."""
+    first: list[int] = field(default_factory=list)
+    """The first of these variables."""
+
+    def use(self, values: Floats) -> Iterator[FluidUse]:
+        """What a solution has on the nodes of each option."""
+        for number, (wanted, first) in enumerate(zip(self.wanted, self.first, strict=True)):
+            if values[number] > 1e-6:
+                pods = values[first : first + len(wanted)]
+                yield FluidUse(number, self.options[number], values[number], wanted, pods)
+
+    def add(self, cut: FluidCut) -> None:
+        """Add a row: what the pods of an option weigh is at most the number of nodes."""
+        entries = {cut.option: 1.0}
+        for k in np.flatnonzero(cut.weights).tolist():
+            entries[self.first[cut.option] + k] = -float(cut.weights[k])
+        self.program.add_row(0.0, entries)
+
+
 class FluidPlan:
     """The relaxed problem of one workload."""
 
     def __init__(self, problem: PlanningProblem, penalty: float) -> None:
         self._problem, self._penalty = problem, penalty
-        self._largest = [
-            problem.requests[one.accepts].max(axis=0, initial=0) for one in problem.options
+        self._usual = [
+            usual_sizes(problem.requests[one.accepts], problem.demand[one.accepts])
+            for one in problem.options
         ]
         self._limits = [_most_on(one, problem.requests) for one in problem.options]
         self._merged, self._merged_limits = self._merge()
 
     def relax(self) -> FluidAnswer | None:
-        """Solve with parts of nodes, too; None if there was no time."""
-        program = self._program(self._problem, self._limits, 0.0)
-        found = solve_program(program, LP_S)
-        if found is None:
-            return None
-        rows = self._problem.row_count
-        return FluidAnswer(found.objective, np.maximum(found.duals[:rows], 0))
+        """Solve with parts of nodes, too, and with cuts as long as they raise the price; None if there was no time."""
+        cuts: list[FluidCut] = []
+        answer: FluidAnswer | None = None
+        for _ in range(CUT_ROUNDS):
+            made = self._program(self._problem, self._limits, 0.0, cuts)
+            found = solve_program(made.program, LP_S)
+            if found is None:
+                break
+            before = answer.price if answer is not None else 0.0
+            duals = np.maximum(found.duals[: self._problem.row_count], 0)
+            answer = FluidAnswer(max(found.objective, before), duals)
+            more = list(violated_cuts(self._problem.requests, made.use(found.values)))
+            if not more or found.objective < before * (1 + SMALLEST_RISE):
+                break
+            cuts += more
+        return answer
 
-    def whole(self, reserve: float) -> Counter[int] | None:
-        """Whole nodes per option, with a share of the largest pod free on each; None: not solved."""
-        program = self._program(self._merged, self._merged_limits, reserve)
+    def whole(self, reserve: float, variant: FleetVariant = PLAIN) -> Counter[int] | None:
+        """Whole nodes per option, with so many pods of usual size free on each; None: not solved, or pods have no node
+        because of the options that are left out."""
+        program = self._variant_program(reserve, variant)
         count = len(self._problem.options)
         found = solve_program(program, WHOLE_S, whole=count, relative_gap=WHOLE_GAP)
         if found is None:
             found = solve_program(program, LP_S)
         if found is None:
             return None
+        if (
+            variant.without
+            and found.values[count : count + len(self._merged.demand)].max(initial=0) > 1e-6
+        ):
+            return None
         counts = np.ceil(found.values[:count] - 1e-6).astype(int)
         return Counter({i: int(n) for i, n in enumerate(counts) if n > 0})
+
+    def reserve_for(self, price: float, variant: FleetVariant) -> float | None:
+        """The largest reserve with which the problem with parts of nodes comes to at most a price; None: none does."""
+        low, high = -RESERVE_ACCURACY, MOST_RESERVE
+        while high - low > RESERVE_ACCURACY:
+            reserve = max((low + high) / 2, 0.0)
+            found = solve_program(self._variant_program(reserve, variant), LP_S)
+            if found is not None and found.objective <= price:
+                low = reserve
+            else:
+                high = reserve
+        return low if low >= 0 else None
+
+    def _variant_program(self, reserve: float, variant: FleetVariant) -> SparseProgram:
+        """The problem of joined classes, with a reserve."""
+        limits = [
+            np.zeros_like(row) if i in variant.without else row
+            for i, row in enumerate(self._merged_limits)
+        ]
+        weights = np.ones(self._problem.requests.shape[1])
+        for resource in variant.tilts:
+            weights[resource] *= TILT
+        return self._program(self._merged, limits, reserve * weights).program
 
     def _merge(self) -> tuple[PlanningProblem, list[Floats]]:
         """The problem with classes of about the same shape joined: whole numbers are found much faster."""
@@ -127,8 +213,12 @@ class FluidPlan:
         return replace(problem, requests=requests, demand=demand), limits
 
     def _program(
-        self, problem: PlanningProblem, limits: Sequence[Floats], reserve: float
-    ) -> SparseProgram:
+        self,
+        problem: PlanningProblem,
+        limits: Sequence[Floats],
+        reserve: Floats | float,
+        cuts: Sequence[FluidCut] = (),
+    ) -> _FluidProgram:
         """Nodes per option, pods not covered per class, pods on nodes that stay, then pods per class and option."""
         options, classes = problem.options, len(problem.demand)
         kept_from = classes + len(problem.pool_rows)
@@ -149,9 +239,14 @@ class FluidPlan:
                     continue
                 rows = {kept_from + i: -float(share) for i, share in enumerate(use) if share}
                 program.add(0.0, {number: 1.0} | rows)
+        made = _FluidProgram(program, options)
         for number in range(len(options)):
+            made.wanted.append(np.flatnonzero(limits[number] > 0))
+            made.first.append(len(program.columns))
             self._add_option(program, problem, number, limits[number], reserve)
-        return program
+        for cut in cuts:
+            made.add(cut)
+        return made
 
     def _add_option(
         self,
@@ -159,12 +254,12 @@ class FluidPlan:
         problem: PlanningProblem,
         number: int,
         limits: Floats,
-        reserve: float,
+        reserve: Floats | float,
     ) -> None:
         """Rows: what pods use of each resource is at most what the nodes have; caps."""
         one = problem.options[number]
         scale = np.maximum(one.free, 1).astype(float)
-        room = np.maximum(one.free - reserve * self._largest[number], 0) / scale
+        room = np.maximum(one.free - reserve * self._usual[number], 0) / scale
         wanted = np.flatnonzero(limits > 0)
         use = problem.requests[wanted] / scale
         rows = [
@@ -183,3 +278,14 @@ class FluidPlan:
 def _most_on(option: NodeOption, requests: Ints) -> Floats:
     """How many pods of each class alone fit on a node."""
     return most_copies(option, requests, np.full(len(requests), NO_CAP)).astype(float)
+
+
+def usual_sizes(requests: NDArray[Any], demand: Floats) -> Floats:
+    """Per resource the size of pods such that half of what is requested is in pods of at most this size."""
+    found = np.zeros(requests.shape[1])
+    for i, sizes in enumerate(requests.T):
+        order = np.argsort(sizes, kind="stable")
+        together = np.cumsum(sizes[order] * demand[order])
+        if len(together) and together[-1] > 0:
+            found[i] = sizes[order][np.searchsorted(together, together[-1] / 2)]
+    return found

@@ -1,24 +1,29 @@
 """Searching: find a cheap fleet on which the scheduler places every pod; every step is verified by a simulation.
 
 Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; whole nodes of the fluid
-problem, with the smallest reserve on every node with which the scheduler places all pods; column generation,
-which raises the bound; then nodes are left out or exchanged for cheaper ones.
+problem, with the smallest reserve on every node with which the scheduler places all pods; variants of them; column
+generation, which raises the bound; then nodes are left out or exchanged.
+
+A fleet on which pods stay pending is not a plan, and still says something: its price and what these pods are worth are
+an estimate of what a plan like it costs. Types and exchanges are judged by it.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..table import Ints
-from .exchanges import CLOSE, Exchange, FleetExchanges
+from .exchanges import CLOSE, FleetExchanges
 from .first_fit import first_fit
 from .fleet import Fleet, all_pools, pools_allow, spread_over_zones
-from .fluid import FluidPlan, PlanningProblem
+from .fluid import MOST_RESERVE, PLAIN, FleetVariant, FluidPlan, PlanningProblem
 from .master import Master
 from .pool_rows import pool_rows
 from .price_sums import next_sum
@@ -26,10 +31,16 @@ from .probing import Probe, pending_counts
 from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 
 REPAIRS = 10
-AMPLE_RESERVE, FIRST_RESERVE = 0.6, 0.35
-RESERVE_STEP = 0.04
-RESERVE_SHARE, RELAX_SHARE = 0.4, 0.1
-"""How much of the time the search for a reserve and the column generation may take."""
+AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
+RESERVE_STEP = 0.15
+RESERVE_SHARE, VARIANTS_SHARE, RELAX_SHARE = 0.3, 0.6, 0.1
+"""How much of the time has passed after the search for a reserve and for variants, and what column generation takes."""
+VARIANT_STEP = 0.015
+"""How much of the price a variant is to save."""
+LEFT_FACTOR = 1.3
+"""A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
+FIRST_STEP, LEAST_STEP = 0.01, 0.001
+"""How much of the price an exchange is to save."""
 PATIENCE = 40
 """How many exchanges in a row may fail before the search ends."""
 
@@ -76,6 +87,15 @@ class FleetSearch:
     candidates: list[Fleet] = field(default_factory=list)
     """Fleets to begin with."""
     on_state: OnSearch | None = None
+    _worth: NDArray[np.float64] = field(init=False)
+    """float64 per class: what a pod is worth in the relaxed problem."""
+    _lead: Fleet | None = None
+    """The fleet with the lowest estimate."""
+    _lead_estimate: float = np.inf
+
+    def __post_init__(self) -> None:
+        """Without a solution of the relaxed problem, a pod is worth a small node."""
+        self._worth = np.full(len(self.probe.classes), min(one.price for one in self.probe.options))
 
     def run(self) -> SearchState:
         """Search until nothing helps or the time is over. Ctrl-C ends it with the best plan so far."""
@@ -96,20 +116,21 @@ class FleetSearch:
         relaxed = fluid.relax()
         if relaxed is not None:
             self._raise_bound(relaxed.price)
+            self._worth = relaxed.duals[: len(self.probe.classes)]
         high = self._begin_with_reserve(fluid)
         self._begin_with_first_fit()
-        reserve = self._find_reserve(fluid, high)
-        exchanges = FleetExchanges(self.probe, self.kept_room, reserve)
+        self._find_reserve(fluid, high)
+        self._vary(fluid)
         if relaxed is not None and not self._is_over():
             master = Master(problem, self._penalty, relaxed)
             self._relax(master)
             self._try_patterns(master)
-        self._improve(exchanges)
+        self._improve()
 
     # The parts in order
 
     def _begin_with_first_fit(self) -> None:
-        counts = first_fit(self.probe.options, self.probe.requests, self._demand())
+        counts = first_fit(self.probe.options, self.probe.requests, self._first_fit_demand())
         verdict = self._repair(self._fleet(counts), np.inf)
         if verdict.is_good:
             self.state.first_fit_price = verdict.fleet.price(self.probe.options)
@@ -120,18 +141,14 @@ class FleetSearch:
         """A plan soon: an ample reserve is mostly enough. Returns the highest reserve to try."""
         counts = fluid.whole(AMPLE_RESERVE)
         if counts is None:
-            return 1.0
-        fleet = self._fleet(counts)
-        is_good = pools_allow(fleet, self.probe.options) and self._offer(
-            self.verifier.verify(fleet)
-        )
-        return AMPLE_RESERVE if is_good else 1.0
+            return MOST_RESERVE
+        self._try(self._fleet(counts))
+        return AMPLE_RESERVE if self.state.best is not None else MOST_RESERVE
 
-    def _find_reserve(self, fluid: FluidPlan, high: float) -> float:
-        """The smallest reserve on every node with which the scheduler places all pods."""
-        low, reserve = 0.0, FIRST_RESERVE
-        until = time.monotonic() + RESERVE_SHARE * self.state.time_limit_s
-        while high - low > RESERVE_STEP and time.monotonic() < until and not self._is_over():
+    def _find_reserve(self, fluid: FluidPlan, high: float) -> None:
+        """The smallest reserve on every node with which the scheduler places all pods, by bisection."""
+        low, reserve = 0.0, min(FIRST_RESERVE, high)
+        while high - low > RESERVE_STEP and not self._has_passed(RESERVE_SHARE):
             counts = fluid.whole(reserve)
             if counts is None:
                 break
@@ -140,18 +157,52 @@ class FleetSearch:
             else:
                 low = reserve
             reserve = (low + high) / 2
-        return high
 
     def _is_enough(self, fleet: Fleet) -> bool:
-        """Whether a fleet is good after few repairs, or too dear to be of use."""
-        if fleet.price(self.probe.options) >= self.state.price - CLOSE:
+        """Whether a fleet is good, or too dear to be of use; one that promises to become good is repaired."""
+        price = fleet.price(self.probe.options)
+        if price >= self.state.price - CLOSE:
             return True
-        if not pools_allow(fleet, self.probe.options):
-            return False
-        verdict = self.verifier.verify(fleet)
-        if not verdict.is_good:
+        estimate = self._try(fleet)
+        if price < estimate < self.state.price:
             self._repair(fleet, self.state.price, most=2)
-        return self._offer(verdict) or verdict.is_good
+        return estimate <= price
+
+    def _vary(self, fluid: FluidPlan) -> None:
+        """Try other fleets at a price below the best, as long as they promise more: without one type after the other,
+        because a scheduler fills fewer kinds of nodes better, and with more of one resource."""
+        variant: FleetVariant | None = PLAIN
+        while variant is not None and not self._has_passed(VARIANTS_SHARE):
+            variant = next(self._better_variants(fluid, variant), None)
+
+    def _better_variants(self, fluid: FluidPlan, variant: FleetVariant) -> Iterator[FleetVariant]:
+        """Variants next to one whose fleet has a lower estimate than all before it."""
+        for one in self._next_variants(fluid, variant):
+            if self._has_passed(VARIANTS_SHARE):
+                return
+            least = self._lead_estimate
+            fleet = self._variant_fleet(fluid, one)
+            if fleet is not None and not self.verifier.has_verified(fleet):
+                self._is_enough(fleet)
+                if self._lead_estimate < least - CLOSE:
+                    yield one
+
+    def _next_variants(self, fluid: FluidPlan, variant: FleetVariant) -> Iterator[FleetVariant]:
+        """One more type left out, those with most nodes first, and one more resource tilted, in turn."""
+        fleet = self._variant_fleet(fluid, variant)
+        options = [] if fleet is None else [i for i, _ in fleet.by_option().most_common()]
+        resources = range(1, len(self.probe.resources))  # the first is the number of pods
+        for option, resource in zip_longest(options, resources):
+            if option is not None:
+                yield replace(variant, without=variant.without | {option})
+            if resource is not None:
+                yield replace(variant, tilts=(*variant.tilts, resource))
+
+    def _variant_fleet(self, fluid: FluidPlan, variant: FleetVariant) -> Fleet | None:
+        """The fleet a little below the best price with the largest reserve for it; None: all are dearer."""
+        reserve = fluid.reserve_for(self.state.price * (1 - VARIANT_STEP), variant)
+        counts = None if reserve is None else fluid.whole(reserve, variant)
+        return None if counts is None else self._fleet(counts)
 
     def _relax(self, master: Master) -> None:
         for relaxation in master.relax(time.monotonic() + RELAX_SHARE * self.state.time_limit_s):
@@ -164,35 +215,37 @@ class FleetSearch:
         if whole is not None and not self._is_over():
             self._is_enough(self._fleet(whole))
 
-    def _improve(self, exchanges: FleetExchanges) -> None:
-        """Leave nodes out or exchange them: a step that saves less after each failure, more after each success."""
-        target, failures, tilt = np.inf, 0, 0
+    def _improve(self) -> None:
+        """Exchange nodes of the best fleet and of the one that promises most, with smaller steps after a failure."""
+        exchanges = FleetExchanges(self.probe, self.kept_room)
+        step, failures = FIRST_STEP, 0
         while self.state.best is not None and failures < PATIENCE and not self._is_over():
-            most = self.state.price - self.state.bound
-            target = min(target, most / 2)
-            found = exchanges.around(self.state.best.fleet, most, tilt)
-            fleet = self._choose(exchanges, found, target)
+            best = self.state.best.fleet
+            start = best if failures % 2 or self._lead is None else self._lead
+            below = self.state.price
+            lowest = max(below * (1 - step), self.state.bound)
+            fleet = exchanges.draw(start, (lowest, below - CLOSE), self.verifier.has_verified)
             if fleet is None:
-                return
-            if self._offer(self.verifier.verify(fleet)):
-                target, failures = target * 1.5, 0
+                step, failures = step * 1.5, failures + 1
+                continue
+            self._try(fleet)
+            if self.state.price < below:
+                step, failures = step * 1.5, 0
             else:
-                target, failures = target * 0.8, failures + 1
-                tilt = (tilt + 1) % exchanges.tilts
+                step, failures = max(step * 0.9, LEAST_STEP), failures + 1
 
-    def _choose(
-        self, exchanges: FleetExchanges, found: list[Exchange], target: float
-    ) -> Fleet | None:
-        """An untried fleet that saves about the target, of those the one with most to spare; else any."""
-
-        def rank(one: Exchange) -> tuple[bool, float]:
-            return not 0.6 * target <= one.saved <= target + CLOSE, -one.slack
-
-        for one in sorted(found, key=rank):
-            fleet = exchanges.fleet_of(one)
-            if not self.verifier.has_verified(fleet) and exchanges.is_allowed(fleet):
-                return fleet
-        return None
+    def _try(self, fleet: Fleet) -> float:
+        """Verify and offer a fleet; returns its estimate, which is its price if it is good."""
+        price = fleet.price(self.probe.options)
+        if price >= self.state.price - CLOSE or not pools_allow(fleet, self.probe.options):
+            return np.inf
+        verdict = self.verifier.verify(fleet)
+        self._offer(verdict)
+        left = float(pending_counts(self.probe, verdict.pending) @ self._worth)
+        estimate = price + LEFT_FACTOR * max(left, 0.0 if verdict.is_good else CLOSE)
+        if estimate < self._lead_estimate:
+            self._lead, self._lead_estimate = fleet, estimate
+        return estimate
 
     # Fleets
 
@@ -228,6 +281,12 @@ class FleetSearch:
         """Pods per class, and as many more as the loss of a zone leaves to the others."""
         demand: Ints = np.ceil(self.probe.demand * self._zone_factor()).astype(np.int64)
         return demand
+
+    def _first_fit_demand(self) -> Ints:
+        """The demand; with nodes that stay, only the pods that the scheduler does not place on them."""
+        if self.kept_room is None or self.demands.survive:
+            return self._demand()
+        return pending_counts(self.probe, self.verifier.verify(self._fleet({})).pending)
 
     def _problem(self) -> PlanningProblem:
         """What the bound is about: pods that must have a node also after the loss of a zone are covered so often."""
@@ -269,6 +328,10 @@ class FleetSearch:
             self.state.first_plan_s = self.state.elapsed_s
         self._tell()
         return True
+
+    def _has_passed(self, share: float) -> bool:
+        """Whether a share of the time is over, or all of it, or nothing can be better."""
+        return self._is_over() or self.state.elapsed_s > share * self.state.time_limit_s
 
     def _is_over(self, only_after_first: bool = False) -> bool:
         """Whether to stop: the time is over, or nothing can be better."""

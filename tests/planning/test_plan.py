@@ -219,6 +219,8 @@ def test_kept_nodes_are_used_first() -> None:
 
     assert counts(found) == {"small": 1}
     assert found.bound <= found.price
+    # First fit decreasing, too, is for the pods that have no place on the nodes there are.
+    assert found.first_fit_price == found.price
 
 
 def test_nodes_of_the_input_are_not_used_without_a_word() -> None:

@@ -12,10 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.planning import NodePool, NodeType
+from bayplan.planning.cuts import above_threshold, rounded
 from bayplan.planning.exchanges import FleetExchanges
 from bayplan.planning.first_fit import first_fit
-from bayplan.planning.fleet import NodeOption, spread_over_zones
-from bayplan.planning.fluid import FluidPlan, PlanningProblem
+from bayplan.planning.fleet import NodeGroupKey, NodeOption, spread_over_zones
+from bayplan.planning.fluid import (
+    PLAIN,
+    RESERVE_ACCURACY,
+    FleetVariant,
+    FluidPlan,
+    PlanningProblem,
+    usual_sizes,
+)
 from bayplan.planning.knapsack import best_pattern, greedy_patterns, most_copies
 from bayplan.planning.master import Master
 from bayplan.planning.pool_rows import pool_rows
@@ -87,6 +95,52 @@ def test_a_reserve_prefers_large_nodes() -> None:
 
     assert fluid.whole(0.0) == {0: 5}
     assert fluid.whole(0.8) == {1: 1}
+
+
+def test_a_variant_leaves_types_out_or_has_more_of_a_resource() -> None:
+    cpu_rich, memory_rich = make_option(8, 4, 1.0, 1), make_option(4, 8, 1.1, 1)
+    fluid = FluidPlan(make_problem([cpu_rich, memory_rich], [(1, 1)], [16]), PENALTY)
+
+    plain, tilted = fluid.whole(0.5), fluid.whole(0.5, FleetVariant(tilts=(2,)))
+
+    assert fluid.whole(0.0, FleetVariant(frozenset({0}))) == {1: 4}
+    assert fluid.whole(0.0, FleetVariant(frozenset({0, 1}))) is None
+    assert plain is not None
+    assert tilted is not None
+    assert tilted[1] > plain[1]
+
+
+def test_the_reserve_for_a_price_is_the_largest_one() -> None:
+    fluid = FluidPlan(make_problem([make_option(8, 80, 1.0, 1)], [(2, 1)], [12]), PENALTY)
+
+    # 3 nodes hold 12 pods, 4 nodes with room for a further one on each.
+    assert fluid.reserve_for(2.9, PLAIN) is None
+    assert fluid.reserve_for(4.0, PLAIN) == pytest.approx(1.0, abs=RESERVE_ACCURACY)
+
+
+def test_the_usual_size_has_half_of_what_is_requested_below_it() -> None:
+    requests, demand = np.array([(1, 1), (1, 10), (1, 100)]), np.array([30.0, 10.0, 1.0])
+
+    assert usual_sizes(requests, demand).tolist() == [1.0, 10.0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(1, 24), st.integers(1, 15))
+def test_no_pods_that_fit_on_a_node_weigh_more_than_1_in_a_cut(
+    sizes: list[int], k: int, least: int
+) -> None:
+    pods, room = np.array(sizes), max(sum(sizes), 30)
+
+    assert rounded(pods, room, k).sum() <= 1 + 1e-9
+    assert above_threshold(pods, room, min(least, room // 2)).sum() <= 1 + 1e-9
+
+
+def test_cuts_raise_the_fluid_bound_for_pods_of_several_sizes() -> None:
+    # No two of these pods fit on a node; parts of pods would need 4.6 nodes.
+    option = make_option(100, 999, 1.0, 3)
+    problem = make_problem([option], [(51, 1), (60, 1), (70, 1)], [3, 3, 2])
+
+    assert relaxed(problem) == pytest.approx(8.0)
 
 
 def brute_force(problem: PlanningProblem) -> float:
@@ -198,20 +252,50 @@ def test_first_fit_prefers_the_node_with_the_fewest_pods() -> None:
     assert first_fit(options, requests, np.array([2, 2, 3])) == {0: 3}
 
 
-def test_exchanges_are_cheaper_and_have_enough() -> None:
-    options = [make_option(4, 4, 1.0, 1), make_option(8, 8, 1.8, 1)]
-    requests, demand = np.array([(1, 2, 2)]), 8
-    probe = Probe([], options, ["pods", "cpu", "memory"], requests)
+def exchanges_of(options: Sequence[NodeOption], demand: int) -> FleetExchanges:
+    """For pods of cpu 2 and memory 2."""
+    probe = Probe([], list(options), ["pods", "cpu", "memory"], np.array([(1, 2, 2)]))
     probe.classes = [type("One", (), {"count": demand})()]
-    fleet = spread_over_zones(Counter({0: 5}), options)
+    return FleetExchanges(probe)
 
-    found = FleetExchanges(probe).around(fleet, most=5.0)
-    changes = [(dict(one.change), round(one.saved, 3)) for one in found]
 
-    assert ({0: -1}, 1.0) in changes
-    assert ({0: -4, 1: 2}, 0.4) in changes
-    assert ({0: -2}, 2.0) not in changes  # 12 of 16 would be left
-    assert all(one.saved > 0 for one in found)
+def test_exchanges_are_within_the_prices_and_have_enough() -> None:
+    options = [make_option(4, 4, 1.0, 1), make_option(8, 8, 1.8, 1)]
+    exchanges = exchanges_of(options, 8)
+    known = {(fleet := spread_over_zones(Counter({0: 5}), options)).key()}
+    found: set[tuple[int, int]] = set()
+    while (one := exchanges.draw(fleet, (0.0, 4.9), lambda f: f.key() in known)) is not None:
+        known.add(one.key())
+        counts = one.by_option()
+        found.add((counts[0], counts[1]))
+
+    # 16 of each resource are needed: nodes of size 4 and 8, for less than 4.9.
+    assert {(4, 0), (2, 1), (3, 1)} <= found <= {(4, 0), (2, 1), (3, 1), (0, 2), (1, 2)}
+
+
+def test_exchanges_keep_the_minimum_and_the_maximum_of_pools() -> None:
+    one = NodeType("t", {"cpu": 4}, {"cpu": 4}, price=1.0)
+    pool = NodePool("p", (one,), minimum=3, maximum=4)
+    options = [make_option(4, 4, 1.0, 1, pool=pool)]
+    fleet = spread_over_zones(Counter({0: 4}), options)
+
+    assert exchanges_of(options, 2).draw(fleet, (3.0, 3.0), lambda _: False) == {
+        NodeGroupKey(0, ""): 3
+    }
+    assert exchanges_of(options, 2).draw(fleet, (1.0, 2.0), lambda _: False) is None
+    assert exchanges_of(options, 2).draw(fleet, (5.0, 9.0), lambda _: False) is None
+
+
+def test_a_drawn_fleet_may_have_a_node_in_another_zone() -> None:
+    options = [make_option(4, 4, 1.0, 1, zones=("x", "y"))]
+    fleet = spread_over_zones(Counter({0: 4}), options)
+    exchanges, known = exchanges_of(options, 8), {fleet.key()}
+
+    found = exchanges.draw(fleet, (4.0, 4.0), lambda f: f.key() in known)
+
+    assert found is not None
+    assert found.size() == 4
+    assert found.key() != fleet.key()
 
 
 def test_nodes_that_run_different_pods_are_spread_over_zones_apart_from_each_other() -> None:
