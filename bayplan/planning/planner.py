@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,7 +88,7 @@ def search_plan(
     else:
         plan = NodePlan([], 0.0, 0.0, 0)
     plan.unplaceable = probe.unplaceable
-    plan.notices += [*given.remarks, *probe.notes]
+    plan.notices += [*given.remarks, *probe.notes, *_bound_notes(probe), *_extender_notes(settings)]
     plan.simulations = verifier.runs
     demands = request.demands
     plan.demands = {
@@ -98,6 +98,30 @@ def search_plan(
         "keepExisting": request.keep_existing,
     }
     return plan
+
+
+def _bound_notes(probe: Probe) -> Iterator[str]:
+    """Which needs of pods the bound leaves out, though a plan has room for them."""
+    left_out = [
+        *([f"the volumes of {_kinds(probe.mounting)}"] if probe.mounting else ()),
+        *([f"the devices of {_kinds(probe.claiming)}"] if probe.claiming else ()),
+    ]
+    if left_out:
+        yield f"the bound leaves out {' and '.join(left_out)}; plans are verified with them"
+
+
+def _kinds(count: int) -> str:
+    return "1 kind of pods" if count == 1 else f"{count:,} kinds of pods"
+
+
+def _extender_notes(settings: Settings) -> Iterator[str]:
+    """That extenders take part in simulations, and in nothing else."""
+    if settings.config is not None and settings.config.extenders:
+        urls = ", ".join(one.url_prefix for one in settings.config.extenders)
+        yield (
+            f"extenders ({urls}) are asked in every simulation that verifies a plan; "
+            "the bound and the choice of types leave them out"
+        )
 
 
 def _nodes(count: int) -> str:

@@ -37,6 +37,7 @@ OF_ONE_POD = frozenset(
     }
 )
 """Labels that tell the pods of one workload apart."""
+CLAIM_KINDS = ("PersistentVolumeClaim", "ResourceClaim")
 NO_CAP = 1 << 40
 
 
@@ -75,6 +76,10 @@ class Probe:
     unplaceable: list[UnplaceableClass] = field(default_factory=list)
     unplaceable_keys: set[tuple[object, ...]] = field(default_factory=set)
     """Their `class_key`."""
+    mounting: int = 0
+    """How many kinds of pods mount volumes of claims."""
+    claiming: int = 0
+    """How many kinds of pods claim devices."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -115,7 +120,17 @@ def probe_workload(
     pods = [pod for pod in census.cluster.list("Pod") if is_waiting(pod) and not _is_own(pod)]
     if not pods:
         raise InputError("expected pods that wait for a node; got none")
+    _add_claims(empty, census)
     return _judge(empty, pods, spots, notes)
+
+
+def _add_claims(empty: Simulation, census: Simulation) -> None:
+    """Add the claims that controllers made for pods: filters refuse a pod without them everywhere."""
+    for kind in CLAIM_KINDS:
+        for claim in census.cluster.list(kind):
+            if empty.cluster.get(kind, claim.namespace, claim.name) is None:
+                empty.cluster.add(claim)
+    empty.proceed()
 
 
 def _is_own(pod: Pod) -> bool:
@@ -178,6 +193,9 @@ def _judge(empty: Simulation, pods: list[Pod], spots: list[_Spot], notes: list[s
             probe.unplaceable.append(UnplaceableClass(one.name, one.pod, one.count, reasons))
             probe.unplaceable_keys.add(key)
             continue
+        spec = one.pod.spec
+        probe.mounting += any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
+        probe.claiming += bool(spec.resource_claims)
         limits = _caps(empty, one.pod, spots, accepted)
         needs = tuple(sorted(one.pod.requests.items())), one.pod.priority, tuple(accepted)
         group = key if min(limits) < NO_CAP else needs

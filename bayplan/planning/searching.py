@@ -33,7 +33,7 @@ from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
 RESERVE_STEP = 0.15
-RESERVE_SHARE, VARIANTS_SHARE, RELAX_SHARE = 0.3, 0.6, 0.1
+RESERVE_SHARE, VARIANTS_SHARE, RELAX_SHARE = 0.5, 0.8, 0.1
 """How much of the time has passed after the search for a reserve and for variants, and what column generation takes."""
 VARIANT_STEP = 0.015
 """How much of the price a variant is to save."""

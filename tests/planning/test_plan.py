@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bayplan.api.decode import decode_object
 from bayplan.api.node import ZONE
+from bayplan.config import default_config
+from bayplan.config.types import Extender
 from bayplan.errors import InputError
 from bayplan.planning import NodePool, NodeType
 from bayplan.planning.fleet import Fleet, NodeGroupKey
@@ -46,6 +49,22 @@ def make_deployment(name: str, replicas: int, cpu: str, memory: str = "1Gi", **s
                 "template": template,
             },
         }
+    )
+
+
+def make_stateful_set(name: str, replicas: int, cpu: str, storage_class: str) -> Any:
+    """Each pod has a volume of its own."""
+    labels = {"app": name}
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": storage_class}}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        "volumeClaimTemplates": [claim],
+    }
+    return decode_object(
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": spec}
     )
 
 
@@ -221,6 +240,44 @@ def test_kept_nodes_are_used_first() -> None:
     assert found.bound <= found.price
     # First fit decreasing, too, is for the pods that have no place on the nodes there are.
     assert found.first_fit_price == found.price
+
+
+def test_volumes_are_named_as_left_out_of_the_bound() -> None:
+    source = {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}
+    storage = decode_object(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "fast"},
+            "provisioner": "disks.example.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+    mounting = make_deployment("a", 2, "1", volumes=[{"name": "data", "ephemeral": source}])
+    stateful = make_stateful_set("s", 2, "1", "fast")
+
+    found = plan(storage, mounting, stateful, make_deployment("b", 1, "1"))
+
+    assert found.is_complete
+    assert (
+        "the bound leaves out the volumes of 2 kinds of pods; plans are verified with them"
+        in found.notices
+    )
+    assert not plan(make_deployment("b", 1, "1")).notices
+
+
+def test_extenders_are_named_with_what_they_are_not_asked_for() -> None:
+    config = replace(default_config({}), extenders=(Extender(url_prefix="http://127.0.0.1:9/"),))
+    request = PlanRequest(time_limit_s=20.0)
+
+    found = plan_nodes(
+        [make_deployment("a", 2, "1")], [POOL], Settings(config=config, seed=0), request
+    )
+
+    assert found.notices == [
+        "extenders (http://127.0.0.1:9/) are asked in every simulation that verifies a plan; "
+        "the bound and the choice of types leave them out"
+    ]
 
 
 def test_nodes_of_the_input_are_not_used_without_a_word() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...errors import InputError
 from ...sim.settings import Settings
 from ...sim.simulation import Simulation
 from ...sim.timeline import Timeline
@@ -34,8 +35,13 @@ def autoscaled(
 ) -> Simulation:
     """A simulation of `objects` with an autoscaler; pools have their minimum at the start.
 
-    `more` are further arguments of `Simulation`.
+    `more` are further arguments of `Simulation`. Raises InputError when the scheduler has extenders.
     """
+    if settings.config is not None and settings.config.extenders:
+        raise InputError(
+            "extenders: expected none with an autoscaler, since they are not asked about nodes that do not exist yet; "
+            f'got "{settings.config.extenders[0].url_prefix}"'
+        )
     present = [obj for obj in objects if not isinstance(obj, Timeline)]
     simulation = settings.simulation(
         [*objects, *first_nodes(pools, present)], place_of, nodes_come=True, **more

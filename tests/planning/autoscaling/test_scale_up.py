@@ -3,11 +3,15 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.api.decode import decode_object
 from bayplan.api.taints import Taint
+from bayplan.config import default_config
+from bayplan.config.types import Extender
 from bayplan.errors import InputError
-from bayplan.planning.autoscaling import AutoscalerOptions
+from bayplan.planning.autoscaling import AutoscalerOptions, autoscaled
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod
 from tests.planning.autoscaling.scaled import (
     GROUPS,
@@ -286,3 +290,12 @@ def test_a_node_without_a_price_is_counted_apart() -> None:
 def test_wrong_options_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         AutoscalerOptions(**wrong)
+
+
+def test_extenders_are_refused_since_they_cannot_be_asked_about_new_nodes() -> None:
+    config = replace(default_config({}), extenders=(Extender(url_prefix="http://127.0.0.1:9/"),))
+
+    with pytest.raises(
+        InputError, match=r"not asked about nodes that do not exist yet; got \"http"
+    ):
+        autoscaled(Settings(config=config), [make_workload("a", 1)], [make_pool(SMALL)])
