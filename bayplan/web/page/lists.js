@@ -185,10 +185,9 @@ class Lists {
       h("div", { class: "line" },
         h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
         h("span", { class: "name" }, name || tr("{pod} and {n} more", { pod: data.podName(group.pods[0]), n: count(more) })),
-        devices.length ? h("span", { class: "space" }, devices.join(" ")) : "",
         h("span", { class: "space" }, data.texts[group.namespace]),
         h("span", { class: "state s3" }, number)),
-      h("div", { class: "why" }, words));
+      h("div", { class: "why" }, devices.length ? `${devices.join(" ")} · ${words}` : words));
   }
 
   /** A group: how many members have a node at this moment; where they are and why they wait, at the end of the run. */

@@ -8,6 +8,7 @@ is durable. So no change that was visible outside can be lost.
 from __future__ import annotations
 
 import asyncio
+import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,9 @@ from .records import Key, Record, RecordChange
 from .watching import ADDED, Happening, Matches, Watcher, WatchEvent, at_version, happening
 
 HISTORY = 32_768
-"""Number of changes of a resource kept for resuming watchers."""
+"""Most changes of a resource that are kept for resuming watchers."""
+LEAST_HISTORY, HISTORY_S = 1_000, 300.0
+"""So many changes are kept however old they are; the others for so long, in seconds of the machine."""
 
 _ENCODER = msgspec.json.Encoder()
 LAST = "\U0010ffff"
@@ -41,11 +44,12 @@ class TooOldError(Exception):
 class Shelf:
     """The objects of one resource."""
 
-    __slots__ = ("_added", "_has_gaps", "_keys", "history", "oldest", "records")
+    __slots__ = ("_added", "_has_gaps", "_keys", "_times", "history", "oldest", "records")
 
     def __init__(self, oldest: int) -> None:
         self.records: dict[Key, Record] = {}
         self.history: deque[Happening] = deque()
+        self._times: deque[float] = deque()
         self.oldest = oldest
         """Changes after this resource version are in the history."""
         self._keys: list[Key] = []
@@ -74,9 +78,14 @@ class Shelf:
             self._keys.sort()
         return self._keys
 
-    def remember(self, happened: Happening) -> None:
+    def remember(self, happened: Happening, now: float) -> None:
+        """Keep a change that was published at `now`, and drop the oldest ones."""
         self.history.append(happened)
-        if len(self.history) > HISTORY:
+        self._times.append(now)
+        while len(self.history) > HISTORY or (
+            len(self.history) > LEAST_HISTORY and self._times[0] < now - HISTORY_S
+        ):
+            self._times.popleft()
             self.oldest = self.history.popleft().change.resource_version
 
 
@@ -265,7 +274,7 @@ class Store:
 
     def _publish(self, happened: Happening) -> None:
         resource = happened.change.resource
-        self._shelf(resource).remember(happened)
+        self._shelf(resource).remember(happened, time.monotonic())
         for watcher in self._watchers.get(resource, ()):
             watcher.offer(happened)
 
