@@ -20,7 +20,7 @@ from ..store.watching import WatchEvent
 from .answers import JSON_HEADERS, View
 from .http_server import ServedConnection
 from .lists import check_initial_events
-from .requests import TABLE, Options, Target, is_number
+from .requests import PARTIAL, TABLE, Options, Target, is_number
 
 MIN_TIMEOUT_S = 1800.0
 BOOKMARK_EVERY_S = 60.0
@@ -184,16 +184,17 @@ class ServedWatch:
         }
         if annotations:
             metadata["annotations"] = annotations
-        resource = self._view.resource
+        resource, form = self._view.resource, self._view.form
         tree: dict[str, Any] = {
             "kind": resource.kind,
             "apiVersion": resource.api_version,
             "metadata": metadata,
         }
-        if self._view.form == TABLE:
-            row = {"cells": [], "object": {**tree, "kind": "PartialObjectMetadata"}}
-            tree = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-            tree |= {"columnDefinitions": [], "rows": [row]}
+        if form:  # clients end a watch whose bookmark is of another kind than the events
+            tree |= {"kind": PARTIAL, "apiVersion": "meta.k8s.io/v1"}
+        if form == TABLE:
+            table = {"kind": TABLE, "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+            tree = {**table, "columnDefinitions": [], "rows": [{"cells": [], "object": tree}]}
         self._connection.send(_line("BOOKMARK", tree))
 
 

@@ -119,6 +119,25 @@ def test_initial_events_end_with_a_bookmark(api: ServerInThread) -> None:
     assert bookmark["object"]["kind"] == "ConfigMap"
 
 
+@pytest.mark.parametrize("form", ["Table", "PartialObjectMetadata"])
+def test_a_bookmark_has_the_form_of_the_events(api: ServerInThread, form: str) -> None:
+    api.make(MAPS, config_map_tree("a"))
+    query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+
+    with api.watch(
+        f"{MAPS}?{query}", Accept=f"application/json;as={form};v=v1;g=meta.k8s.io"
+    ) as stream:
+        objects = [event["object"] for event in stream.take(2)]
+
+    heads = [(tree["kind"], tree["apiVersion"]) for tree in objects]
+    assert heads == [(form, "meta.k8s.io/v1")] * 2
+    if form == "Table":
+        rows = [tree["rows"][0]["object"] for tree in objects]
+        assert [(row["kind"], row["apiVersion"]) for row in rows] == [
+            ("PartialObjectMetadata", "meta.k8s.io/v1")
+        ] * 2
+
+
 def test_initial_events_need_resource_version_match(api: ServerInThread) -> None:
     with api.watch(f"{MAPS}?sendInitialEvents=true") as stream:
         assert stream.status == 422
