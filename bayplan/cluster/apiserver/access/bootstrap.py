@@ -55,7 +55,8 @@ def _role(name: str, settings: dict[str, str]) -> list[Tree]:
 def _rule(words: list[str]) -> Tree:
     verbs = [verb for word in words[0].split(",") for verb in _VERBS.get(word, (word,))]
     if words[1].startswith("/"):
-        return {"verbs": verbs, "nonResourceURLs": words[1].split(",")}
+        urls = ["*" if url == "/*" else url for url in words[1].split(",")]
+        return {"verbs": verbs, "nonResourceURLs": urls}
     groups = ["" if group == "core" else group for group in words[1].split(",")]
     rule: Tree = {"verbs": verbs, "apiGroups": groups, "resources": words[2].split(",")}
     if len(words) > 3:
