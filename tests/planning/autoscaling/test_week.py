@@ -1,0 +1,39 @@
+"""Two small days: the result of a run with an autoscaler stays the same when only its speed changes."""
+
+import hashlib
+import json
+
+import pytest
+
+from bayplan.planning.autoscaling import AutoscalerOptions
+from bayplan.planning.pools import NodeBudget
+from tests.planning.autoscaling.bench_week import DAY_S, TYPES, make_week
+from tests.planning.autoscaling.scaled import make_pool, make_type, run_scaled, scaling_of
+
+SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
+
+
+@pytest.mark.parametrize(
+    ("autoscaler", "totals", "digest"),
+    [
+        pytest.param("karpenter", (126, 122, 479, 146.273), "7613c6592f53239d", id="Karpenter"),
+        pytest.param(
+            "cluster-autoscaler", (77, 68, 133, 58.886), "d98851245ea3983e", id="Cluster Autoscaler"
+        ),
+    ],
+)
+def test_week_has_its_recorded_result(
+    autoscaler: str, totals: tuple[int, int, int, float], digest: str
+) -> None:
+    """Change the records only with a change that is meant to decide otherwise."""
+    pool = make_pool(
+        *TYPES, SPOT, consolidate_after_s=300.0, expire_after_s=DAY_S, budgets=(NodeBudget("10%"),)
+    )
+    options = AutoscalerOptions(autoscaler=autoscaler, expander="price", seed=1)
+
+    report = run_scaled(list(make_week(0.1, 2, deployments=20)), [pool], options, until_s=2 * DAY_S)
+
+    scaling = scaling_of(report)
+    found = (scaling.launched, scaling.removed, len(scaling.evictions), round(scaling.cost, 3))
+    text = json.dumps(scaling.to_dict(report.pods), sort_keys=True)
+    assert (found, hashlib.sha256(text.encode()).hexdigest()[:16]) == (totals, digest)
