@@ -414,7 +414,9 @@ class World:
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):
-            for pod in list(self.cluster.list("Pod")):
+            # Nothing is told to the controllers of a recording.
+            every, there = self.cluster.list("Pod"), self._controllers.pods_on(stored.name)
+            for pod in list(every) if self._is_recorded else there:
                 if pod.node_name == stored.name and not pod.is_finished:
                     self.cluster.delete(pod)
         elif isinstance(stored, Namespace):

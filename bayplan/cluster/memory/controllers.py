@@ -202,7 +202,11 @@ class Controllers:
         """Do the recorded work; consequences are recorded in turn."""
         changed, self._changed_nodes = self._changed_nodes, set()
         for daemon_set in self._cluster.list("DaemonSet") if changed else ():
-            self._delete_misplaced(daemon_set, changed)
+            active = self._pods.owned_by(daemon_set, daemon_set.spec.selector).active
+            there = (pod for name in sorted(changed) for pod in self._pods.on_node(name))
+            pods = [pod for pod in there if active.get(pod.name) is pod]
+            if pods:
+                self._delete_misplaced(daemon_set, pods)
             self._note(_key(daemon_set), False)
         abandoned, self._abandoned = self._abandoned, []
         for key in abandoned:
@@ -228,6 +232,10 @@ class Controllers:
     def owned(self, workload: KubeObject) -> OwnedPods:
         """The pods of a workload."""
         return self._pods.owned_by(workload)
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """The pods on a node, and daemons that wait for it, in the order in which they came."""
+        return self._pods.on_node(node_name)
 
     def remove_done_job(self, pod: Pod) -> None:
         """Delete the job of a finished pod, if it was the last one, and keep no record of it.
@@ -425,13 +433,15 @@ class Controllers:
 
     def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
         template, selector = daemon_set.spec.template, daemon_set.spec.selector
-        base = daemons.make_spec(template.spec)
-        labels = {REVISION_HASH: self.revision_of(daemon_set), daemons.GENERATION: "1"}
         owned = self._pods.owned_by(daemon_set, selector)
         if may_delete:
-            self._delete_misplaced(daemon_set)
-        taken = {daemons.target_node(pod) for pod in owned}
-        free = (node for node in self._cluster.list("Node") if node.name not in taken)
+            self._delete_misplaced(daemon_set, owned.active.values())
+        taken = owned.by_target
+        free = [node for node in self._cluster.list("Node") if node.name not in taken]
+        if not free and not may_delete:
+            return []
+        base = daemons.make_spec(template.spec)
+        labels = {REVISION_HASH: self.revision_of(daemon_set), daemons.GENERATION: "1"}
         names = [n.name for n in free if daemons.is_eligible(n, base, template.node_name)]
         if may_delete:
             names += self._delete_outdated(daemon_set, labels[REVISION_HASH], len(names))
@@ -444,10 +454,9 @@ class Controllers:
                 self._first_daemons.append(made[-1])
         return made
 
-    def _delete_misplaced(self, daemon_set: DaemonSet, nodes: set[str] | None = None) -> None:
-        """Delete the daemons that may not stay on their nodes; with `nodes`, only on these."""
-        pods = self._pods.owned_by(daemon_set, daemon_set.spec.selector).active.values()
-        for pod in daemons.misplaced(pods, daemon_set.spec.template, self._cluster.get, nodes):
+    def _delete_misplaced(self, daemon_set: DaemonSet, pods: Iterable[Pod]) -> None:
+        """Delete those of its daemons that may not stay on their nodes."""
+        for pod in daemons.misplaced(pods, daemon_set.spec.template, self._cluster.get):
             self._delete(pod)
 
     def revision_of(self, workload: StatefulSet | DaemonSet) -> str:

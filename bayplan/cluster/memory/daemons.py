@@ -6,7 +6,7 @@ Mirrors pkg/controller/daemon/daemon_controller.go and util/daemonset_util.go.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from ...api.selectors import (
 )
 from ...api.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, find_untolerated
 from ...api.workloads import DaemonSet, PodTemplateSpec
-from .pod_index import OwnedPods
+from .pod_index import OwnedPods, target_node
 
 GENERATION = "pod-template-generation"
 REVISION_HASH, ON_DELETE = "controller-revision-hash", "OnDelete"
@@ -61,15 +61,11 @@ def misplaced(
     pods: Iterable[Pod],
     template: PodTemplateSpec,
     find: Callable[[str, str, str], Node | None],
-    nodes: Collection[str] | None = None,
 ) -> list[Pod]:
-    """The daemons that may not stay on their nodes; with `nodes`, those on these. Only a NoExecute taint evicts one."""
+    """Those of the daemons that may not stay on their nodes. Only a NoExecute taint evicts one."""
     spec, found = make_spec(template.spec), list[Pod]()
     for pod in pods:
-        name = target_node(pod)
-        if nodes is not None and name not in nodes:
-            continue
-        node = find("Node", "", name)
+        node = find("Node", "", target_node(pod))
         if node is None or not _may_stay(node, spec, template.node_name):
             found.append(pod)
     return found
@@ -100,18 +96,6 @@ def tie_to_node(spec: PodSpec, node_name: str) -> PodSpec:
         required_during_scheduling_ignored_during_execution=selector,
     )
     return replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
-
-
-def target_node(pod: Pod) -> str:
-    """The node a daemon is on or waits for; empty for none."""
-    if pod.node_name:
-        return pod.node_name
-    required = pod.spec.required_node_selector
-    for term in required.terms if required else ():
-        for field in term.fields:
-            if field.key == NAME_FIELD and field.operator == "In" and field.values:
-                return field.values[0]
-    return ""
 
 
 class OutdatedDaemons(NamedTuple):

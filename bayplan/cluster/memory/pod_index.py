@@ -1,4 +1,4 @@
-"""Pod index: pods by name and controller, with their phase."""
+"""Pod index: pods by name, controller and node, with their phase."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
-from ...api.selectors import LabelSelector
+from ...api.selectors import NAME_FIELD, LabelSelector
 from .names import make_name
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -29,14 +29,17 @@ class OwnedPods(msgspec.Struct):
     failed: int = 0
     done_indexes: set[int] = msgspec.field(default_factory=set)
     """Indexes of the pods of an indexed job that succeeded."""
+    by_target: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many active and leaving pods have a node as their `target_node`."""
 
     def put(self, pod: Pod) -> None:
         """Add or count a pod according to its phase; an earlier one of its name is dropped."""
         name = pod.name
-        if self.active.pop(name, None) is None:
-            self.leaving.pop(name, None)
+        self.drop(name)
         if not pod.is_finished:
             (self.leaving if pod.is_terminating else self.active)[name] = pod
+            target = target_node(pod)
+            self.by_target[target] = self.by_target.get(target, 0) + 1
         elif pod.status.phase == "Succeeded":
             self.succeeded += 1
             self.done_indexes.add(completion_index(pod))
@@ -50,8 +53,12 @@ class OwnedPods(msgspec.Struct):
 
     def drop(self, name: str) -> None:
         """Remove the pod."""
-        self.active.pop(name, None)
-        self.leaving.pop(name, None)
+        pod = self.active.pop(name, None) or self.leaving.pop(name, None)
+        if pod is not None:
+            target = target_node(pod)
+            self.by_target[target] -= 1
+            if not self.by_target[target]:
+                del self.by_target[target]
 
     def __iter__(self) -> Iterator[Pod]:
         """The pods that are not finished."""
@@ -60,7 +67,7 @@ class OwnedPods(msgspec.Struct):
 
 
 class PodIndex:
-    """Pods by name and by controller.
+    """Pods by name, by controller and by node.
 
     A controller is identified by kind and name, not by uid: manifests often have no uids, and two
     controllers of one kind and name cannot exist at a time.
@@ -68,6 +75,11 @@ class PodIndex:
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._pods: dict[tuple[str, str], Pod] = {}
+        self._ranks: dict[tuple[str, str], int] = {}
+        """In the order in which the pods came."""
+        self._last_rank = 0
+        self._by_node: dict[str, dict[tuple[str, str], Pod]] = {}
+        """By `target_node`."""
         self._owned: defaultdict[OwnerKey, OwnedPods] = defaultdict(OwnedPods)
         self._orphans: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         self._adopted: dict[tuple[str, str], OwnerKey] = {}
@@ -83,6 +95,7 @@ class PodIndex:
         key = pod.namespace, pod.name
         before = self._pods.get(key)
         self._pods[key] = pod
+        self._put_on_node(key, before, pod)
         owner = self.owner_of(pod)
         if before is not None and before.owner_references is not pod.owner_references:
             self._leave(before, owner)
@@ -99,10 +112,38 @@ class PodIndex:
         elif former is None and owner is not None:
             self._orphans[before.namespace].pop(before.name, None)
 
+    def _put_on_node(self, key: tuple[str, str], before: Pod | None, pod: Pod) -> None:
+        if before is None:
+            self._last_rank += 1
+            self._ranks[key] = self._last_rank
+        elif target_node(before) != target_node(pod):
+            self._take_off_node(key, before)
+        node = target_node(pod)
+        if node:
+            self._by_node.setdefault(node, {})[key] = pod
+
+    def _take_off_node(self, key: tuple[str, str], pod: Pod) -> None:
+        pods = self._by_node.get(target_node(pod))
+        if pods is not None:
+            pods.pop(key, None)
+            if not pods:
+                del self._by_node[target_node(pod)]
+
+    def on_node(self, name: str) -> list[Pod]:
+        """The pods on a node and those that wait for it, in the order in which they came."""
+        found = self._by_node.get(name)
+        if found is None:
+            return []
+        return [found[key] for key in sorted(found, key=self._ranks.__getitem__)]
+
     def remove(self, pod: Pod) -> None:
         """Remove a pod."""
         owner = self.owner_of(pod)
-        self._pods.pop((pod.namespace, pod.name), None)
+        key = pod.namespace, pod.name
+        before = self._pods.pop(key, None)
+        if before is not None:
+            self._take_off_node(key, before)
+            del self._ranks[key]
         self._adopted.pop((pod.namespace, pod.name), None)
         if owner is None:
             self._orphans[pod.namespace].pop(pod.name, None)
@@ -155,6 +196,18 @@ class PodIndex:
     def forget_names(self, key: OwnerKey) -> None:
         """Let the names of a controller's pods begin again: it does not come back."""
         self._numbers.pop(key, None)
+
+
+def target_node(pod: Pod) -> str:
+    """The node that a pod is on, or that its affinity names, as that of a daemon does; empty for none."""
+    if pod.node_name:
+        return pod.node_name
+    required = pod.spec.required_node_selector
+    for term in required.terms if required else ():
+        for field in term.fields:
+            if field.key == NAME_FIELD and field.operator == "In" and field.values:
+                return field.values[0]
+    return ""
 
 
 def is_active(pod: Pod) -> bool:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from bayplan.answers.what_if import Patch, ask_what_if
 from bayplan.api.workloads import RollingUpdate
 from bayplan.cluster.memory import Admission, Controllers, MemoryCluster
-from bayplan.cluster.memory.daemons import target_node
+from bayplan.cluster.memory.pod_index import target_node
 from bayplan.cluster.memory.rollouts import rollout_limits
 from bayplan.sim import Simulation
 from bayplan.sim.timeline import ObjectPatch, Timeline, TimelineEvent, TimelineTarget

@@ -1,0 +1,37 @@
+"""Pods by the node that they are on or wait for."""
+
+from bayplan.api.pod import Pod
+from bayplan.cluster.memory.pod_index import PodIndex
+from bayplan.testing.builders import make_pod
+
+
+def names(pods: list[Pod]) -> list[str]:
+    return [pod.name for pod in pods]
+
+
+def test_pods_of_a_node_are_in_the_order_in_which_they_came() -> None:
+    first, second = make_pod("first"), make_pod("second")
+    index = PodIndex([first, second])
+
+    index.add(second.with_node("a"))
+    index.add(first.with_node("a"))
+
+    assert names(index.on_node("a")) == ["first", "second"]
+
+
+def test_a_pod_leaves_its_node_when_it_is_removed() -> None:
+    index = PodIndex([make_pod("stays", node_name="a"), make_pod("goes", node_name="a")])
+
+    index.remove(make_pod("goes"))
+
+    assert names(index.on_node("a")) == ["stays"]
+    index.remove(make_pod("stays", node_name="a"))
+    assert index.on_node("a") == []
+
+
+def test_a_pod_that_names_a_node_waits_for_it() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    index = PodIndex([make_pod("daemon", node_affinity=affinity)])
+
+    assert names(index.on_node("a")) == ["daemon"]
