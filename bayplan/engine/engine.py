@@ -140,7 +140,8 @@ class Engine:
         if marks.rules is not None and plan.is_plain and not self._is_beside_nominated(pod):
             decision = self._decide_by_rules(state, pod, plan, marks, marks.rules)
             if decision is not None:
-                return decision if decision.best.feasible else None
+                is_explained = decision.best.feasible or decision.refusals is not None
+                return decision if is_explained else None
         if not self._run_pre_filters(plan, state, pod, marks.quiet):
             return None
         reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
@@ -270,14 +271,16 @@ class Engine:
         if self._run_pre_filters(plan, state, pod, rules.settled):
             view = self._view_of(plan, state)
             view.refresh(state, pod, self._table)
+            if not rules.limits and not view.best()[2]:
+                refusals = view.statuses(state, pod, self._table, self._points.filters)
+                return Decision(view.values, NONE_FEASIBLE, refusals)
             found = best_by_rules(state, pod, self._table, view, marks, self._budget)
             if found is not None:
                 best, groups = found
                 if best.feasible:
                     return Decision(view.values, best, groups=groups)
-                if rules.limits:
-                    state.clear()
-                    return Decision(view.values, best)
+                state.clear()
+                return Decision(view.values, best)
         state.clear()
         return None
 

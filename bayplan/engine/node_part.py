@@ -61,10 +61,11 @@ class NodePart:
             changed = np.arange(len(table), dtype=np.int64)
         else:
             changed = np.unique(changed)
-        if self._nodes < 0 or self.raws:
-            self.epoch += 1
+        is_stale = self._nodes < 0 or self.raw_ids is not None
         self._nodes = -1  # if a plugin raises, everything stays stale
         self._judge(state, pod, table, changed)
+        if is_stale or self.raw_ids is not None:
+            self.epoch += 1  # a node may change the normalised scores of all
         self._nodes = log.version
 
     def points(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:

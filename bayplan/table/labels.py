@@ -30,6 +30,7 @@ class LabelColumn:
         "column",
         "key",
         "labelled",
+        "presence",
         "values",
         "version",
     )
@@ -40,6 +41,8 @@ class LabelColumn:
         self.version = 0
         self.column = Column(size, np.int64, ABSENT)
         """Holds `codes`."""
+        self.presence = Column(size)
+        """1 where the node has the key."""
         self.labelled = 0
         """How many rows have the key."""
         self._uses: list[int] = []
@@ -81,6 +84,7 @@ class LabelColumn:
                 self._shared += self._uses[code] == 2
                 self.labelled += 1
             data[row] = code
+            self.presence.data[row] = code != ABSENT
             self.version += 1
 
     def matching(self, requirement: Requirement) -> Bools:
@@ -118,6 +122,7 @@ class LabelColumn:
         for name in LabelColumn.__slots__:
             setattr(copy, name, getattr(self, name))
         copy.column = self.column.fork(size, row)
+        copy.presence = self.presence.fork(size, row)
         return copy
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..api.node import HOSTNAME
 from ..api.pod import Pod, PodClass
 from ..api.selectors import LabelSelector
 from .columns import Bools, Column, Ints, RowValues, Size
@@ -107,9 +108,14 @@ class DomainCounts:
 def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tuple[RowValues, ...]:
     """What tells rows apart whose domains of `label` differ in `counts`; the cluster has that many nodes.
 
-    Mostly that is the domain. Where every node is a domain of its own, it is the count.
+    Mostly that is the domain. Where every node is a domain of its own, it is the count; so it is with host names, and
+    beside the count whether there is one.
     """
-    return (counts.column,) if label.is_unique and label.labelled == nodes else (label.column,)
+    if label.is_unique and label.labelled == nodes:
+        return (counts.column,)
+    if label.is_unique and label.key == HOSTNAME:
+        return counts.column, label.presence
+    return (label.column,)
 
 
 def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None) -> Ints:
@@ -145,6 +151,8 @@ class TermCounts:
         self._by_alias: dict[tuple[PodClass, bool], LabelClass] = {}
         self._by_label: dict[tuple[str, str], set[LabelClass]] = {}
         self._terms: dict[PodTerm, DomainCounts] = {}  # in order of last use
+        self._terms_by_label: dict[tuple[str, str] | None, dict[PodTerm, DomainCounts]] = {}
+        """By a label that their selectors insist on; under None those that insist on none."""
         self.dropped = 0
         """How many terms were dropped: their counts are no longer kept up to date."""
 
@@ -153,6 +161,8 @@ class TermCounts:
         counts = self._terms.pop(term, None)
         if counts is None:
             counts = DomainCounts(self._size)
+            for item in _required_labels(term.selector):
+                self._terms_by_label.setdefault(item, {})[term] = counts
             for label_class in self._candidates(term.selector):
                 if term.matches(label_class.sample):
                     label_class.counts.append(counts)
@@ -185,7 +195,12 @@ class TermCounts:
             label_class = self._classes[key] = LabelClass(pod)
             for item in key[1]:
                 self._by_label.setdefault(item, set()).add(label_class)
-            label_class.counts = [c for term, c in self._terms.items() if term.matches(pod)]
+            label_class.counts = [
+                counts
+                for item in (None, *key[1])
+                for term, counts in self._terms_by_label.get(item, {}).items()
+                if term.matches(pod)
+            ]
         alias = (pod.pod_class, pod.is_terminating)
         label_class.aliases.append(alias)
         self._by_alias[alias] = label_class
@@ -205,18 +220,31 @@ class TermCounts:
 
     def _candidates(self, selector: LabelSelector) -> Iterable[LabelClass]:
         """Classes that may match: those with a label the selector insists on, else all of them."""
-        for requirement in selector.requirements:
-            if requirement.operator == "In":
-                found: set[LabelClass] = set()
-                for value in requirement.values or ():
-                    found |= self._by_label.get((requirement.key, value), set())
-                return found
-        return self._classes.values()
+        found: set[LabelClass] = set()
+        for item in _required_labels(selector):
+            if item is None:
+                return self._classes.values()
+            found |= self._by_label.get(item, set())
+        return found
 
     def _make_room(self) -> None:
         while len(self._terms) > 1 and len(self._terms) * self._size.capacity > MAX_CELLS:
-            dropped = self._terms.pop(next(iter(self._terms)))
+            term = next(iter(self._terms))
+            dropped = self._terms.pop(term)
+            for item in _required_labels(term.selector):
+                terms = self._terms_by_label[item]
+                del terms[term]
+                if not terms:
+                    del self._terms_by_label[item]
             self.dropped += 1
             for label_class in self._classes.values():
                 if dropped in label_class.counts:
                     label_class.counts.remove(dropped)
+
+
+def _required_labels(selector: LabelSelector) -> Iterable[tuple[str, str] | None]:
+    """Labels of which a pod must have one to match; None: it may match without any of them."""
+    for requirement in selector.requirements:
+        if requirement.operator == "In":
+            return {(requirement.key, value) for value in requirement.values or ()}
+    return (None,)

@@ -17,6 +17,7 @@ GROUPS, RESERVED, CODES = "engine/row_groups.py", "framework/reserved.py", "engi
 TABLE = "table/node_table.py"
 RULES = "plugins/pod_topology_spread/rules.py"
 ELIGIBILITY = "plugins/pod_topology_spread/eligibility.py"
+SPREAD_PLANS = "plugins/pod_topology_spread/plans.py"
 COUNTED = """            table.carried.add_pod(row, pod, change, hidden or NONE_HIDDEN)
         table.row_changes.mark(row)
 """
@@ -96,6 +97,18 @@ MUTANTS = [
         "            bucket.discard(key)",
     ),
     dropped("a dropped term is not counted", "table/terms.py", "self.dropped += 1"),
+    Mutant(
+        "rows with and without a host name are told apart by their count alone",
+        "table/terms.py",
+        "return counts.column, label.presence",
+        "return (counts.column,)",
+    ),
+    Mutant(
+        "the domains of a spread stay when a node changed",
+        SPREAD_PLANS,
+        "plan.version != table.node_changes.version",
+        "plan.version < 0",
+    ),
     Mutant(
         "images have no version",
         "table/images.py",
@@ -329,8 +342,8 @@ MUTANTS = [
     Mutant(
         "the state is not cleared after limits",
         ENGINE,
-        "                if rules.limits:\n                    state.clear()\n",
-        "                if rules.limits:\n",
+        "                state.clear()\n                return Decision(view.values, best)\n",
+        "                return Decision(view.values, best)\n",
     ),
     Mutant(
         "the state is not cleared before plugins are called instead of rules",
@@ -426,8 +439,14 @@ MUTANTS = [
     Mutant(
         "the epoch stays when raw scores change",
         PART,
-        "if self._nodes < 0 or self.raws:",
-        "if self._nodes < 0:",
+        "if is_stale or self.raw_ids is not None:",
+        "if is_stale:",
+    ),
+    Mutant(
+        "the epoch stays when raw scores are gone",
+        PART,
+        "self._nodes < 0 or self.raw_ids is not None",
+        "self._nodes < 0",
     ),
     Mutant("rows without a node are not marked", PART, "        self.base[rows] = DEAD\n", ""),
     Mutant(
@@ -538,7 +557,7 @@ MUTANTS = [
     Mutant(
         "pods on nodes that do not count are counted",
         ELIGIBILITY,
-        "among = None if self._rows is None else (self._rows, self._codes)",
+        "among = None if self._rows is None else (self._rows, self._codes[self._rows])",
         "among = None",
     ),
     Mutant(

@@ -11,7 +11,7 @@ from bayplan.api.pod import Pod
 from bayplan.engine import Decision
 from bayplan.framework import GROUPS, CycleState, ScorePlugin
 from bayplan.table import Ints, NodeTable, Rows, RowValues
-from bayplan.testing.builders import make_pod
+from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.mixed_cluster import PREFERRED, REQUIRED, even, near, on_disk, weighted
 
 from .histories import HOST, ZONE, World
@@ -127,6 +127,15 @@ def test_pods_share_no_nodes_that_count_for_others_only() -> None:
         world.bind(f"p{number}", number, labels={"app": "web"})
 
     for i, wish in enumerate(WISHES):  # by plugins that have kept nothing of the pods before
+        world.check(make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}))
+
+
+def test_nodes_without_a_host_name_are_no_host() -> None:
+    world = World(nodes=4)
+    world.cache.set_node(make_node("nameless", zone="z1").replace(labels={ZONE: "z1"}))
+    world.bind("p0", 0, labels={"app": "web"})
+
+    for i, wish in enumerate(WISHES):
         world.check(make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}))
 
 

@@ -47,20 +47,31 @@ class Eligible:
 class Domains:
     """The domains of one topology key that have an eligible node."""
 
-    __slots__ = ("_codes", "_eligible", "_rows", "label", "number", "present")
+    __slots__ = ("_codes", "_eligible", "_present", "_rows", "label")
 
     def __init__(self, label: LabelColumn, eligible: Bools, codes: Ints | None = None) -> None:
         """`eligible` is a bool per row; `codes` stand in for the label's own, when given."""
         self.label = label
-        codes = label.codes if codes is None else codes
+        self._codes: Ints = label.codes if codes is None else codes
         labelled = label.codes != ABSENT
-        eligible = eligible & (codes != ABSENT)
+        eligible = eligible & (labelled if codes is None else codes != ABSENT)
         is_whole = np.array_equal(eligible, labelled)
         self._rows: Ints | None = None if is_whole else np.flatnonzero(eligible)
         self._eligible = Eligible(eligible)
-        self._codes: Ints = codes[eligible]
-        self.present = np.flatnonzero(np.bincount(self._codes, minlength=label.slots))
-        self.number = len(self.present)
+        self._present: Ints | None = None
+
+    @property
+    def present(self) -> Ints:
+        """The domains, by code, ascending."""
+        if self._present is None:
+            codes = self._codes[self._eligible.view]
+            self._present = np.flatnonzero(np.bincount(codes, minlength=self.label.slots))
+        return self._present
+
+    @property
+    def number(self) -> int:
+        """How many domains there are."""
+        return len(self.present)
 
     def marks(self, counts: DomainCounts, table: NodeTable) -> tuple[RowValues, ...]:
         """What tells rows apart whose domains differ in the `count` of `counts`."""
@@ -69,7 +80,7 @@ class Domains:
 
     def counted(self, counts: DomainCounts) -> CountedPods:
         """The pods that `count` counts, for a rule."""
-        among = None if self._rows is None else (self._rows, self._codes)
+        among = None if self._rows is None else (self._rows, self._codes[self._rows])
         return CountedPods(self.label, counts, among)
 
     def count(self, counts: DomainCounts) -> Ints:
@@ -78,7 +89,8 @@ class Domains:
             return counts.per_domain(self.label)
         pods = counts.per_row.take(self._rows)
         # Counts stay far below 2**53, so summing them as float64 is exact.
-        sums = np.bincount(self._codes, weights=pods, minlength=self.label.slots)
+        codes = self._codes[self._rows]
+        sums = np.bincount(codes, weights=pods, minlength=self.label.slots)
         return sums.astype(np.int64)
 
     def lowest(self, counts: Ints) -> int:
@@ -153,15 +165,13 @@ class EligibilityCache:
         for constraint in constraints:
             has_all &= table.labels.has(constraint.topology_key, ALL)
         is_complete = np.array_equal(has_all, table.live)
-        matched = match_required(table, spec, ALL)
-        tolerable = table.taints.count(self._repels(spec), ALL) == 0
         domains = []
         for constraint in constraints:
             eligible = has_all if require_all else table.live
-            if constraint.honors_affinity:
-                eligible = eligible & matched
+            if constraint.honors_affinity and _has_requirements(spec):
+                eligible = eligible & match_required(table, spec, ALL)
             if constraint.honors_taints:
-                eligible = eligible & tolerable
+                eligible = eligible & (table.taints.count(self._repels(spec), ALL) == 0)
             label = table.labels.column(constraint.topology_key)
             codes = None if require_all else _codes_with_blanks(label, table)
             domains.append(Domains(label, eligible, codes))
@@ -174,6 +184,11 @@ class EligibilityCache:
             return taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations, operators)
 
         return repels
+
+
+def _has_requirements(spec: PodSpec) -> bool:
+    """Whether the pod says which nodes it can run on."""
+    return bool(spec.node_selector) or spec.required_node_selector is not None
 
 
 def _dependencies(

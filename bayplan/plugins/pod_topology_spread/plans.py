@@ -27,13 +27,15 @@ class SpreadPlan(msgspec.Struct):
     """bool per row: the node has every topology key; None when all nodes do."""
     require_all: bool = True
     """Whether only nodes with every topology key count."""
+    version: int = -1
+    """That of the log of node changes, for which domains and keys are right."""
 
 
 NO_PLAN = SpreadPlan()
 
 
 class SpreadPlans:
-    """Plans by class, invalidated when a node or the terms that are counted change.
+    """Plans by class, invalidated when the terms that are counted change; domains are found again when a node changed.
 
     Default constraints, for pods without any, also depend on the lister.
     """
@@ -54,7 +56,7 @@ class SpreadPlans:
 
     def get(self, pod: Pod, table: NodeTable, action: str) -> SpreadPlan:
         """The plan for `pod`; one without constraints when it has none of that kind. InputError if unusable."""
-        stamp = (table, table.node_changes.version, table.terms.dropped)
+        stamp = (table, table.terms.dropped)
         if stamp != self._stamp or len(self._kept) >= MAX_KEPT:
             self._kept.clear()
             self._stamp = stamp
@@ -63,16 +65,24 @@ class SpreadPlans:
         key = (pod.pod_class, pod.spec.pin, action, None if is_own else self._lister_version())
         plan = self._kept.get(key)
         if plan is None:
-            plan = self._kept[key] = self._make(pod, table, action)
+            constraints = self._constraints_of(pod, action)
+            counts = tuple([table.terms.count(constraint.pods) for constraint in constraints])
+            plan = SpreadPlan(constraints, (), counts) if constraints else NO_PLAN
+            self._kept[key] = plan
+        if plan is not NO_PLAN and plan.version != table.node_changes.version:
+            plan = self._kept[key] = self._with_domains(plan, pod, table, action)
         return plan
 
-    def _make(self, pod: Pod, table: NodeTable, action: str) -> SpreadPlan:
-        constraints = self._constraints_of(pod, action)
-        if not constraints:
-            return NO_PLAN
+    def _with_domains(
+        self, plan: SpreadPlan, pod: Pod, table: NodeTable, action: str
+    ) -> SpreadPlan:
         require_all = action == DO_NOT_SCHEDULE or self._requires_all(pod)
-        eligibility = self._eligibility.get(table, pod.spec, constraints, require_all)
-        counts = tuple(table.terms.count(constraint.pods) for constraint in constraints)
+        found = self._eligibility.get(table, pod.spec, plan.constraints, require_all)
         return SpreadPlan(
-            constraints, eligibility.domains, counts, eligibility.has_all_keys, require_all
+            plan.constraints,
+            found.domains,
+            plan.counts,
+            found.has_all_keys,
+            require_all,
+            table.node_changes.version,
         )
