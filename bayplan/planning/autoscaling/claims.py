@@ -61,7 +61,7 @@ class ClaimPlanner:
         excluded: Iterable[int] = (),
     ) -> None:
         self._options, self._shadow = options, shadow
-        self._excluded = list(excluded)
+        self._excluded: Ints = np.array(list(excluded), dtype=np.int64)
         """Rows of nodes that get no pod."""
         self._use = use.copy()
         self._claims: dict[int, NodeClaim] = {}
@@ -131,23 +131,17 @@ class ClaimPlanner:
     def _fill(self, pod: Pod, choice: OptionChoice) -> bool:
         """Put the pod on a node that exists or boots, else on a claim; False: it fits none."""
         totals = self._shadow.totals(pod)
-        if self._excluded:
+        claimed = [row for row in self._claims if totals.item(row) >= 0]
+        if len(self._excluded) or claimed:
             totals = totals.copy()
-            totals[self._excluded] = -1
-        rows = np.flatnonzero(totals >= 0)
-        if not len(rows) and not self._claims:
-            return False
-        claimed = [row for row in rows.tolist() if row in self._claims] if self._claims else []
-        if len(rows) > len(claimed):
-            if claimed:
-                totals = totals.copy()
-                totals[claimed] = -1
-            row = int(totals.argmax())
+            totals[self._excluded] = totals[claimed] = -1
+        row = int(totals.argmax()) if len(totals) else -1
+        if row >= 0 and totals[row] >= 0:
             name = self._shadow.table.names[row]
             self._shadow.place(pod, name)
             self._plan.existing[pod.uid] = name
             return True
-        claimed.sort(key=lambda row: len(self._claims[row].pods))
+        claimed.sort(key=lambda row: (len(self._claims[row].pods), row))
         if any(self._join(self._claims[row], pod, choice) for row in claimed):
             return True
         # A claim is shown as its largest type, which may not be one of those that can run the pod.
