@@ -17,7 +17,7 @@ from ..framework import Status, failure
 from ..scheduler.build import build_scheduler
 from ..scheduler.settings import PluginSource, SchedulerSettings
 
-SLICE_S = 0.02
+SLICE_S = 0.005
 """How long pods are scheduled before others have their turn, in time of the machine."""
 
 

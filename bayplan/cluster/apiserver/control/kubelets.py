@@ -26,8 +26,8 @@ from .stages import StagePlayer
 
 Tree = dict[str, Any]
 
-BATCH = 500
-"""Number of pods started per step, so that clients are served in between."""
+BATCH = 50
+"""Number of pods started per step, some 5 ms, so that clients are served in between."""
 
 
 class NodeAgents:

@@ -37,23 +37,24 @@ class NodeLeases:
         """Make the lease of this node, and renew it from now on; one from before a restart stays until its turn."""
         self._names[name] = None
         if self._store.get(LEASES, (NODE_LEASES, name)) is None:
-            self._renew(name)
+            self._renew(name, self._renewed())
 
     def _renew_some(self) -> None:
+        renewed = self._renewed()
         for _ in range(min(math.ceil(len(self._names) / RENEW_S), MAX_PER_S)):
             name = next(iter(self._names))
             self._names.move_to_end(name)
-            self._renew(name)
+            self._renew(name, renewed)
         self._timers.after(self._clock.speed, self._renew_some)
 
-    def _renew(self, name: str) -> None:
+    def _renew(self, name: str, renewed: Tree) -> None:
         node = self._store.get("nodes", ("", name))
         if node is None:
             del self._names[name]
             return
         record = self._store.get(LEASES, (NODE_LEASES, name))
         tree = self._make(name, node.uid) if record is None else record.decode()
-        tree["spec"] = {**(tree.get("spec") or {}), **self._renewed()}
+        tree["spec"] = {**(tree.get("spec") or {}), **renewed}
         self._store.put(LEASES, (NODE_LEASES, name), tree)
 
     def _make(self, name: str, uid: str) -> Tree:

@@ -236,9 +236,17 @@ class ControlPlane:
         more = [self._guarded(work) for work in self._extra]
         if self._loop is None:
             return
-        if self.has_work or any(more):
+        if any(more):
+            self._go_on(self._loop)
+        elif self.has_work:
             self.wake()
         self._set_timer()
+
+    def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run again after the requests and watches of this turn of the loop."""
+        if self._due is not None:
+            self._due.cancel()
+        self._due = loop.call_soon(self._run)
 
     def _run_once(self) -> None:
         for controller in self._controllers:

@@ -227,6 +227,8 @@ class HttpServer:
             await asyncio.sleep(0.01)
         for connection in tuple(self._open):
             connection.abort()
+        if self._open:
+            await asyncio.sleep(0)  # the loop tells them
 
 
 def _head(response: HttpResponse, is_last: bool) -> bytes:
