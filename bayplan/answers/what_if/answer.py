@@ -286,10 +286,11 @@ class WhatIfAnswer(ShownAnswer):
         }
 
     def headline(self) -> str:
-        """`drain node-3: 4 moved, 1 newlyPending; pending 2 → 3`."""
+        """`drain node-3: 4 moved, 1 newly pending; pending 2 → 3`."""
         said = self.summary()
         counts = ("moved", "placed", "newlyPending", "lost", "deleted", "preempted", "stalls")
-        parts = [f"{said[name]:,} {name}" for name in counts if said.get(name)]
+        words = {"newlyPending": "newly pending"}
+        parts = [f"{said[name]:,} {words.get(name, name)}" for name in counts if said.get(name)]
         changes = self.changes[0] if len(self.changes) == 1 else f"{len(self.changes)} changes"
         pending = f"pending {said['pendingBefore']:,} → {said['pendingAfter']:,}"
         return f"{changes}: {', '.join(parts) or 'no pod changes'}; {pending}"

@@ -1,5 +1,6 @@
 // Waiting: pending pods grouped by their workload and by what keeps them from having a node, as `bayplan simulate` does.
 
+const NO_DEVICES = [];
 const REASON_PREFIX = /^node\(s\) (had |were )?/;
 
 /** Groups of `pods`, each with namespace, workload, pods, and the message of the last of them; pods without an owner
@@ -9,7 +10,7 @@ function groupWaiting(app, pods) {
   const groups = new Map();
   for (const pod of pods) {
     const workload = data.kinds[model.kind[pod]][6];
-    const devices = data.texts[workload] === "" ? data.devices(model.kind[pod]) : [];
+    const devices = data.texts[workload] === "" ? data.devices(model.kind[pod]) : NO_DEVICES;
     const key = `${data.pods.namespace[pod]} ${workload} ${data.whyKey(model.text[pod])} ${devices}`;
     if (!groups.has(key)) groups.set(key, { key, workload, devices, namespace: data.pods.namespace[pod], pods: [] });
     groups.get(key).pods.push(pod);
