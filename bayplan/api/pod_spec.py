@@ -20,7 +20,7 @@ from .affinity import (
 from .containers import ANY_IP, Container, HostPort, ResourceRequirements
 from .meta import Wire
 from .pod_status import PodStatus
-from .quantity import Quantity
+from .quantity import Quantity, parse_quantity
 from .resources import (
     CPU,
     MEMORY,
@@ -133,6 +133,21 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
             bare = _without_claims(bare)
         return intern_spec(bare) if bare is not self else None
 
+    @cached_property
+    def outline(self) -> bytes:
+        """Digest of the content without amounts of resources; whether an amount is zero counts.
+
+        Equal for specs that ask for other amounts of the same resources.
+        """
+        bare = msgspec.structs.replace(
+            self,
+            containers=_without_amounts(self.containers),
+            init_containers=_without_amounts(self.init_containers),
+            overhead=_presence(self.overhead),
+            resources=None if self.resources is None else _names_of(self.resources),
+        )
+        return shared(_digest(_ENCODER.encode(bare)))
+
     def measure(self) -> None:
         """Compute what every attempt and every node needs; faults are reported when they are read."""
         if self.template is not None:
@@ -153,6 +168,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
                 if self.scoring_requests == requests:
                     self.__dict__["scoring_requests"] = requests
                 _ = self.scoring_usage
+            _ = self.outline, self.device_resources
         except ValueError:
             return
         _ = self.host_ports
@@ -292,6 +308,8 @@ MEASURED = (
     "nonzero_requests",
     "scoring_usage",
     "host_ports",
+    "outline",
+    "device_resources",
     "images",
 )
 """Results of `measure`, which do not depend on what the template lacks."""
@@ -386,6 +404,27 @@ def _without_claims(spec: PodSpec) -> PodSpec:
         for entry in spec.resource_claims or ()
     ]
     return replace(spec, volumes=tuple(volumes) or None, resource_claims=tuple(entries) or None)
+
+
+def _without_amounts(containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
+    """The containers with whether they ask for a resource, in place of how much of it."""
+    replace = msgspec.structs.replace
+    return containers and tuple(
+        [
+            c if c.resources is None else replace(c, resources=_names_of(c.resources))
+            for c in containers
+        ]
+    )
+
+
+def _names_of(resources: ResourceRequirements) -> ResourceRequirements:
+    requests, limits = _presence(resources.requests), _presence(resources.limits)
+    return ResourceRequirements(requests, limits, resources.claims)
+
+
+def _presence(amounts: dict[str, Quantity] | None) -> dict[str, Quantity] | None:
+    """0 or 1 in place of each amount: whether there is some of it."""
+    return amounts and {name: 1 if parse_quantity(amounts[name]) else 0 for name in amounts}
 
 
 def _anonymous(volume: Volume) -> Volume:

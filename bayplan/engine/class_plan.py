@@ -29,6 +29,7 @@ from ..framework import (
     ScorePlugin,
     Settled,
 )
+from ..framework.interface import goes_by_outline
 from ..runtime.asking import ask_hook, ask_hooks, check_keys, has_own, is_normalized
 
 SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]
@@ -100,8 +101,21 @@ class ClassPlan(msgspec.Struct, eq=False):
     """What the node part depends on."""
 
 
+class Form(msgspec.Struct, eq=False):
+    """What plugins say of specs that differ in amounts only."""
+
+    shape: ClassPlan
+    object_key: Hashable
+    is_whole: bool
+    """Whether a plugin has no `spec_key`: answers may depend on the whole pod."""
+
+
 class Planner:
-    """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers."""
+    """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers.
+
+    Hooks that read no amounts (`by_outline`) are called once per outline; for each further spec only those of plugins
+    on amounts are.
+    """
 
     MOST_PLANS = 4096
 
@@ -113,31 +127,68 @@ class Planner:
         preparing: dict[Plugin, None] = dict.fromkeys((*points.pre_filters, *points.pre_scores))
         self._settled_hooks = [(plugin, plugin.settled) for plugin in preparing]
         self._object_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_OBJECT]
-        self._row_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
+        rows = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
+        self._row_hooks = [entry for entry in rows if goes_by_outline(entry[1])]
+        self._amount_hooks = [entry for entry in rows if not goes_by_outline(entry[1])]
+        self._is_by_outline = all(
+            goes_by_outline(hook) for _, hook in (*self._settled_hooks, *self._object_hooks)
+        )
         self._shapes: dict[Hashable, ClassPlan | None] = {}
+        self._forms: dict[Hashable, Form | None] = {}
+        """By outline, or by spec where a hook may read amounts."""
+        self._forms_of: dict[Hashable, Form] = {}
+        """The same by what the plugins say."""
         self._plans: dict[Hashable, ClassPlan] = {}
         self.is_by_spec = True
         """Whether the spec was all of a pod, so far, that answers are kept for."""
 
     def make(self, pod: Pod) -> ClassPlan | None:
         """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
-        shape = self._shape_of(ask_hooks(self._settled_hooks, pod.pod_class.spec))
-        if shape is None:
+        spec = pod.pod_class.spec
+        form = self._form_of(spec)
+        if form is None:
             return None
-        object_key = (shape, self._keys(self._object_hooks, pod))
-        key = (object_key, self._keys(self._row_hooks, pod))
+        object_key = form.object_key
+        keys = ask_hooks(self._amount_hooks, spec)
+        if form.is_whole or None in keys:
+            self.is_by_spec = False
+            keys.append(whole_key(pod))
+            if form.is_whole:
+                object_key = (object_key, keys[-1])
         try:
-            plan = self._plans.get(key)
+            plan = self._plans.get((form, *keys))
         except TypeError:
-            check_keys(self._object_hooks, object_key[1])
-            check_keys(self._row_hooks, key[1])
+            check_keys(self._amount_hooks, keys)
             raise
         if plan is None:
             if len(self._plans) >= self.MOST_PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = _with_rules(shape, pod)
+            plan = self._plans[form, *keys] = _with_rules(form.shape, pod)
             plan.object_key = object_key
         return plan
+
+    def _form_of(self, spec: PodSpec) -> Form | None:
+        """What does not depend on amounts; None when a settled plugin refuses pods of such specs."""
+        key: Hashable = spec.outline if self._is_by_outline else spec
+        if key in self._forms:
+            return self._forms[key]
+        if len(self._forms) >= self.MOST_PLANS:
+            self.clear()
+        form, shape = None, self._shape_of(ask_hooks(self._settled_hooks, spec))
+        if shape is not None:
+            of_objects = tuple(ask_hooks(self._object_hooks, spec))
+            of_rows = tuple(ask_hooks(self._row_hooks, spec))
+            is_whole = None in of_objects or None in of_rows
+            try:
+                form = self._forms_of.setdefault(
+                    (shape, of_objects, of_rows), Form(shape, (shape, of_objects), is_whole)
+                )
+            except TypeError:
+                check_keys(self._object_hooks, of_objects)
+                check_keys(self._row_hooks, of_rows)
+                raise
+        self._forms[key] = form
+        return form
 
     def _shape_of(self, said: Sequence[Settled]) -> ClassPlan | None:
         """The plan without rules for specs that settle the same plugins; None when one of these refuses such pods."""
@@ -158,17 +209,11 @@ class Planner:
             shape = self._shapes[settled] = _shape(points, filtered, scored)
             return shape
 
-    def _keys(self, hooks: Sequence[SpecHook], pod: Pod) -> tuple[Hashable, ...]:
-        """The parts of a pod that the answers of plugins depend on."""
-        keys = ask_hooks(hooks, pod.pod_class.spec)
-        if None in keys:
-            self.is_by_spec = False
-            keys.append(whole_key(pod))
-        return tuple(keys)
-
     def clear(self) -> None:
         """Forget all plans: something changed that declarations of plugins depend on."""
         self._plans.clear()
+        self._forms.clear()
+        self._forms_of.clear()
         self._shapes.clear()
 
 

@@ -73,6 +73,7 @@ from .interface import (
     Scope,
     ScorePlugin,
     Settled,
+    by_outline,
 )
 from .lister import Lister
 from .placement import (
@@ -187,6 +188,7 @@ __all__ = [
     "WaitingPod",
     "WaitingPods",
     "broken_line",
+    "by_outline",
     "declared_events",
     "default_events",
     "SELECTING_KINDS",

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from ..api.pod import Pod, PodSpec
-from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin
+from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin, by_outline
 from ..table import Ints, NodeTable, Rows
 
 MIB = 1024 * 1024
@@ -22,6 +22,7 @@ class ImageLocality(ScorePlugin):
     name = "ImageLocality"
     scope = NODE_OBJECT
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.images, len(spec.init_containers or ()) + len(spec.containers or ())
 

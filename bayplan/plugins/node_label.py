@@ -21,6 +21,7 @@ from ..framework import (
     Handle,
     ScorePlugin,
     Verdict,
+    by_outline,
     typed_args,
 )
 from ..table import Ints, NodeTable, Rows
@@ -47,6 +48,7 @@ class NodeLabel(FilterPlugin, ScorePlugin):
         plugin.handle = handle
         return plugin
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return ()
 

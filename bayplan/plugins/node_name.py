@@ -14,6 +14,7 @@ from ..framework import (
     NodeInfo,
     Status,
     Verdict,
+    by_outline,
     unresolvable,
 )
 from ..framework.events import NODE, ActionType, EventWithHint, wait_for
@@ -27,6 +28,7 @@ class NodeName(FilterPlugin):
     name = "NodeName"
     scope = NODE_OBJECT
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return ()  # answers are kept for pods that name no node
 

@@ -23,6 +23,7 @@ from ..framework import (
     ScorePlugin,
     Settled,
     Status,
+    by_outline,
 )
 from ..table import Ints, NodeTable, Rows
 
@@ -52,6 +53,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS if self._asks_for_something(pod) else SKIP
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES if self._counts(spec.requests) else SKIPS
 

@@ -17,6 +17,7 @@ from ..framework import (
     NodeInfo,
     Status,
     Verdict,
+    by_outline,
     unresolvable,
 )
 from ..framework.events import (
@@ -41,6 +42,7 @@ class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
     scope = NODE_OBJECT
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return tolerated(CORDON, spec.tolerations or ())
 

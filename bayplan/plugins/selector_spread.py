@@ -22,6 +22,7 @@ from ..framework import (
     ScorePlugin,
     Settled,
     Status,
+    by_outline,
     default_selector,
 )
 from ..table import ABSENT, Ints, NodeTable, PodTerm, Rows
@@ -51,6 +52,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         state.write(STATE, self._term_of(pod))
         return SUCCESS
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return Settled(pre_score=SKIP) if spec.topology_spread_constraints else NOT_SETTLED
 

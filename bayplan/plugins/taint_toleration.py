@@ -23,6 +23,7 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
+    by_outline,
     scale_to_max,
     unresolvable,
 )
@@ -66,6 +67,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         plugin.handle = handle
         return plugin
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.tolerations or ()
 
@@ -93,6 +95,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return SETTLED
 

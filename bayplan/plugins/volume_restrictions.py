@@ -25,6 +25,7 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
+    by_outline,
     failure,
     unresolvable,
 )
@@ -83,6 +84,7 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
             wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, after_claim_added),
         )
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         if not spec.volumes:
             return SKIPS_PRE_FILTER

@@ -25,6 +25,7 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
+    by_outline,
     unresolvable,
 )
 from ..framework.events import (
@@ -69,6 +70,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             wait_for(PERSISTENT_VOLUME, changes, after_volume_change),
         )
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         if not spec.volumes:
             return SKIPS_PRE_FILTER

@@ -35,6 +35,7 @@ from ..framework.answer_checks import (
 )
 from ..framework.cancellation import CANCELLED, Cancellation, cancelled_error
 from ..framework.handle import run_here
+from ..framework.interface import goes_by_outline
 from ..observe import Tally
 from ..table import NodeTable
 from .asking import ask_hooks, ask_keys, has_own
@@ -107,13 +108,15 @@ class Committing:
         self.pre_binds = tuple(pre_binds)
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
-        self._plans: dict[PodSpec, CommitPlan] = {}
+        self._plans: dict[Hashable, CommitPlan] = {}
+        """By outline, or by spec where `settled` of a plugin may read amounts."""
         self._plans_of: dict[tuple[bool, ...], CommitPlan] = {}
         """The same by which of `_settling` have work: most specs share one."""
         self._handle = handle or Handle(NodeTable())
         self._metrics = self._handle.metrics.profile(self._handle.profile_name)
         every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
         self._settling = [(plugin, plugin.settled) for plugin in every]
+        self._is_by_outline = all(goes_by_outline(hook) for _, hook in self._settling)
         self._clustered = [(p, p.cluster_key) for p in every if has_own(p, Plugin, "cluster_key")]
         self._version = -1
         self._stamp: Hashable = None
@@ -128,11 +131,12 @@ class Committing:
         if self._version != self._handle.lister.version:
             self._follow_cluster()
         spec = spec.template or spec
-        plan = self._plans.get(spec)
+        key: Hashable = spec.outline if self._is_by_outline else spec
+        plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
-            plan = self._plans[spec] = self._plan_for(spec)
+            plan = self._plans[key] = self._plan_for(spec)
         return plan
 
     def _plan_for(self, spec: PodSpec) -> CommitPlan:

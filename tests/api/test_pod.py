@@ -197,3 +197,37 @@ def test_a_template_keeps_all_but_the_names() -> None:
     assert make_pod(volumes=[read_only]).spec.template is not (
         make_pod(volumes=[{"persistentVolumeClaim": {"claimName": "a"}}]).spec.template
     )
+
+
+def asking(**requests: str) -> PodSpec:
+    resources = {"requests": requests, "limits": {"cpu": requests.get("cpu", "1")}}
+    return make_pod(containers=[{"name": "c", "image": "web:1", "resources": resources}]).spec
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        pytest.param(asking(cpu="2", memory="3Gi"), True, id="other amounts"),
+        pytest.param(asking(cpu="1", memory="0"), False, id="nothing of a resource"),
+        pytest.param(asking(cpu="1"), False, id="fewer resources"),
+        pytest.param(asking(cpu="1", memory="1Gi", gpu="1"), False, id="more resources"),
+        pytest.param(make_pod(cpu="1", memory="1Gi").spec, False, id="another image"),
+    ],
+)
+def test_the_outline_of_a_spec_leaves_out_amounts_only(other: PodSpec, is_same: bool) -> None:
+    spec = asking(cpu="1", memory="1Gi")
+
+    assert (spec.outline == other.outline) is is_same
+
+
+def test_the_outline_of_a_spec_leaves_out_amounts_of_the_whole_pod_and_of_init_containers() -> None:
+    def sized(amount: str) -> PodSpec:
+        some = {"requests": {"cpu": amount}}
+        return make_pod(
+            init_containers=[{"name": "i", "resources": some}],
+            resources=some,
+            overhead={"memory": amount},
+        ).spec
+
+    assert sized("1").outline == sized("2").outline
+    assert sized("1").outline != sized("0").outline

@@ -162,7 +162,31 @@ MUTANTS = [
         "key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)",
         "key: Hashable = pod.pod_class.spec",
     ),
-    Mutant("a spec_key that is None is a key", PLAN, "if None in keys:", "if False:"),
+    Mutant(
+        "a spec_key that is None is a key",
+        PLAN,
+        "is_whole = None in of_objects or None in of_rows",
+        "is_whole = False",
+    ),
+    Mutant(
+        "a spec_key that is None is a key for rows",
+        PLAN,
+        "if form.is_whole or None in keys:",
+        "if form.is_whole:",
+    ),
+    Mutant(
+        "hooks that read amounts are asked once per outline",
+        PLAN,
+        "key: Hashable = spec.outline if self._is_by_outline else spec",
+        "key: Hashable = spec.outline",
+    ),
+    Mutant(
+        "what is settled for some amounts holds for none",
+        "api/pod_spec.py",
+        "{name: 1 if parse_quantity(amounts[name]) else 0 for name in amounts}",
+        "dict.fromkeys(amounts, 1)",
+    ),
+    dropped("forms stay when the stamp changes", PLAN, "        self._forms.clear()"),
     Mutant(
         "annotations do not tell pods apart",
         PLAN,
@@ -178,14 +202,14 @@ MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of rows",
         PLAN,
-        "key = (object_key, self._keys(self._row_hooks, pod))",
-        "key = (object_key, None)",
+        "keys = ask_hooks(self._amount_hooks, spec)",
+        "keys = [hash(None in ask_hooks(self._amount_hooks, spec))]",
     ),
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "object_key = (shape, self._keys(self._object_hooks, pod))",
-        "object_key = (shape, None)",
+        "of_objects = tuple(ask_hooks(self._object_hooks, spec))",
+        "of_objects = (None in ask_hooks(self._object_hooks, spec),)",
     ),
     Mutant(
         "node parts are shared by all",

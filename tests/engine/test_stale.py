@@ -19,6 +19,7 @@ from bayplan.framework import (
     NodeInfo,
     PreFilterPlugin,
     ScorePlugin,
+    Settled,
     Status,
     unschedulable,
 )
@@ -705,6 +706,52 @@ def test_a_plugin_may_read_the_whole_pod_for_some_specs_only() -> None:
     assert 4 not in decided(world, priority=5, **WEB).totals
     assert 4 in decided(world, priority=5).totals
     assert 4 in decided(world, **WEB).totals
+
+
+class SettledBySize(PreFilterPlugin, FilterPlugin):
+    """PreFilter skips pods that ask for little, which only the amounts tell."""
+
+    name = "SettledBySize"
+
+    def settled(self, spec: Any) -> Settled:
+        return Settled(pre_filter=SKIP if spec.requests["cpu"] < 1500 else SUCCESS, commits=False)
+
+    def pre_filter(self, state: CycleState, pod: Any, table: Any) -> Status:
+        return SKIP if pod.requests["cpu"] < 1500 else SUCCESS
+
+    def filter_node(self, state: CycleState, pod: Any, node: NodeInfo) -> Status:
+        return unschedulable("not here") if node.name == "n4" else SUCCESS
+
+
+class KeyedBySize(FilterPlugin):
+    name = "KeyedBySize"
+    scope = NODE_OBJECT
+
+    def spec_key(self, spec: Any) -> int:
+        amount: int = spec.requests["cpu"]
+        return amount
+
+    def filter_node(self, state: CycleState, pod: Any, node: NodeInfo) -> Status:
+        is_refused = pod.requests["cpu"] > 1500 and node.name == "n4"
+        return unschedulable("not here") if is_refused else SUCCESS
+
+
+@pytest.mark.parametrize("plugin", [SettledBySize, KeyedBySize])
+def test_a_declaration_may_read_the_amounts_of_a_spec(plugin: type[FilterPlugin]) -> None:
+    world = World("default", nodes=0, plugins=(plugin,))
+    for number in range(6):
+        world.set_node(number, {})
+
+    assert 4 in decided(world, cpu="1").totals
+    assert 4 not in decided(world, cpu="2").totals
+    assert 4 in decided(world, cpu="1").totals
+
+
+def test_amounts_of_zero_are_no_amounts() -> None:
+    world = make_world()
+
+    for amount in ("1", "0", "2"):
+        decided(world, requests={"cpu": amount, "memory": amount})
 
 
 class Faulty(FilterPlugin, ScorePlugin):

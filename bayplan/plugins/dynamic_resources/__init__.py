@@ -38,6 +38,7 @@ from ...framework import (
     Settled,
     Status,
     Verdict,
+    by_outline,
     failure,
     scale_to_max,
     unresolvable,
@@ -149,6 +150,7 @@ class DynamicResources(
             self._answers.clear()
         return devices
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return bool(spec.resource_claims), spec.device_resources
 
@@ -165,6 +167,7 @@ class DynamicResources(
         names = spec.device_resources
         return bool(names) and bool(self._follow().classes.backed(names))
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         if self._uses_devices(spec):
             return NOT_SETTLED

@@ -30,6 +30,7 @@ from ...framework import (
     ScorePlugin,
     Status,
     Verdict,
+    by_outline,
     failure,
     unresolvable,
     unschedulable,
@@ -160,6 +161,7 @@ class InterPodAffinity(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return affinity_events()
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return (spec.affinity,)
 

@@ -38,6 +38,7 @@ from ...framework import (
     Settled,
     Status,
     Verdict,
+    by_outline,
 )
 from ...framework.devices import Devices
 from ...framework.events import EventWithHint, by_spec
@@ -151,6 +152,7 @@ class NodeResourcesFit(
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return SETTLED
 

@@ -35,6 +35,7 @@ from ...framework import (
     ScorePlugin,
     Status,
     Verdict,
+    by_outline,
     failure,
     unresolvable,
     unschedulable,
@@ -122,6 +123,7 @@ class PodTopologySpread(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return spread_events(lambda pod: self._constraints_of(pod, DO_NOT_SCHEDULE))
 
+    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
         return spec.topology_spread_constraints, selector, spec.affinity, spec.tolerations

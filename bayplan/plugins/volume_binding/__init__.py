@@ -32,6 +32,7 @@ from ...framework import (
     Settled,
     Status,
     Verdict,
+    by_outline,
     failure,
 )
 from ...framework.cancellation import CANCELLED, cancelled_error
@@ -88,6 +89,7 @@ class VolumeBinding(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
 
+    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         volumes = spec.volumes
         if volumes and any(v.persistent_volume_claim or v.ephemeral for v in volumes):

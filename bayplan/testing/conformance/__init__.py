@@ -6,7 +6,7 @@ Lives here: the checks for plugins (`plugin_checks.py`, re-exported below), one 
 import, and `runtime`. Called by: tests, `make conformance`, `make counterfactuals`.
 """
 
-from .declarations import check_looks_at, check_settled
+from .declarations import check_by_outline, check_looks_at, check_settled
 from .plugin_checks import (
     check_bounds,
     check_conformance,
@@ -29,6 +29,7 @@ __all__ = [
     "check_rules",
     "check_scope",
     "check_score_range",
+    "check_by_outline",
     "check_settled",
     "check_spec_key",
 ]
