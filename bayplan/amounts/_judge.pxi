@@ -8,6 +8,7 @@ judged one by one (`CompiledJudge.value`).
 from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 MOST_PARTS = 28
 cdef enum:
@@ -40,8 +41,9 @@ cdef extern from "_vectors.h":
     const int64_t MAX_EXACT
     bint lacks_any(const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
     void mark_short(int64_t* apart, const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
-    bint are_exact(Amounts amounts) noexcept nogil
-    void score_two(int64_t* points, Amounts a, Amounts b, Scores scores) noexcept nogil
+    int EXACT, ALIKE
+    int inspect(Amounts amounts) noexcept nogil
+    void score_two(int64_t* points, Amounts a, Amounts b, Scores scores, bint is_alike) noexcept nogil
 
 
 cdef struct Demand:
@@ -341,21 +343,28 @@ cdef class CompiledJudge:
         self, const int64_t** cells, int64_t* copies, int64_t* apart, int64_t* points
     ) noexcept nogil:
         """The points of CHUNK rows, given their cells; whether some are in `apart` and have to be judged one by one."""
-        cdef int r, i
+        cdef int i, both
         cdef bint has_apart = False
         cdef Demand* demand
-        for r in range(CHUNK):
-            apart[r] = points[r] = 0
         for i in range(self.demand_count):
             demand = &self.demands[i]
             if lacks_any(cells[demand.capacity], cells[demand.used], demand.wanted):
+                if not has_apart:
+                    memset(apart, 0, CHUNK * sizeof(int64_t))
                 has_apart = True
                 mark_short(apart, cells[demand.capacity], cells[demand.used], demand.wanted)
-        if self.has_share or self.has_balance:
-            if not (are_exact(self.amounts(cells, 0)) and are_exact(self.amounts(cells, 1))):
-                has_apart = True
-                self.mark_inexact(apart, cells, copies)
-            score_two(points, self.amounts(cells, 0), self.amounts(cells, 1), self.scores)
+        if not (self.has_share or self.has_balance):
+            memset(points, 0, CHUNK * sizeof(int64_t))
+            return has_apart
+        both = inspect(self.amounts(cells, 0)) & inspect(self.amounts(cells, 1))
+        if not both & EXACT:
+            if not has_apart:
+                memset(apart, 0, CHUNK * sizeof(int64_t))
+            has_apart = True
+            self.mark_inexact(apart, cells, copies)
+        score_two(
+            points, self.amounts(cells, 0), self.amounts(cells, 1), self.scores, both == EXACT | ALIKE
+        )
         return has_apart
 
     cdef inline Amounts amounts(self, const int64_t** cells, int i) noexcept nogil:

@@ -12,9 +12,11 @@
 #if defined(_MSC_VER)
 #define RESTRICT __restrict
 #define SEPARATE static __declspec(noinline)
+#define UNROLLED
 #else
 #define RESTRICT restrict
 #define SEPARATE static __attribute__((noinline)) /* a loop for itself is vectorised, one within another is not */
+#define UNROLLED _Pragma("GCC unroll 8")
 #endif
 
 /* part / whole, rounded to the nearest double as the division is; `inverse` is 1 / whole, rounded.
@@ -67,6 +69,7 @@ typedef struct {
 /* Whether a row has less than `wanted` free. */
 SEPARATE int lacks_any(const int64_t *RESTRICT capacity, const int64_t *RESTRICT used, int64_t wanted) {
     int64_t bits = 0;
+    UNROLLED
     for (int r = 0; r < CHUNK; r++)
         bits |= -(int64_t)(capacity[r] - used[r] < wanted);
     return bits != 0;
@@ -79,13 +82,20 @@ SEPARATE void mark_short(int64_t *RESTRICT apart, const int64_t *RESTRICT capaci
         apart[r] |= -(int64_t)(capacity[r] - used[r] < wanted);
 }
 
-/* Whether all amounts of a resource are exact as floats, and no capacity is 0. */
-SEPARATE int are_exact(Amounts a) {
+#define EXACT 1
+#define ALIKE 2
+
+/* EXACT: all amounts of a resource are exact as floats, and no capacity is 0. ALIKE: all capacities are equal; nodes of
+   one kind mostly come one after the other. */
+SEPARATE int inspect(Amounts a) {
     const int64_t *RESTRICT capacity = a.capacity, *RESTRICT usage = a.usage, *RESTRICT requested = a.requested;
-    int64_t bits = 0;
-    for (int r = 0; r < CHUNK; r++)
+    int64_t bits = 0, others = 0, first = capacity[0];
+    UNROLLED
+    for (int r = 0; r < CHUNK; r++) {
         bits |= capacity[r] | (capacity[r] - 1) | usage[r] | requested[r];
-    return (bits & -MAX_EXACT) == 0;
+        others |= capacity[r] ^ first;
+    }
+    return ((bits & -MAX_EXACT) == 0 ? EXACT : 0) | (others == 0 ? ALIKE : 0);
 }
 
 /* The whole part of a quotient of whole numbers that is 100 at most: of `part` times `factor`, where `factor` is
@@ -105,14 +115,6 @@ static inline double share(double whole, double inverse, double used) {
 /* Halving is exact, so the fused operation gives what both give one after the other. */
 static inline double evenness_of_two(double first, double second) {
     return CUT(MULTIPLY_ADD(fabs(first - second), -0.5, 1.0) * 100.0);
-}
-
-/* Nodes of one kind have equal capacities, and mostly come one after the other. */
-SEPARATE int are_equal(const int64_t *RESTRICT numbers) {
-    int64_t bits = 0;
-    for (int r = 0; r < CHUNK; r++)
-        bits |= numbers[r] ^ numbers[0];
-    return bits == 0;
 }
 
 /* A capacity, and what is computed from it alone. */
@@ -154,10 +156,9 @@ static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, 
     }
 }
 
-/* The weighted points of a chunk of rows whose amounts are exact. */
-SEPARATE void score_two(int64_t *RESTRICT out, Amounts a, Amounts b, Scores scores) {
+/* The weighted points of a chunk of rows whose amounts are exact; `is_alike`: their capacities are equal. */
+SEPARATE void score_two(int64_t *RESTRICT out, Amounts a, Amounts b, Scores scores, int is_alike) {
     double points[CHUNK]; /* of this function, so it is none of the columns */
-    int is_alike = are_equal(a.capacity) && are_equal(b.capacity);
     if (scores.is_least && is_alike)
         add_points_of(points, a, b, scores, 1, 1);
     else if (scores.is_least)
@@ -166,6 +167,7 @@ SEPARATE void score_two(int64_t *RESTRICT out, Amounts a, Amounts b, Scores scor
         add_points_of(points, a, b, scores, 0, 1);
     else
         add_points_of(points, a, b, scores, 0, 0);
+    UNROLLED
     for (int r = 0; r < CHUNK; r++)
         out[r] = (int64_t)points[r];
 }
