@@ -186,7 +186,6 @@ MUTANTS = [
         "{name: 1 if parse_quantity(amounts[name]) else 0 for name in amounts}",
         "dict.fromkeys(amounts, 1)",
     ),
-    dropped("forms stay when the stamp changes", PLAN, "        self._forms.clear()"),
     Mutant(
         "annotations do not tell pods apart",
         PLAN,
