@@ -167,13 +167,17 @@ class FluidPlan:
         counts = np.ceil(found.values[:count] - 1e-6).astype(int)
         return Counter({i: int(n) for i, n in enumerate(counts) if n > 0})
 
+    def price(self, reserve: float, variant: FleetVariant) -> float:
+        """What parts of nodes cost with a reserve; infinite if there was no time."""
+        found = solve_program(self._variant_program(reserve, variant), LP_S)
+        return np.inf if found is None else found.objective
+
     def reserve_for(self, price: float, variant: FleetVariant) -> float | None:
         """The largest reserve with which the problem with parts of nodes comes to at most a price; None: none does."""
         low, high = -RESERVE_ACCURACY, MOST_RESERVE
         while high - low > RESERVE_ACCURACY:
             reserve = max((low + high) / 2, 0.0)
-            found = solve_program(self._variant_program(reserve, variant), LP_S)
-            if found is not None and found.objective <= price:
+            if self.price(reserve, variant) <= price:
                 low = reserve
             else:
                 high = reserve

@@ -37,6 +37,8 @@ RESERVE_SHARE, VARIANTS_SHARE, RELAX_SHARE = 0.5, 0.8, 0.1
 """How much of the time has passed after the search for a reserve and for variants, and what column generation takes."""
 VARIANT_STEP = 0.015
 """How much of the price a variant is to save."""
+LEAST_RESERVE = 0.5
+"""The share of the reserve that there must be without a type."""
 LEFT_FACTOR = 1.3
 """A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
 FIRST_STEP, LEAST_STEP = 0.01, 0.001
@@ -188,21 +190,42 @@ class FleetSearch:
                     yield one
 
     def _next_variants(self, fluid: FluidPlan, variant: FleetVariant) -> Iterator[FleetVariant]:
-        """One more type left out, those with most nodes first, and one more resource tilted, in turn."""
-        fleet = self._variant_fleet(fluid, variant)
-        options = [] if fleet is None else [i for i, _ in fleet.by_option().most_common()]
-        resources = range(1, len(self.probe.resources))  # the first is the number of pods
-        for option, resource in zip_longest(options, resources):
+        """One more type left out, those with most nodes first, and one more resource tilted, the tightest first.
+
+        Without some types the price is enough for a small reserve only; these stay.
+        """
+        price = self._variant_price
+        reserve = fluid.reserve_for(price, variant)
+        counts = None if reserve is None else fluid.whole(reserve, variant)
+        if reserve is None or counts is None:
+            return
+        options = [i for i, _ in counts.most_common()]
+        for option, resource in zip_longest(options, self._by_tightness(counts)):
             if option is not None:
-                yield replace(variant, without=variant.without | {option})
+                other = replace(variant, without=variant.without | {option})
+                if fluid.price(reserve * LEAST_RESERVE, other) <= price:
+                    yield other
             if resource is not None:
                 yield replace(variant, tilts=(*variant.tilts, resource))
 
+    def _by_tightness(self, counts: Mapping[int, int]) -> list[int]:
+        """The resources, those first of which nodes have the least more than pods request."""
+        needed = self.probe.demand @ self.probe.requests
+        room = sum((self.probe.options[i].free * n for i, n in counts.items()), 0 * needed)
+        spare = room / np.maximum(needed, 1)
+        return sorted(
+            range(1, len(spare)), key=lambda i: spare[i]
+        )  # the first is the number of pods
+
     def _variant_fleet(self, fluid: FluidPlan, variant: FleetVariant) -> Fleet | None:
         """The fleet a little below the best price with the largest reserve for it; None: all are dearer."""
-        reserve = fluid.reserve_for(self.state.price * (1 - VARIANT_STEP), variant)
+        reserve = fluid.reserve_for(self._variant_price, variant)
         counts = None if reserve is None else fluid.whole(reserve, variant)
         return None if counts is None else self._fleet(counts)
+
+    @property
+    def _variant_price(self) -> float:
+        return self.state.price * (1 - VARIANT_STEP)
 
     def _relax(self, master: Master) -> None:
         for relaxation in master.relax(time.monotonic() + RELAX_SHARE * self.state.time_limit_s):
