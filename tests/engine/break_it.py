@@ -460,7 +460,7 @@ MUTANTS = [
         "if self._nodes >= 0:",
     ),
     Mutant(
-        "the epoch stays when raw scores change",
+        "the epoch stays when raw scores come",
         PART,
         "if is_stale or self.raw_ids is not None:",
         "if is_stale:",
@@ -617,6 +617,7 @@ MUTANTS = [
 REDUNDANT = {
     "images have no version": "the row is touched, too, and the next snapshot changes the version",
     "a view is up to date in another epoch": "a node that changes is in the log of rows, too",
+    "the epoch stays when raw scores come": "what values do not include is added for each pod",
 }
 """Mutants that change no decision, with the reason."""
 
