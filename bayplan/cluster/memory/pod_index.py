@@ -15,6 +15,8 @@ from .names import make_name
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
+PodKey = tuple[str, str]
+"""Namespace and name of a pod."""
 OwnerKey = tuple[str, str, str]
 """Kind, namespace and name of a controller."""
 
@@ -66,6 +68,45 @@ class OwnedPods(msgspec.Struct):
         yield from self.leaving.values()
 
 
+class PodsByNode:
+    """Pods by the node that they are on or wait for (`target_node`)."""
+
+    def __init__(self) -> None:
+        self._ranks: dict[PodKey, int] = {}
+        """In the order in which the pods came."""
+        self._last_rank = 0
+        self._pods: dict[str, dict[PodKey, Pod]] = {}
+
+    def put(self, key: PodKey, before: Pod | None, pod: Pod) -> None:
+        """Add a pod, or replace the one before it."""
+        node = target_node(pod)
+        if before is None:
+            self._last_rank += 1
+            self._ranks[key] = self._last_rank
+        elif target_node(before) != node:
+            self._take_off(key, before)
+        if node:
+            self._pods.setdefault(node, {})[key] = pod
+
+    def remove(self, key: PodKey, pod: Pod) -> None:
+        """Remove a pod."""
+        self._take_off(key, pod)
+        del self._ranks[key]
+
+    def on(self, node: str) -> list[Pod]:
+        """The pods of a node, in the order in which they came."""
+        found = self._pods.get(node, {})
+        return [found[key] for key in sorted(found, key=self._ranks.__getitem__)]
+
+    def _take_off(self, key: PodKey, pod: Pod) -> None:
+        node = target_node(pod)
+        pods = self._pods.get(node)
+        if pods is not None:
+            pods.pop(key, None)
+            if not pods:
+                del self._pods[node]
+
+
 class PodIndex:
     """Pods by name, by controller and by node.
 
@@ -75,11 +116,8 @@ class PodIndex:
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._pods: dict[tuple[str, str], Pod] = {}
-        self._ranks: dict[tuple[str, str], int] = {}
-        """In the order in which the pods came."""
-        self._last_rank = 0
-        self._by_node: dict[str, dict[tuple[str, str], Pod]] = {}
-        """By `target_node`."""
+        self._by_node: PodsByNode | None = None
+        """Made when it is first asked for: most runs change no node."""
         self._owned: defaultdict[OwnerKey, OwnedPods] = defaultdict(OwnedPods)
         self._orphans: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         self._adopted: dict[tuple[str, str], OwnerKey] = {}
@@ -95,7 +133,8 @@ class PodIndex:
         key = pod.namespace, pod.name
         before = self._pods.get(key)
         self._pods[key] = pod
-        self._put_on_node(key, before, pod)
+        if self._by_node is not None:
+            self._by_node.put(key, before, pod)
         owner = self.owner_of(pod)
         if before is not None and before.owner_references is not pod.owner_references:
             self._leave(before, owner)
@@ -112,38 +151,21 @@ class PodIndex:
         elif former is None and owner is not None:
             self._orphans[before.namespace].pop(before.name, None)
 
-    def _put_on_node(self, key: tuple[str, str], before: Pod | None, pod: Pod) -> None:
-        if before is None:
-            self._last_rank += 1
-            self._ranks[key] = self._last_rank
-        elif target_node(before) != target_node(pod):
-            self._take_off_node(key, before)
-        node = target_node(pod)
-        if node:
-            self._by_node.setdefault(node, {})[key] = pod
-
-    def _take_off_node(self, key: tuple[str, str], pod: Pod) -> None:
-        pods = self._by_node.get(target_node(pod))
-        if pods is not None:
-            pods.pop(key, None)
-            if not pods:
-                del self._by_node[target_node(pod)]
-
     def on_node(self, name: str) -> list[Pod]:
         """The pods on a node and those that wait for it, in the order in which they came."""
-        found = self._by_node.get(name)
-        if found is None:
-            return []
-        return [found[key] for key in sorted(found, key=self._ranks.__getitem__)]
+        if self._by_node is None:
+            self._by_node = PodsByNode()
+            for key, pod in self._pods.items():
+                self._by_node.put(key, None, pod)
+        return self._by_node.on(name)
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod."""
         owner = self.owner_of(pod)
         key = pod.namespace, pod.name
         before = self._pods.pop(key, None)
-        if before is not None:
-            self._take_off_node(key, before)
-            del self._ranks[key]
+        if before is not None and self._by_node is not None:
+            self._by_node.remove(key, before)
         self._adopted.pop((pod.namespace, pod.name), None)
         if owner is None:
             self._orphans[pod.namespace].pop(pod.name, None)
