@@ -1,5 +1,7 @@
 """Pods by the node that they are on or wait for."""
 
+import pytest
+
 from bayplan.api.pod import Pod
 from bayplan.cluster.memory.pod_index import PodIndex
 from bayplan.testing.builders import make_pod
@@ -9,9 +11,21 @@ def names(pods: list[Pod]) -> list[str]:
     return [pod.name for pod in pods]
 
 
-def test_pods_of_a_node_are_in_the_order_in_which_they_came() -> None:
+@pytest.fixture(params=[False, True], ids=["asked at the end", "asked before and at the end"])
+def is_asked(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def make_index(pods: list[Pod], is_asked: bool) -> PodIndex:
+    index = PodIndex(pods)
+    if is_asked:
+        index.on_node("a")
+    return index
+
+
+def test_pods_of_a_node_are_in_the_order_in_which_they_came(is_asked: bool) -> None:
     first, second = make_pod("first"), make_pod("second")
-    index = PodIndex([first, second])
+    index = make_index([first, second], is_asked)
 
     index.add(second.with_node("a"))
     index.add(first.with_node("a"))
@@ -19,8 +33,9 @@ def test_pods_of_a_node_are_in_the_order_in_which_they_came() -> None:
     assert names(index.on_node("a")) == ["first", "second"]
 
 
-def test_a_pod_leaves_its_node_when_it_is_removed() -> None:
-    index = PodIndex([make_pod("stays", node_name="a"), make_pod("goes", node_name="a")])
+def test_a_pod_leaves_its_node_when_it_is_removed(is_asked: bool) -> None:
+    pods = [make_pod("stays", node_name="a"), make_pod("goes", node_name="a")]
+    index = make_index(pods, is_asked)
 
     index.remove(make_pod("goes"))
 
