@@ -28,7 +28,7 @@ from .lists import Lists
 from .openapi import OpenApiDocuments
 from .requests import Options, Target, parse_options, parse_target, wanted_form
 from .watches import ServedWatch, Watches
-from .writing import APPLY_PATCH, Writing
+from .writing import APPLY_PATCH, ObjectRequest, Writing
 
 _NO_CONTAINERS = "bayplan up runs no containers"
 REFUSED = {
@@ -110,7 +110,7 @@ class Api:
         options = parse_options(request.query)
         self._authorize(request, user, target, options)
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
-        return self._dispatch(request, target, options, view, user)
+        return self._dispatch(ObjectRequest(request, target, options, view, user))
 
     def _authorize(
         self, request: WholeRequest, user: ClusterUser, target: Target, options: Options
@@ -125,14 +125,8 @@ class Api:
             if self._store.get(target.resource.storage, key) is None:
                 self._gate.check(user, question._replace(verb="create"))
 
-    def _dispatch(
-        self,
-        request: WholeRequest,
-        target: Target,
-        options: Options,
-        view: View,
-        user: ClusterUser,
-    ) -> Answer:
+    def _dispatch(self, asked: ObjectRequest) -> Answer:
+        request, target, options, view, _ = asked
         if target.subresource in REFUSED:
             self._registry.get(target.resource, target.namespace, target.name)
             raise bad_request(REFUSED[target.subresource])
@@ -144,13 +138,13 @@ class Api:
                 return self._watches.open(target, options, view)
             return self._read(target, options, view)
         if method == "POST" and (not target.name or target.subresource):
-            return self._writing.create(request, target, options, view, user)
+            return self._writing.create(asked)
         if method == "DELETE" and "delete" in verbs:
-            return self._writing.delete(request, target, options, view)
+            return self._writing.delete(asked)
         if target.name and method == "PUT" and "update" in verbs:
-            return self._writing.update(request, target, options, view, user)
+            return self._writing.update(asked)
         if target.name and method == "PATCH" and "patch" in verbs:
-            return self._writing.patch(request, target, options, view, user)
+            return self._writing.patch(asked)
         raise method_not_allowed()
 
     def _measure(

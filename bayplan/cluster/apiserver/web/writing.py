@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....api.causes import Cause, invalid_value
 from ....api.decode import without_nulls
@@ -68,6 +68,16 @@ RETURNED = frozenset(
 """Resources whose deletion returns the last state instead of a Status."""
 
 
+class ObjectRequest(NamedTuple):
+    """A request about objects, parsed and authorized."""
+
+    http: WholeRequest
+    target: Target
+    options: Options
+    view: View
+    user: ClusterUser
+
+
 class Writing:
     """Handles write requests."""
 
@@ -78,15 +88,9 @@ class Writing:
         self._reviews = reviews
         self._grants = grants
 
-    def create(
-        self,
-        request: WholeRequest,
-        target: Target,
-        options: Options,
-        view: View,
-        user: ClusterUser,
-    ) -> HttpResponse:
+    def create(self, asked: ObjectRequest) -> HttpResponse:
         """POST: a new object, a review, a token, or the binding or eviction of a pod."""
+        request, target, options, view, user = asked
         body = read_body(request)
         resource = target.resource
         if target.name:
@@ -127,15 +131,9 @@ class Writing:
                 raise method_not_allowed()
         return success(201)
 
-    def update(
-        self,
-        request: WholeRequest,
-        target: Target,
-        options: Options,
-        view: View,
-        user: ClusterUser,
-    ) -> HttpResponse:
+    def update(self, asked: ObjectRequest) -> HttpResponse:
         """PUT: replace an object."""
+        request, target, options, view, user = asked
         body = read_body(request)
         resource = target.resource
         if target.subresource == "scale":
@@ -153,22 +151,16 @@ class Writing:
         record = self._update(target, lambda old: tree, options, user)
         return respond(view.object(record), 200, _and_effects(warnings, resource, tree))
 
-    def patch(
-        self,
-        request: WholeRequest,
-        target: Target,
-        options: Options,
-        view: View,
-        user: ClusterUser,
-    ) -> HttpResponse:
+    def patch(self, asked: ObjectRequest) -> HttpResponse:
         """PATCH: change an object."""
+        request, target, options, view, user = asked
         kind, data = request.content_type, request.body
         resource = target.resource
         accepted = PATCHES if resource.custom is None else CUSTOM_PATCHES
         if kind not in accepted:
             raise unsupported_media_type(accepted)
         if kind == APPLY_PATCH:
-            return self._apply(target, parse_yaml(data), options, view, user)
+            return self._apply(asked, parse_yaml(data))
         body = parse_json(data)
         is_scale = target.subresource == "scale"
         schema = SCALE if is_scale else resource.schema
@@ -188,10 +180,9 @@ class Writing:
         record = self._update(target, _through_version(resource, edit), options, user)
         return respond(view.object(record), 200, warnings)
 
-    def _apply(
-        self, target: Target, config: Any, options: Options, view: View, user: ClusterUser
-    ) -> HttpResponse:
+    def _apply(self, asked: ObjectRequest, config: Any) -> HttpResponse:
         """Server-side apply; creates the object if it does not exist."""
+        _, target, options, view, user = asked
         resource = target.resource
         if not isinstance(config, dict):
             raise bad_request("the body of the request is not an object")
@@ -254,10 +245,9 @@ class Writing:
         )
         return respond_tree(scale)
 
-    def delete(
-        self, request: WholeRequest, target: Target, options: Options, view: View
-    ) -> HttpResponse:
+    def delete(self, asked: ObjectRequest) -> HttpResponse:
         """DELETE: one object, or all that the selectors match."""
+        request, target, options, view, _ = asked
         body = read_body(request) if request.body else {}
         check_types(body, "meta.v1.DeleteOptions")
         deletion = parse_delete_options(body, request.query)
