@@ -77,6 +77,8 @@ class AmountRules(NamedTuple):
 
     fit: FitRule | None = None
     score: ScoreRule | None = None
+    scores_by_more: bool = False
+    """Whether Score depends on more than the row, which makes it CLUSTER for such pods; there is no `score` then."""
 
 
 NO_RULES = AmountRules()

@@ -299,7 +299,9 @@ def _with_rules(shape: ClassPlan, pod: Pod) -> ClassPlan:
             plan.row_filters = sorted([*plan.row_filters, placed])
     for plugin, weight in shape.rule_scores:
         score_rule = rules[plugin].score
-        if score_rule is not None:
+        if rules[plugin].scores_by_more:
+            plan.live_scores, plan.is_plain = [*plan.live_scores, (plugin, weight)], False
+        elif score_rule is not None:
             plan.rules.append(Weighted(score_rule, weight))
         else:
             plan.row_scores = [*plan.row_scores, (plugin, weight)]

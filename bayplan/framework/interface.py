@@ -158,7 +158,8 @@ class Plugin:
     def amount_rules(self, pod: Pod) -> AmountRules:
         """For NODE_ROW: the rules on amounts that are all that Filter and Score do with such pods.
 
-        None in place of a rule: that method does more.
+        None in place of a rule: that method does more. `scores_by_more`: Score depends on more than the row for such
+        pods, and is called for each of them; whether it does may depend on the cluster as far as `cluster_key` says so.
         """
         return NO_RULES
 

@@ -48,6 +48,7 @@ USER_PROFILES: dict[str, Sequence[type[Plugin]]] = {
     "anything": ANYTHING,
     PACKED: (),
     "room": (),
+    "gpus": (),
 }
 SMALL_NODES: list[dict[str, Any]] = [
     {"zone": "z1", "cpu": "2", "memory": "4Gi", "pods": 3},
@@ -116,6 +117,11 @@ def make_profile(name: str, more: Sequence[type[Plugin]] = ()) -> Profile:
         names = ("PrioritySort", "DefaultBinder", "NodeResourcesFit", "NodeUnschedulable")
         enabled = [{"name": plugin} for plugin in names]
         tree["plugins"] = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
+    elif name == "gpus":  # an extended resource counts in the score, which devices may stand for
+        scored = [{"name": "cpu", "weight": 1}, {"name": GPU, "weight": 5}]
+        strategy = {"type": "MostAllocated", "resources": scored}
+        fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+        tree["pluginConfig"] = [fit]
     elif plugins:
         listed = [{"name": plugin.name, "weight": 2} for plugin in plugins]
         tree["plugins"] = {"multiPoint": {"enabled": listed}}

@@ -26,7 +26,7 @@ from bayplan.framework import (
 from bayplan.runtime import PluginRunError
 from bayplan.table import changes, terms
 from bayplan.testing.builders import make_object, make_pod
-from bayplan.testing.devices import make_class, make_device, make_slice
+from bayplan.testing.devices import make_claim, make_class, make_device, make_slice
 from bayplan.testing.mixed_cluster import (
     GPU,
     PREFERRED,
@@ -431,6 +431,28 @@ def test_a_resource_that_devices_stand_for_is_left_to_them_while_they_do() -> No
         assert decided(world, **wish).totals.keys() == {4}
         world.lister.remove(gpu)
         assert not decided(world, **wish).totals
+
+
+def test_a_resource_that_devices_stand_for_is_scored_by_devices_in_use() -> None:
+    world = make_world("gpus")
+    for number in (4, 5):
+        devices = (make_device(f"d{i}") for i in range(4))
+        world.lister.add(make_slice(f"s{number}", *devices, node=f"n{number}"))
+    world.change_node(7, extended={GPU: 4})
+    wish = {"requests": {GPU: 1}}
+    assert decided(world, **wish).totals.keys() == {7}
+
+    world.lister.add(make_class("gpu", resource=GPU))
+    before = decided(world, **wish).totals
+    in_use = make_claim("other", devices=["n4/d0", "n4/d1"])
+    world.lister.add(in_use)
+    with_claim = decided(world, **wish).totals
+    world.lister.remove(in_use)
+
+    assert before.keys() == {4, 5, 7}
+    assert with_claim[4] > before[4]
+    assert with_claim[5] == before[5]
+    assert decided(world, **wish).totals == before
 
 
 def test_views_that_are_dropped_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
 from bayplan.errors import ApiError
-from bayplan.framework import CLUSTER, SKIP, SUCCESS, Code, CycleState, Diagnosis
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Diagnosis
 from bayplan.framework.devices import DeviceClasses
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.extended import requests_for
@@ -232,7 +232,9 @@ def test_fit_scores_the_devices_that_are_left() -> None:
     in_use = make_claim("other", devices=["a/d0"])
     made = world(NodeResourcesFit(least_allocated({GPU: 1})), in_use)
     pod = make_pod(requests={GPU: 1})
-    assert made.plugin.scope is CLUSTER, "what is in use of devices is in no row"
+    rules = made.plugin.amount_rules(pod)
+    assert rules.scores_by_more, "what is in use of devices is in no row"
+    assert rules.score is None
 
     scores = made.plugin.score_rows(CycleState(), pod, made.table, ALL)
 
@@ -245,6 +247,17 @@ def test_fit_scores_the_devices_that_are_left() -> None:
     ]
     made.cluster.delete(in_use)
     assert made.plugin.score_rows(CycleState(), pod, made.table, ALL).tolist() == [50, 50, 0]
+
+
+def test_fit_scores_by_a_rule_what_no_class_stands_for() -> None:
+    made = world(NodeResourcesFit(least_allocated({GPU: 1})))
+    pod = make_pod(requests={GPU: 1})
+
+    made.cluster.delete(make_class("gpu"))
+
+    rules = made.plugin.amount_rules(pod)
+    assert rules.score is not None
+    assert not rules.scores_by_more
 
 
 def test_conformance() -> None:

@@ -22,7 +22,6 @@ from ...api.pod import Pod, PodSpec
 from ...api.resources import is_extended
 from ...config.plugin_args import NodeResourcesFitArgs
 from ...framework import (
-    CLUSTER,
     NODE_ROW,
     SUCCESS,
     CycleState,
@@ -89,9 +88,6 @@ class NodeResourcesFit(
         self._hints = FitHints()
         self._scored = frozenset(self._strategy.resources)
         self._known: tuple[Handle, Devices] | None = None
-        if any(map(is_extended, self._scored)):
-            # Devices may count in the score, and what of them is in use is in no row.
-            self.scope = CLUSTER  # type: ignore[misc]  # depends on the configuration
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -157,7 +153,9 @@ class NodeResourcesFit(
         return SETTLED
 
     def amount_rules(self, pod: Pod) -> AmountRules:
-        return AmountRules(self._fit_rule(pod), None if self._given(pod) else self._score_rule(pod))
+        if self._given(pod):  # what of devices is in use is in no row
+            return AmountRules(self._fit_rule(pod), scores_by_more=True)
+        return AmountRules(self._fit_rule(pod), self._score_rule(pod))
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         rule = self._fit_rule(pod)

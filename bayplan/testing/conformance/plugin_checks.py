@@ -128,12 +128,14 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
 
     The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. So it is without the objects
     of the lister. A plugin whose `cluster_key` changes with the cluster is called again then, and so may give another
-    result.
+    result. The Score of a pod for which `amount_rules` says `scores_by_more` may depend on anything.
     """
     if plugin.scope not in KEPT:
         return
     give_handle(plugin, table)
     for point in _points(plugin):
+        if point is SCORE and plugin.amount_rules(pod).scores_by_more:
+            continue
         answers = _answers(point, plugin, pod, table)
         for node in table.nodes_at(table.live_rows):
             alone = make_table(
@@ -340,7 +342,7 @@ def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """What the rules of `amount_rules` say about a node is what Filter and Score say."""
     give_handle(plugin, table)
     rows = table.live_rows
-    fit, score = plugin.amount_rules(pod)
+    fit, score, _ = plugin.amount_rules(pod)
     by_rule: dict[str, list[Answer]] = {}
     if fit is not None and isinstance(plugin, FilterPlugin):
         verdict = fit_verdict(fit, shortages(table, rows, fit))
