@@ -259,13 +259,19 @@ class Preemption(msgspec.Struct):
     """Nodes where preempting every pod of lower priority would not have helped."""
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
     """On how many nodes each reason stood in the way; without the nodes that were tried if there is a candidate."""
-    complete: Callable[[], None] = lambda: None
-    """Fill in the nodes that were judged together and not one by one."""
+    fill_in: Callable[[Preemption], None] | None = None
+    """Adds the nodes that were judged together and not one by one. It must not hold the account: the cycle would keep
+    the statuses of all nodes in memory until the next garbage collection."""
     chosen: Victims | None = None
     is_held: bool = False
     """Whether the chosen pods are evicted only if the group of the pod then fits."""
     cleared: list[Pod] = msgspec.field(default_factory=list)
     """Pods that lost their nomination to the chosen node."""
+
+    def complete(self) -> None:
+        """Add what `fill_in` adds."""
+        if self.fill_in is not None:
+            self.fill_in(self)
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):

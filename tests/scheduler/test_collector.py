@@ -1,9 +1,17 @@
 import gc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.config import parse_config
+from bayplan.scheduler import build_scheduler
 from bayplan.scheduler.collector import YOUNG, rare_collections
+from bayplan.testing.builders import make_node, make_pod
 
 
 class Ring:
@@ -37,3 +45,57 @@ def test_cycles_are_freed_all_the_same() -> None:
 
         assert ring() is None
     assert kept
+
+
+CONFIG = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+}
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(lambda i: make_pod(f"pod-{i}", cpu="1m"), id="a pod that fits"),
+        pytest.param(lambda i: make_pod(f"pod-{i}", cpu="64"), id="a pod that fits nowhere"),
+        pytest.param(
+            lambda i: make_pod(f"pod-{i}", cpu="3", priority=10), id="a pod that preempts another"
+        ),
+        pytest.param(
+            lambda i: make_pod(
+                f"pod-{i}",
+                cpu="1m",
+                labels={"app": "web"},
+                spread=[SPREAD],
+            ),
+            id="a pod that is spread",
+        ),
+    ],
+)
+def test_an_attempt_leaves_no_cycles_behind(pod: Callable[[int], Pod]) -> None:
+    cluster = MemoryCluster()
+    for number in range(8):
+        cluster.add(make_node(f"node-{number}", cpu="4"))
+        cluster.add(make_pod(f"low-{number}", cpu="3", node_name=f"node-{number}"))
+    scheduler = build_scheduler(parse_config(CONFIG, "test"), cluster, clock=ManualClock())
+    cluster.watch(scheduler)
+
+    def attempt(number: int) -> Any:
+        cluster.add(pod(number))
+        return scheduler.schedule_one()
+
+    for number in range(2):
+        assert attempt(number) is not None
+    gc.collect()
+    gc.disable()
+    try:
+        assert attempt(2) is not None
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

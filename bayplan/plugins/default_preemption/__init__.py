@@ -217,10 +217,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if extenders is not None and not extenders.have_a_say(pod):
             extenders = None
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
-        fill_in = partial(one_by_one.fill_in, rows, offset, account)
+        fill_in = partial(one_by_one.fill_in, rows, offset)
         if not table.priorities.may_have_below(pod.priority):
             account.reasons[NO_VICTIMS] = len(rows)
-            account.complete = fill_in
+            account.fill_in = fill_in
             return account, None
         rule = filters.demands(state, pod, diagnosis) if extenders is None else None
         if rule is None:
@@ -229,7 +229,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
             return account, chosen
-        account.complete = fill_in
+        account.fill_in = fill_in
         reserved = filters.reserved(pod, table)
         found = self._by_amounts(pod, rule, budgets, reserved).search(rows, offset, wanted)
         if isinstance(found, Victims):
