@@ -19,6 +19,7 @@ from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.selectors import LabelSelector
+from ...api.storage import PersistentVolumeClaim
 from ...api.workloads import (
     DaemonSet,
     Deployment,
@@ -318,6 +319,7 @@ class Controllers:
                 made_set = replace(made_set, spec=replace(made_set.spec, replicas=0))
             newest = self._cluster.add(made_set)
             self._replica_sets.add(newest)
+            self._on_scaled(deployment, newest, 0)
             replica_sets.append(newest)
         elif self._is_live and newest is not None:
             wanted = deployments.up_to_date(newest, deployment, last)
@@ -326,7 +328,9 @@ class Controllers:
         if is_rollout and newest is not None:
             return self._roll_out(deployment, replica_sets, newest.name)
         plan = deployments.plan_replicas(deployment, replica_sets, newest, may_delete)
-        return [pod for found, size in plan for pod in self._resize(found, size, may_delete)]
+        return [
+            pod for found, size in plan for pod in self._resize(deployment, found, size, may_delete)
+        ]
 
     def _roll_out(
         self, deployment: Deployment, replica_sets: list[ReplicaSet], newest: str
@@ -340,15 +344,24 @@ class Controllers:
         if sizes == {name: deployment.replicas if name == newest else 0 for name in sizes}:
             self._changes.complete(_key(deployment))
         return [
-            pod for found in replica_sets for pod in self._resize(found, sizes[found.name], True)
+            pod
+            for found in replica_sets
+            for pod in self._resize(deployment, found, sizes[found.name], True)
         ]
 
-    def _resize(self, replica_set: ReplicaSet, replicas: int, may_delete: bool) -> list[Pod]:
-        """Scale a replica set."""
-        if replicas != replica_set.replicas:
+    def _resize(
+        self, deployment: Deployment, replica_set: ReplicaSet, replicas: int, may_delete: bool
+    ) -> list[Pod]:
+        """Scale a replica set of the deployment."""
+        before = replica_set.replicas
+        if replicas != before:
             spec = replace(replica_set.spec, replicas=replicas)
             replica_set = self._cluster.update(replace(replica_set, spec=spec))
+            self._on_scaled(deployment, replica_set, before)
         return self._sync_replica_set(replica_set, may_delete)
+
+    def _on_scaled(self, deployment: Deployment, replica_set: ReplicaSet, before: int) -> None:
+        """A replica set was created or has another size: for events."""
 
     def _sync_replica_set(self, found: ReplicaSet, may_delete: bool) -> list[Pod]:
         return self._keep(found, found.spec.selector, found.spec.template, may_delete)
@@ -406,10 +419,14 @@ class Controllers:
         claims = stateful_sets.make_claims(stateful_set, number)
         for claim in claims.values():
             if self._cluster.get(claim.kind, claim.namespace, claim.name) is None:
-                if self._admission is not None:
-                    self._admission.check(claim)
-                self._cluster.add(claim)
+                self._add_claim(stateful_set, claim, f"{stateful_set.name}-{number}")
         return self._add(make_stateful_pod(source, number, revision, claims))
+
+    def _add_claim(self, owner: StatefulSet, claim: PersistentVolumeClaim, pod_name: str) -> None:
+        """Create a claim of one pod of the set."""
+        if self._admission is not None:
+            self._admission.check(claim)
+        self._cluster.add(claim)
 
     def _former(self, stateful_set: StatefulSet) -> tuple[StatefulSet, str] | None:
         """The set before its template changed, and its revision."""

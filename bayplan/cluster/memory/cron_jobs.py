@@ -23,14 +23,19 @@ Key = tuple[str, str]
 MayRun = Callable[[CronJob, datetime], bool]
 """Whether the job of a time is created."""
 
+Tell = Callable[[CronJob, str, str], None]
+
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+ALREADY_ACTIVE = (
+    "Not starting job because prior execution is running and concurrency policy is Forbid"
+)
 
 
 class CronJobController:
     """Watches the cluster; `run_once` creates the jobs that are due, and sets timers for the next ones.
 
     `is_active` says whether a job still runs. With `may_run`, only the times that it allows. With `deletes_jobs`, the
-    jobs of a deleted CronJob are deleted here.
+    jobs of a deleted CronJob are deleted here. `tell` gets reason and message of each event about a CronJob.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class CronJobController:
         *,
         may_run: MayRun = lambda cron_job, moment: True,
         deletes_jobs: bool = False,
+        tell: Tell = lambda cron_job, reason, message: None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -49,6 +55,7 @@ class CronJobController:
         self._is_active = is_active
         self._may_run = may_run
         self._deletes_jobs = deletes_jobs
+        self._tell = tell
         self._noted: dict[Key, None] = {}
         self._first_seen: dict[Key, datetime] = {}
         self._armed: dict[Key, datetime] = {}
@@ -111,6 +118,7 @@ class CronJobController:
     def _sync(self, cron_job: CronJob) -> list[Job]:
         jobs = self._jobs_of(cron_job)
         active = [job for job in jobs if self._is_active(job)]
+        self._tell_of_ends(cron_job, jobs)
         self._delete_old(cron_job, jobs)
         cron_job = self._written(cron_job, active, cron_job.status.last_schedule_time)
         if cron_job.spec.suspend:
@@ -121,14 +129,16 @@ class CronJobController:
         self._waiting.discard(key)
         if due is not None and policy == FORBID and active:
             self._waiting.add(key)
+            self._tell(cron_job, "JobAlreadyActive", ALREADY_ACTIVE)
         elif due is not None and self._may_run(cron_job, due):
             if policy == REPLACE:
                 for job in active:
-                    self._cluster.delete(job)
+                    self._delete(cron_job, job)
                 active = []
             job = make_job(cron_job, due)
             if self._cluster.get(job.kind, job.namespace, job.name) is None:
                 made = [self._cluster.add(job)]
+                self._tell(cron_job, "SuccessfulCreate", f"Created job {job.name}")
             cron_job = self._written(cron_job, [*active, *made], _text(due))
         self._arm(cron_job)
         return made
@@ -143,7 +153,22 @@ class CronJobController:
             ended = [job for job in jobs if ended_as(job) == end]
             ended.sort(key=lambda job: (job.status.start_time or "", job.name))
             for job in ended[: max(len(ended) - limit, 0)] if limit is not None else ():
-                self._cluster.delete(job)
+                self._delete(cron_job, job)
+
+    def _delete(self, cron_job: CronJob, job: Job) -> None:
+        self._cluster.delete(job)
+        self._tell(cron_job, "SuccessfulDelete", f"Deleted job {job.name}")
+
+    def _tell_of_ends(self, cron_job: CronJob, jobs: list[Job]) -> None:
+        """Tell of jobs that were active and have ended or are gone."""
+        found = {job.uid: job for job in jobs}
+        for reference in cron_job.status.active or ():
+            job = found.get(reference.uid)
+            if job is None:
+                self._tell(cron_job, "MissingJob", f"Active job went missing: {reference.name}")
+            elif not self._is_active(job):
+                text = f"Saw completed job: {job.name}, condition: {ended_as(job)}"
+                self._tell(cron_job, "SawCompletedJob", text)
 
     def _due(self, cron_job: CronJob) -> datetime | None:
         """The last time that has come and has no job yet, unless it is too late for one."""

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from ....api.carrying import carry_over
 from ....api.encode import to_dict
-from ....api.meta import KubeObject
 from ....api.pod import Pod, PodCondition
 from ....api.pod_groups import GroupPreemptor
 from ....api.workloads import PodGroup
@@ -25,6 +24,7 @@ from ..registry.registry import DeleteOptions, ObjectRegistry
 from .events import EventWriter
 from .making import Making, resource_named
 from .mirror import Mirror
+from .recorder import Described, ObjectRecorder, Reporter
 from .revisions import Revisions
 
 Tree = dict[str, Any]
@@ -39,6 +39,7 @@ class LiveCluster:
         self.revisions = Revisions(registry, mirror)
         self.making = Making(registry.store, mirror, self.revisions)
         self._events = EventWriter(registry)
+        self._recorder = ObjectRecorder(registry)
 
     # Reading
 
@@ -184,19 +185,24 @@ class LiveCluster:
         """Write an event about a pod."""
         self._events.record(event)
 
-    def warn(
-        self, workload: KubeObject | Pod, reason: str, message: str, reporter: str = ""
+    def tell(
+        self,
+        about: Described,
+        reporter: Reporter,
+        what: tuple[str, str],
+        message: str,
+        field_path: str = "",
     ) -> None:
-        """Write an event about a failure of a workload or pod, as of its controller by default."""
-        about = {
-            "kind": workload.kind,
-            "apiVersion": workload.api_version,
-            "namespace": workload.namespace,
-            "name": workload.name,
-            "uid": workload.uid,
-        }
-        reporter = reporter or f"{workload.kind.lower()}-controller"
-        self._events.say(about, type_="Warning", reason=reason, message=message, reporter=reporter)
+        """Write an event with this type and reason (`what`) about an object, or count it."""
+        self._recorder.record(about, reporter, what, message, field_path)
+
+    def note(self, workload: Described, reason: str, message: str) -> None:
+        """Write a normal event about a workload, as of its controller."""
+        self.tell(workload, _controller(workload), ("Normal", reason), message)
+
+    def warn(self, workload: Described, reason: str, message: str) -> None:
+        """Write an event about a failure of a workload, as of its controller."""
+        self.tell(workload, _controller(workload), ("Warning", reason), message)
 
     def _find(self, obj: AnyObject) -> AnyObject:
         stored = self._mirror.get(obj.kind, obj.namespace, obj.name)
@@ -205,6 +211,10 @@ class LiveCluster:
         if obj.uid and obj.uid != stored.uid:
             raise ConflictError(f'{obj.kind} "{obj.key}" was replaced by another of the same name')
         return cast(AnyObject, stored)
+
+
+def _controller(workload: Described) -> Reporter:
+    return Reporter(f"{workload.kind.lower()}-controller")
 
 
 def _plain_condition(condition: PodCondition) -> Tree:

@@ -19,6 +19,7 @@ from ..registry.pods import PODS
 from ..registry.registry import DeleteOptions, ObjectRegistry
 from . import pod_statuses
 from .cluster import LiveCluster
+from .kubelet_events import KubeletEvents
 from .node_leases import NodeLeases
 from .node_status import missing_status
 from .resizing import PodResizer
@@ -52,12 +53,14 @@ class NodeAgents:
         self._clock = clock
         self._timers = timers
         self._grace = grace
-        self._stages = StagePlayer(self, cluster, registry, timers, rules)
-        self._resizer = PodResizer(self, cluster, timers)
+        self._events = KubeletEvents(cluster, clock)
+        self._stages = StagePlayer(self, cluster, self._events, registry, timers, rules)
+        self._resizer = PodResizer(self, cluster, self._events, timers)
         self._leases = NodeLeases(registry.store, clock, timers)
         self._arrived: dict[tuple[str, str], None] = {}
         self._changed: dict[tuple[str, str], None] = {}
         self._new_nodes: list[str] = []
+        self._stopping: list[Pod] = []
 
     def on_add(self, obj: Any) -> None:
         """Handle a pod that already has a node or is terminating since before the start, and a node."""
@@ -78,20 +81,25 @@ class NodeAgents:
             self._changed[new.namespace, new.name] = None
         if new.is_terminating and new.deletion_timestamp != old.deletion_timestamp:
             self._expect_end(new)
+            if not old.is_terminating:
+                self._stopping.append(new)
 
     def on_delete(self, obj: Any) -> None:
         """Nothing to do: a timer checks whether its pod still exists."""
 
     @property
     def has_work(self) -> bool:
-        """Whether pods wait to be started, or nodes to be completed."""
-        return bool(self._arrived or self._changed or self._new_nodes)
+        """Whether pods wait to be started or stopped, or nodes to be completed."""
+        return bool(self._arrived or self._changed or self._new_nodes or self._stopping)
 
     def run_once(self) -> None:
         """Start some of the bound pods."""
         names, self._new_nodes = self._new_nodes, []
         for name in names:
             self._complete_node(name)
+        stopping, self._stopping = self._stopping, []
+        for stopped in stopping:
+            self._events.stopping(stopped)
         changed, self._changed = self._changed, {}
         for key in changed:
             resized: Pod | None = self._cluster.get("Pod", *key)
@@ -114,6 +122,7 @@ class NodeAgents:
         elif not pod.is_terminating:
             if stages is None:
                 self.write(pod, pod_statuses.running)
+                self._events.starting(pod)
             else:
                 self._stages.start(pod, stages)
 

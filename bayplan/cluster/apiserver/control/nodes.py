@@ -17,7 +17,9 @@ from ..registry.pods import PODS
 from ..registry.registry import DeleteOptions, ObjectRegistry
 from ..registry.resources import BY_STORAGE
 from .cluster import LiveCluster
+from .recorder import Reporter
 
+TAINT_MANAGER = Reporter("taint-eviction-controller")
 NODES = BY_STORAGE["nodes"]
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -90,6 +92,9 @@ class NodeController:
         else:
             spec.pop("taints", None)
         self._registry.write(NODES, record, tree)
+        reason = "NodeNotSchedulable" if node.unschedulable else "NodeSchedulable"
+        text = f"Node {node.name} status is now: {reason}"
+        self._cluster.tell(node, Reporter("kubelet", node.name), ("Normal", reason), text)
 
     def _judge(self, pod: Pod) -> None:
         """Delete a pod whose node is gone or taints it away, now or after its toleration seconds."""
@@ -105,15 +110,20 @@ class NodeController:
         if patience_s is None:
             return
         if patience_s <= 0:
-            self._delete(pod, None)
+            self._evict(pod)
             return
 
         def run_out() -> None:
             again: Node | None = self._cluster.get("Node", "", pod.node_name)
             if again is not None and set(taints) & set(again.taints):
-                self._delete(pod, None)
+                self._evict(pod)
 
         self._timers.after(patience_s, run_out)
+
+    def _evict(self, pod: Pod) -> None:
+        text = f"Marking for deletion Pod {pod.namespace}/{pod.name}"
+        self._cluster.tell(pod, TAINT_MANAGER, ("Normal", "TaintManagerEviction"), text)
+        self._delete(pod, None)
 
     def _delete(self, pod: Pod, grace_s: int | None) -> None:
         options = DeleteOptions(grace_s=grace_s, uid=pod.uid)

@@ -9,12 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Protocol
 
-from ....api.pod import Pod
 from ....api.pod_stages import StageRule
-from ....api.workloads import DaemonSet, StatefulSet
 from ....clock import Clock, Timers
 from ....errors import BayplanError
 from ...memory import (
@@ -22,7 +19,6 @@ from ...memory import (
     ClaimController,
     Controllers,
     CronJobController,
-    VolumeController,
 )
 from ...memory.cron_jobs import ended_as
 from ..registry.registry import ObjectRegistry
@@ -40,10 +36,11 @@ from .protection import ProtectionController
 from .quotas import QuotaController
 from .service_accounts import ServiceAccountController
 from .statuses import StatusController
+from .volumes import PersistentVolumes
+from .workloads import WorkloadControllers
 
 log = logging.getLogger(__name__)
 MAX_ROUNDS = 10_000
-RETRY_S = 10.0
 MOMENT_S = 0.005
 
 
@@ -58,56 +55,11 @@ class Controller(Protocol):
         """Do some of it."""
 
 
-class _Volumes(VolumeController):
-    """The volume controller, in steps like the others."""
-
-    def run_once(self) -> None:
-        self.run()
-
-
 class _Claims(ClaimController):
     """The controller of resource claims, in steps like the others."""
 
     def run_once(self) -> None:
         self.run()
-
-
-class _Workloads(Controllers):
-    """The workload controllers, whose failures are reported as events and retried."""
-
-    def __init__(
-        self,
-        cluster: LiveCluster,
-        pods: list[Pod],
-        clock: Clock,
-        timers: Timers,
-        gates: Mapping[str, bool] | None = None,
-    ) -> None:
-        making, time = cluster.making, (clock, timers)
-        super().__init__(cluster, None, pods, live=making.read_template, gates=gates, time=time)
-        self._live_cluster = cluster
-        self._timers = timers
-
-    def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
-        self._live_cluster.revisions.keep(stateful_set, self.revision_of(stateful_set))
-        return super()._sync_stateful_set(stateful_set, may_delete)
-
-    def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
-        name = f"{daemon_set.name}-{self.revision_of(daemon_set)}"
-        self._live_cluster.revisions.keep(daemon_set, name)
-        return super()._sync_daemon_set(daemon_set, may_delete)
-
-    def _former(self, stateful_set: StatefulSet) -> tuple[StatefulSet, str] | None:
-        newest = self.revision_of(stateful_set)
-        return self._live_cluster.revisions.former(stateful_set, newest)
-
-    def run_once(self) -> list[Pod]:
-        made = super().run_once()
-        failures, self.failures[:] = list(self.failures), []
-        for workload, error in failures:
-            self._live_cluster.warn(workload, "FailedCreate", str(error))
-            self._timers.after(RETRY_S, partial(self.retry, workload))
-        return made
 
 
 class ControlPlane:
@@ -157,14 +109,14 @@ class ControlPlane:
     ) -> Controllers:
         """Add all controllers, which begin with the objects that there are; returns those of workloads."""
         cluster, clock, timers = self.cluster, self.clock, self.timers
-        workloads = _Workloads(cluster, list(mirror.list("Pod")), clock, timers, gates)
-        volumes = _Volumes(cluster, timers=timers)
+        workloads = WorkloadControllers(cluster, list(mirror.list("Pod")), clock, timers, gates)
+        volumes = PersistentVolumes(cluster, timers)
         claims = _Claims(cluster)
         nodes = NodeController(cluster, registry, timers)
         protection = ProtectionController(cluster, registry)
         budgets = BudgetController(cluster, registry)
         cron_jobs = CronJobController(
-            cluster, clock, timers, is_active=lambda job: not ended_as(job)
+            cluster, clock, timers, lambda job: not ended_as(job), tell=cluster.note
         )
         quotas = QuotaController(store, cluster, registry, registry.quotas)
         statuses = StatusController(cluster, workloads, registry, (clock, timers))

@@ -14,6 +14,7 @@ from ....api.resources import pod_amounts, to_units
 from ...objects import Later
 from ..registry.pods import set_condition
 from .cluster import LiveCluster
+from .kubelet_events import KubeletEvents
 from .stages import StatusSink
 
 Tree = dict[str, Any]
@@ -26,9 +27,12 @@ RESIZED = ("cpu", "memory")
 class PodResizer:
     """Grants resizes, through `sink`."""
 
-    def __init__(self, sink: StatusSink, cluster: LiveCluster, timers: Later) -> None:
+    def __init__(
+        self, sink: StatusSink, cluster: LiveCluster, events: KubeletEvents, timers: Later
+    ) -> None:
         self._sink = sink
         self._cluster = cluster
+        self._events = events
         self._timers = timers
 
     def consider(self, pod: Pod) -> None:
@@ -42,7 +46,7 @@ class PodResizer:
             self._sink.write(pod, _granted)
             return
         self._sink.write(pod, partial(_deferred, why=refusal))
-        self._cluster.warn(pod, "ResizeDeferred", refusal, reporter="kubelet")
+        self._events.warn(pod, "ResizeDeferred", refusal)
         self._timers.after(RETRY_S, partial(self._retry, pod))
 
     def _retry(self, pod: Pod) -> None:

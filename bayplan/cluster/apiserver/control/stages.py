@@ -19,6 +19,7 @@ from ...objects import Later
 from ..registry.registry import ObjectRegistry
 from . import pod_statuses
 from .cluster import LiveCluster
+from .kubelet_events import KubeletEvents
 
 Tree = dict[str, Any]
 
@@ -45,12 +46,14 @@ class StagePlayer:
         self,
         sink: StatusSink,
         cluster: LiveCluster,
+        events: KubeletEvents,
         registry: ObjectRegistry,
         timers: Later,
         rules: Sequence[StageRule],
     ) -> None:
         self._sink = sink
         self._cluster = cluster
+        self._events = events
         self._registry = registry
         self._timers = timers
         self._rules = tuple(rules)
@@ -60,7 +63,7 @@ class StagePlayer:
         base = rule_for(self._rules, pod.namespace, pod.labels) if self._rules else PLAIN
         stages, faults = stages_of(pod.annotations, base)
         for name, fault in faults:
-            self._warn(pod, "InvalidAnnotation", f"metadata.annotations[{name}]: {fault}")
+            self._events.warn(pod, "InvalidAnnotation", f"metadata.annotations[{name}]: {fault}")
         return None if stages == PLAIN else stages
 
     def start(self, pod: Pod, stages: PodStages) -> None:
@@ -94,7 +97,7 @@ class StagePlayer:
         note = f"{PREFIX}image-pull-error"
         failed = {"reason": "ErrImagePull", "message": f'failed to pull image "{image}": {note}'}
         self._sink.write(pod, lambda tree, now: pod_statuses.waiting(tree, failed, now))
-        self._warn(pod, "Failed", f'Failed to pull image "{image}": {note}')
+        self._events.not_pulled(pod, image, note)
         if stages.image_pull_s > PULL_ATTEMPT_S:
             self._after(PULL_ATTEMPT_S, pod, partial(self._back_off, image=image))
         if stages.image_pull_s < math.inf:
@@ -103,18 +106,19 @@ class StagePlayer:
     def _back_off(self, pod: Pod, image: str) -> None:
         waits = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}
         self._sink.write(pod, lambda tree, now: pod_statuses.waiting(tree, waits, now))
-        self._warn(pod, "BackOff", f'Back-off pulling image "{image}"')
+        self._events.waits_to_pull(pod, image)
 
     def _run(self, pod: Pod, stages: PodStages) -> None:
         is_ready = not stages.ready_after_s
         self._sink.write(pod, lambda tree, now: pod_statuses.running(tree, now, is_ready))
+        self._events.starting(pod)
         self._expect(pod, stages, 0, 0.0)
 
     def _expect(self, pod: Pod, stages: PodStages, run: int, elapsed_s: float) -> None:
         """Set the timers of a run, the first of which is 0, that began `elapsed_s` ago."""
         if stages.ready_after_s:
             if not elapsed_s:
-                self._warn(pod, "Unhealthy", f"Readiness probe failed: {PREFIX}ready-after")
+                self._events.unhealthy(pod, f"{PREFIX}ready-after")
             left_s = max(stages.ready_after_s - elapsed_s, 0)
             self._after(left_s, pod, partial(self._be_ready, run=run))
         if stages.duration_s is not None:
@@ -138,8 +142,7 @@ class StagePlayer:
             return
         wait_s = backoff_s(pod_statuses.restarts(tree), stages.duration_s or 0)
         if wait_s:
-            name = ", ".join(container.name for container in pod.spec.containers or ())
-            self._warn(pod, "BackOff", f"Back-off restarting failed container {name}")
+            self._events.waits_to_restart(pod)
         self._after(wait_s, pod, partial(self._restart, stages=stages))
 
     def _restart(self, pod: Pod, stages: PodStages) -> None:
@@ -148,6 +151,7 @@ class StagePlayer:
         is_ready = not stages.ready_after_s
         tree = self._sink.write(pod, lambda tree, now: pod_statuses.restarted(tree, now, is_ready))
         if tree is not None:
+            self._events.starting(pod)
             self._expect(pod, stages, pod_statuses.restarts(tree), 0.0)
 
     # Time
@@ -165,9 +169,6 @@ class StagePlayer:
     def _since_s(self, text: str) -> float:
         passed = self._registry.clock.now() - datetime.fromisoformat(text)
         return max(passed.total_seconds(), 0)
-
-    def _warn(self, pod: Pod, reason: str, message: str) -> None:
-        self._cluster.warn(pod, reason, message, reporter="kubelet")
 
 
 def _over(tree: Tree, now: str, exit_code: int | None) -> Tree:

@@ -19,6 +19,7 @@ from ..store import Record
 from . import workload_status
 from .cluster import LiveCluster
 from .making import resource_named
+from .recorder import Reporter
 
 Tree = dict[str, Any]
 OwnerKey = tuple[str, str, str]
@@ -94,6 +95,12 @@ class StatusController:
         if status == (tree.get("status") or {}) and not revision:
             return
         self._registry.write(resource, record, {**tree, "status": status})
+        if isinstance(workload, Job):
+            reporter = Reporter("job-controller")
+            for type_, reason, message in workload_status.job_events(
+                tree.get("status") or {}, status
+            ):
+                self._cluster.tell(workload, reporter, (type_, reason), message)
 
     def _status(self, workload: KubeObject, tree: Tree) -> Tree:
         now, owned = self._registry.now(), self._controllers.owned(workload)

@@ -5,7 +5,7 @@ Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,da
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ....api.pod import Pod
@@ -14,6 +14,15 @@ from ...memory.pod_index import OwnedPods, is_ready
 from ...memory.stateful_sets import REVISION_HASH
 
 Tree = dict[str, Any]
+
+COMPLETIONS_REACHED = {
+    "reason": "CompletionsReached",
+    "message": "Reached expected number of succeeded pods",
+}
+BACKOFF_LIMIT_EXCEEDED = {
+    "reason": "BackoffLimitExceeded",
+    "message": "Job has reached the specified backoff limit",
+}
 
 
 def set_plain_condition(status: Tree, condition: Tree, now: str) -> None:
@@ -179,23 +188,38 @@ def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree
     completions = spec.get("completions")
     is_done = succeeded >= completions if completions is not None else bool(succeeded)
     if is_done and not pods.active:
-        _end_job(status, "Complete", "CompletionsReached", "SuccessCriteriaMet", now)
+        _end_job(status, ("SuccessCriteriaMet", "Complete"), COMPLETIONS_REACHED, now)
         status["completionTime"] = old.get("completionTime") or now
     elif failed > failed_limit:
-        _end_job(status, "Failed", "BackoffLimitExceeded", "FailureTarget", now)
+        _end_job(status, ("FailureTarget", "Failed"), BACKOFF_LIMIT_EXCEEDED, now)
     elif spec.get("suspend"):
-        condition = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
-        set_job_condition(status, condition, now)
+        condition = {"status": "True", "reason": "JobSuspended", "message": "Job suspended"}
+        set_job_condition(status, {"type": "Suspended", **condition}, now)
     elif any(c.get("type") == "Suspended" for c in status["conditions"]):
-        condition = {"type": "Suspended", "status": "False", "reason": "JobResumed"}
-        set_job_condition(status, condition, now)
+        condition = {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
+        set_job_condition(status, {"type": "Suspended", **condition}, now)
     always = ("uncountedTerminatedPods", "ready", "terminating")
     return {key: value for key, value in status.items() if value or key in always}
 
 
-def _end_job(status: Tree, kind: str, reason: str, before: str, now: str) -> None:
-    for name in (before, kind):
-        set_job_condition(status, {"type": name, "status": "True", "reason": reason}, now)
+def _end_job(status: Tree, kinds: Sequence[str], why: Tree, now: str) -> None:
+    for kind in kinds:
+        set_job_condition(status, {"type": kind, "status": "True", **why}, now)
+
+
+def job_events(old: Tree, new: Tree) -> Iterator[tuple[str, str, str]]:
+    """Type, reason and message of the events about a job whose status has changed."""
+    before = {c.get("type"): c.get("status") for c in old.get("conditions") or ()}
+    for condition in new.get("conditions") or ():
+        kind, status = condition["type"], condition["status"]
+        if before.get(kind) == status:
+            continue
+        if kind == "Complete":
+            yield "Normal", "Completed", "Job completed"
+        elif kind == "Failed":
+            yield "Warning", condition["reason"], condition["message"]
+        elif kind == "Suspended":
+            yield "Normal", condition["reason"].removeprefix("Job"), condition["message"]
 
 
 def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
@@ -205,5 +229,5 @@ def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
     if old is not None and old.get("status") == condition["status"]:
         return
     others = [c for c in conditions if c.get("type") != condition["type"]]
-    new = {**condition, "message": "", "lastProbeTime": now, "lastTransitionTime": now}
+    new = {**condition, "lastProbeTime": now, "lastTransitionTime": now}
     status["conditions"] = [*others, new]

@@ -372,7 +372,10 @@ def test_rejected_pods_are_reported_and_retried(world: ServerInThread) -> None:
     world.advance(10)
 
     assert before == ["good-"], "one that fails does not hold the other up"
-    assert {(e["reason"], e["involvedObject"]["name"]) for e in events} == {("FailedCreate", "bad")}
+    assert {(e["reason"], e["involvedObject"]["name"]) for e in events} == {
+        ("FailedCreate", "bad"),
+        ("SuccessfulCreate", "good"),
+    }
     after = {p["metadata"]["generateName"]: p for p in world.get(PODS).tree["items"]}
     assert after["bad-"]["spec"]["priority"] == 5
 
