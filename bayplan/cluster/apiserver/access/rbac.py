@@ -30,7 +30,7 @@ class RbacAuthorizer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._read: dict[str, dict[tuple[str, str], Tree]] = {}
-        store.follow(self._follow)
+        store.follow(self._follow, (ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 
     def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
         """Whether a rule that applies to the user allows it; the reason names roles that do not exist."""

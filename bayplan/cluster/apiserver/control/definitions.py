@@ -13,6 +13,7 @@ from ..registry.errors import StatusError
 from ..registry.registry import DeleteOptions, ObjectRegistry
 from ..registry.resources import BY_STORAGE
 from ..store import RecordChange, Store
+from ..store.records import ADDED
 
 Tree = dict[str, Any]
 BATCH = 500
@@ -27,7 +28,7 @@ class DefinitionController:
         self._leaving: dict[str, None] = {}
         self._is_freed = False
         for record in store.list(DEFINITIONS):
-            self._look(RecordChange(DEFINITIONS, 0, None, record, record))
+            self._look(RecordChange(ADDED, record, DEFINITIONS, None))
         store.follow(self._look)
 
     @property

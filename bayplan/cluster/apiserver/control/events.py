@@ -36,12 +36,12 @@ class EventSweeper:
         self._timers = timers
         now = clock.monotonic()
         self._ages = deque((now, record.key, record.uid) for record in store.list("events"))
-        store.follow(self._look)
+        store.follow(self._look, ("events",))
         timers.after(SWEEP_EVERY_S, self._sweep)
 
     def _look(self, change: RecordChange) -> None:
-        if change.resource == "events" and change.old is None and change.new is not None:
-            self._ages.append((self._clock.monotonic(), change.new.key, change.new.uid))
+        if change.old is None:
+            self._ages.append((self._clock.monotonic(), change.record.key, change.record.uid))
 
     def _sweep(self) -> None:
         oldest = self._clock.monotonic() - TTL_S

@@ -10,6 +10,7 @@ from typing import Any
 from ..registry.errors import StatusError
 from ..registry.registry import FOREGROUND, ORPHAN, DeleteOptions, ObjectRegistry
 from ..store import Key, Record, RecordChange, Store
+from ..store.records import ADDED
 
 Tree = dict[str, Any]
 Place = tuple[str, Key]
@@ -26,7 +27,7 @@ class GarbageCollector:
         self._leaving: dict[Place, None] = {}
         for storage in store.resources():
             for record in store.list(storage):
-                self._look(RecordChange(storage, 0, None, record, record))
+                self._look(RecordChange(ADDED, record, storage, None))
         store.follow(self._look)
 
     @property
@@ -35,19 +36,19 @@ class GarbageCollector:
         return bool(self._bereft or self._leaving)
 
     def _look(self, change: RecordChange) -> None:
-        place = (change.resource, change.last.key)
         if change.new is None:
-            assert change.old is not None
+            assert change.old is not None, "what is deleted was there"
             self._bereft.update(dict.fromkeys(self._store.owned_by(change.old.uid)))
             for uid in change.old.owners:  # its owner may wait for its deletion
                 owner = self._store.find_uid(uid)
                 if owner is not None:
                     self._leaving[owner] = None
             return
-        if change.new.owners and (change.old is None or change.old.owners != change.new.owners):
-            self._bereft[place] = None
-        if change.new.is_held:
-            self._leaving[place] = None
+        old, new = change.old, change.record
+        if new.owners and (old is None or old.owners != new.owners):
+            self._bereft[change.resource, new.key] = None
+        if new.is_held:
+            self._leaving[change.resource, new.key] = None
 
     def run_once(self) -> None:
         """Process some of the pending work."""

@@ -57,7 +57,7 @@ class Mirror(ObjectIndex):
 
     def _follow_kind(self, kind: Kind, change: RecordChange) -> None:
         if change.new is None:
-            self._remove(kind, change.last)
+            self._remove(kind, change.record)
             return
         obj = _decode(kind, change.new)
         if obj is not None:

@@ -28,13 +28,13 @@ class NamespaceController:
 
     def _look(self, change: RecordChange) -> None:
         if change.resource == "namespaces":
-            name = change.last.key[1]
+            name = change.record.key[1]
             if change.new is None:
                 self._leaving.discard(name)
             elif _is_leaving(change.new):
                 self._leaving.add(name)
                 self.has_work = True
-        elif change.new is None and change.last.key[0] in self._leaving:
+        elif change.new is None and change.record.key[0] in self._leaving:
             self.has_work = True
 
     def run_once(self) -> None:

@@ -31,9 +31,8 @@ class QuotaController:
         store.follow(self._follow)
 
     def _follow(self, change: RecordChange) -> None:
-        record = change.new or change.last
         if self._quotas.ledger.has_quotas:
-            self._noted[record.key[0]] = None
+            self._noted[change.record.key[0]] = None
 
     @property
     def has_work(self) -> bool:

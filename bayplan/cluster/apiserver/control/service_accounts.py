@@ -24,13 +24,13 @@ class ServiceAccountController:
         self._registry = registry
         self._timers = timers
         self._namespaces = {record.key[1] for record in store.list("namespaces")}
-        store.follow(self._look)
+        store.follow(self._look, ("namespaces", ACCOUNTS.storage))
 
     def _look(self, change: RecordChange) -> None:
         if change.resource == "namespaces":
-            self._namespaces.add(change.last.key[1])
-        elif change.resource == ACCOUNTS.storage and change.new is None:
-            self._namespaces.add(change.last.key[0])
+            self._namespaces.add(change.record.key[1])
+        elif change.new is None:
+            self._namespaces.add(change.record.key[0])
 
     @property
     def has_work(self) -> bool:

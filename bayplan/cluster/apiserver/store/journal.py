@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ....errors import BayplanError, InputError
-from .records import Key
+from .records import Key, RecordChange
 
 FILE_NAME = "bayplan.db"
 SCHEMA_VERSION = 1
 
 
 class JournalEntry(NamedTuple):
-    """One change: the object's new state, or None for a deletion."""
+    """An object that is stored."""
 
     resource: str
     key: Key
     resource_version: int
-    data: bytes | None
+    data: bytes
 
 
 class StorageError(BayplanError):
@@ -39,7 +39,7 @@ class Journal(Protocol):
     def load(self) -> tuple[int, Iterator[JournalEntry]]:
         """The last resource version, and all objects."""
 
-    def append(self, entry: JournalEntry) -> None:
+    def append(self, change: RecordChange) -> None:
         """Store a change; listeners are notified when it is durable."""
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
@@ -64,8 +64,8 @@ class MemoryJournal:
     def load(self) -> tuple[int, Iterator[JournalEntry]]:
         return 0, iter(())
 
-    def append(self, entry: JournalEntry) -> None:
-        self._on_safe(entry.resource_version)
+    def append(self, change: RecordChange) -> None:
+        self._on_safe(change.record.resource_version)
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
         self._on_safe = on_safe
@@ -83,7 +83,7 @@ class SqliteJournal:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        self._pending: list[JournalEntry] = []
+        self._pending: list[RecordChange] = []
         self._commit: asyncio.Future[None] | None = None
         self._on_safe: Callable[[int], None] = lambda version: None
         self.failure: StorageError | None = None
@@ -125,8 +125,8 @@ class SqliteJournal:
             JournalEntry(r, (ns, name), version, data) for r, ns, name, version, data in rows
         )
 
-    def append(self, entry: JournalEntry) -> None:
-        self._pending.append(entry)
+    def append(self, change: RecordChange) -> None:
+        self._pending.append(change)
         if self._commit is None and self.failure is None:
             self._begin()
 
@@ -146,26 +146,30 @@ class SqliteJournal:
         self._commit = loop.run_in_executor(self._thread, self._write, batch)
         self._commit.add_done_callback(lambda commit: self._written(commit, batch))
 
-    def _written(self, commit: asyncio.Future[None], batch: list[JournalEntry]) -> None:
+    def _written(self, commit: asyncio.Future[None], batch: list[RecordChange]) -> None:
         self._commit = None
         error = commit.exception()
         if error is not None:
             self.failure = StorageError(f"{self._path}: expected to write; got {error}")
         elif self._pending:
             self._begin()  # before the callbacks, so that the disk does not wait for them
-        self._on_safe(batch[-1].resource_version)
+        self._on_safe(batch[-1].record.resource_version)
 
-    def _write(self, batch: list[JournalEntry]) -> None:
-        newest = {(entry.resource, entry.key): entry for entry in batch}
+    def _write(self, batch: list[RecordChange]) -> None:
+        newest = {(change.resource, change.record.key): change for change in batch}
         kept = [
-            (e.resource, *e.key, e.resource_version, e.data)
-            for e in newest.values()
-            if e.data is not None
+            (change.resource, *new.key, new.resource_version, new.data)
+            for change in newest.values()
+            if (new := change.new) is not None
         ]
-        gone = [(e.resource, *e.key) for e in newest.values() if e.data is None]
+        gone = [_place(change) for change in newest.values() if change.new is None]
         with self._database as database:
             database.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", kept)
             database.executemany(
                 "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?", gone
             )
-            database.execute("UPDATE counter SET last = ?", (batch[-1].resource_version,))
+            database.execute("UPDATE counter SET last = ?", (batch[-1].record.resource_version,))
+
+
+def _place(change: RecordChange) -> tuple[str, str, str]:
+    return change.resource, *change.record.key

@@ -4,13 +4,14 @@ on."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name; cluster-scoped objects have an empty namespace."""
 
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 NO_LABELS: Mapping[str, str] = {}
 
 
@@ -53,15 +54,27 @@ class Record:
         return tree
 
 
-class RecordChange(NamedTuple):
-    """A replacement of one record by another; None: absent before, or deleted.
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event of one object."""
 
-    For a deleted object, `data` is its last state, at the resource version of the deletion.
-    """
+    type: str
+    record: Record
+    """The new state, or the last state of a deleted object at the resource version of its deletion."""
+
+    def encode(self, head: bytes) -> bytes:
+        """The event as a line of JSON; `head` precedes the object's own fields."""
+        data = self.record.data
+        return b'{"type":"%b","object":%b%b}\n' % (self.type.encode(), head, data[1:])
+
+
+class RecordChange(WatchEvent, frozen=True, gc=False):
+    """A replacement of one record by another, which is the event of watchers that select nothing."""
 
     resource: str
-    resource_version: int
     old: Record | None
-    new: Record | None
-    last: Record
-    """The record shown in events: the new one, or the last state of a deleted object."""
+    """None: it was absent before."""
+
+    @property
+    def new(self) -> Record | None:
+        """None: it was deleted."""
+        return None if self.type is DELETED else self.record

@@ -11,14 +11,14 @@ import asyncio
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from .journal import Journal, JournalEntry, MemoryJournal, StorageError
-from .records import Key, Record, RecordChange
-from .watching import ADDED, Happening, Matches, Watcher, WatchEvent, at_version, happening
+from .journal import Journal, MemoryJournal, StorageError
+from .records import ADDED, DELETED, MODIFIED, Key, Record, RecordChange, WatchEvent
+from .watching import Matches, Watcher, at_version
 
 HISTORY = 32_768
 """Most changes of a resource that are kept for resuming watchers."""
@@ -42,13 +42,25 @@ class TooOldError(Exception):
 
 
 class Shelf:
-    """The objects of one resource."""
+    """The objects of one resource, and what is notified of their changes."""
 
-    __slots__ = ("_added", "_has_gaps", "_keys", "_times", "history", "oldest", "records")
+    __slots__ = (
+        "_added",
+        "_has_gaps",
+        "_keys",
+        "_times",
+        "followers",
+        "history",
+        "oldest",
+        "records",
+        "watchers",
+    )
 
-    def __init__(self, oldest: int) -> None:
+    def __init__(self, oldest: int, followers: Sequence[Follower]) -> None:
         self.records: dict[Key, Record] = {}
-        self.history: deque[Happening] = deque()
+        self.followers = followers
+        self.watchers: list[Watcher] = []
+        self.history: deque[RecordChange] = deque()
         self._times: deque[float] = deque()
         self.oldest = oldest
         """Changes after this resource version are in the history."""
@@ -56,10 +68,14 @@ class Shelf:
         self._added: list[Key] = []
         self._has_gaps = False
 
-    def put(self, record: Record) -> None:
-        if record.key not in self.records:
-            self._added.append(record.key)
-        self.records[record.key] = record
+    def put(self, record: Record) -> Record | None:
+        """Add a record; returns the one that it replaces."""
+        key, records = record.key, self.records
+        old = records.get(key)
+        if old is None:
+            self._added.append(key)
+        records[key] = record
+        return old
 
     def remove(self, key: Key) -> None:
         del self.records[key]
@@ -78,15 +94,18 @@ class Shelf:
             self._keys.sort()
         return self._keys
 
-    def remember(self, happened: Happening, now: float) -> None:
-        """Keep a change that was published at `now`, and drop the oldest ones."""
-        self.history.append(happened)
+    def publish(self, change: RecordChange) -> None:
+        """Notify the watchers, keep the change for those that come later, and drop the oldest ones."""
+        now = time.monotonic()
+        self.history.append(change)
         self._times.append(now)
         while len(self.history) > HISTORY or (
             len(self.history) > LEAST_HISTORY and self._times[0] < now - HISTORY_S
         ):
             self._times.popleft()
-            self.oldest = self.history.popleft().change.resource_version
+            self.oldest = self.history.popleft().record.resource_version
+        for watcher in self.watchers:
+            watcher.offer(change)
 
 
 class Store:
@@ -101,15 +120,13 @@ class Store:
         self._shelves: dict[str, Shelf] = {}
         self._owned: dict[str, dict[tuple[str, Key], None]] = {}
         self._by_uid: dict[str, tuple[str, Key]] = {}
-        self._followers: list[Follower] = []
-        self._watchers: dict[str, list[Watcher]] = {}
+        self._followers: list[tuple[Follower, Collection[str]]] = []
         self._unpublished: deque[RecordChange] = deque()
         self._waiters: deque[tuple[int, OnSafe]] = deque()
         self.resource_version, entries = self._journal.load()
         self._first = self.resource_version
         self._safe_version = self.resource_version
         for entry in entries:
-            assert entry.data is not None, "a journal holds only existing objects"
             self._load(entry.resource, entry.key, entry.data)
         self._journal.listen(self._on_safe)
 
@@ -153,27 +170,29 @@ class Store:
     def put(self, resource: str, key: Key, tree: dict[str, Any]) -> Record:
         """Store the object, new or replacing the one with its key; sets the resource version in
         `tree`."""
-        version = self._next_version()
+        version = self.resource_version = self.resource_version + 1
         tree["metadata"]["resourceVersion"] = str(version)
         record = self._make(resource, key, tree, version)
         shelf = self._shelf(resource)
-        old = shelf.records.get(key)
-        shelf.put(record)
-        if old is not None:
+        old = shelf.put(record)
+        if old is None:
+            self._link(resource, record)
+        elif old.uid != record.uid or old.owners != record.owners:
             self._unlink(resource, old)
-        self._link(resource, record)
-        self._changed(RecordChange(resource, version, old, record, record), record.data)
+            self._link(resource, record)
+        kind = ADDED if old is None else MODIFIED
+        self._changed(shelf, RecordChange(kind, record, resource, old))
         return record
 
     def remove(self, resource: str, key: Key) -> Record:
         """Delete an object; return its last state."""
         shelf = self._shelves[resource]
         old = shelf.records[key]
-        version = self._next_version()
-        last = at_version(old, version)
+        self.resource_version += 1
+        last = at_version(old, self.resource_version)
         shelf.remove(key)
         self._unlink(resource, old)
-        self._changed(RecordChange(resource, version, old, None, last), None)
+        self._changed(shelf, RecordChange(DELETED, last, resource, old))
         return last
 
     def when_safe(self, done: OnSafe) -> None:
@@ -194,16 +213,25 @@ class Store:
 
     async def close(self) -> None:
         """End all watches and close the journal."""
-        for watchers in self._watchers.values():
-            for watcher in watchers:
-                watcher.close()
+        for resource in self._shelves:
+            self.end_watches(resource)
         await self._journal.close()
 
     # Following and watching
 
-    def follow(self, follower: Follower) -> None:
-        """Notify `follower` of every change synchronously; it must not write then."""
-        self._followers.append(follower)
+    def follow(self, follower: Follower, resources: Collection[str] = ()) -> None:
+        """Notify `follower` of every change, or of those of some resources, synchronously; it must
+        not write then."""
+        self._followers.append((follower, resources))
+        for name, shelf in self._shelves.items():
+            shelf.followers = self._followers_of(name)
+
+    def _followers_of(self, resource: str) -> Sequence[Follower]:
+        return [
+            follower
+            for follower, resources in self._followers
+            if not resources or resource in resources
+        ]
 
     def watch(
         self, resource: str, namespace: str, matches: Matches | None, since: int | None
@@ -212,28 +240,27 @@ class Store:
 
         Raises TooOldError when the history does not reach back to that version.
         """
-        watcher = Watcher(resource, namespace, matches)
+        watcher, shelf = Watcher(resource, namespace, matches), self._shelf(resource)
         if since is None:
             for record in self._safe_records(resource, namespace):
                 if matches is None or matches(record):
                     watcher.add(WatchEvent(ADDED, record))
         else:
-            shelf = self._shelf(resource)
             if since < shelf.oldest:
                 raise TooOldError(since, shelf.oldest)
-            for happened in _after(shelf.history, since):
-                watcher.offer(happened)
-        self._watchers.setdefault(resource, []).append(watcher)
+            for change in _after(shelf.history, since):
+                watcher.offer(change)
+        shelf.watchers.append(watcher)
         return watcher
 
     def end_watches(self, resource: str) -> None:
         """End the watches of a resource that is gone."""
-        for watcher in self._watchers.get(resource, ()):
+        for watcher in self._shelf(resource).watchers:
             watcher.close()
 
     def unwatch(self, watcher: Watcher) -> None:
         """Remove the watcher."""
-        self._watchers[watcher.resource].remove(watcher)
+        self._shelf(watcher.resource).watchers.remove(watcher)
 
     @property
     def safe_version(self) -> int:
@@ -245,7 +272,7 @@ class Store:
         before: dict[Key, Record | None] = {}
         for change in self._unpublished:
             if change.resource == resource:
-                before.setdefault(change.last.key, change.old)
+                before.setdefault(change.record.key, change.old)
         for record in self.list(resource, namespace):
             found = before.pop(record.key, record)
             if found is not None:
@@ -254,12 +281,10 @@ class Store:
             if gone is not None and namespace in ("", key[0]):
                 yield gone
 
-    def _changed(self, change: RecordChange, data: bytes | None) -> None:
+    def _changed(self, shelf: Shelf, change: RecordChange) -> None:
         self._unpublished.append(change)
-        self._journal.append(
-            JournalEntry(change.resource, change.last.key, change.resource_version, data)
-        )
-        for follower in self._followers:
+        self._journal.append(change)
+        for follower in shelf.followers:
             follower(change)
 
     def _on_safe(self, version: int) -> None:
@@ -267,16 +292,11 @@ class Store:
         failure = self._journal.failure
         if failure is None:
             self._safe_version = version
-            while self._unpublished and self._unpublished[0].resource_version <= version:
-                self._publish(happening(self._unpublished.popleft()))
+            while self._unpublished and self._unpublished[0].record.resource_version <= version:
+                change = self._unpublished.popleft()
+                self._shelves[change.resource].publish(change)
         while self._waiters and (failure is not None or self._waiters[0][0] <= version):
             self._waiters.popleft()[1](failure)
-
-    def _publish(self, happened: Happening) -> None:
-        resource = happened.change.resource
-        self._shelf(resource).remember(happened, time.monotonic())
-        for watcher in self._watchers.get(resource, ()):
-            watcher.offer(happened)
 
     # Records
 
@@ -303,12 +323,8 @@ class Store:
     def _shelf(self, resource: str) -> Shelf:
         shelf = self._shelves.get(resource)
         if shelf is None:
-            shelf = self._shelves[resource] = Shelf(self._first)
+            shelf = self._shelves[resource] = Shelf(self._first, self._followers_of(resource))
         return shelf
-
-    def _next_version(self) -> int:
-        self.resource_version += 1
-        return self.resource_version
 
     def _link(self, resource: str, record: Record) -> None:
         place = (resource, record.key)
@@ -327,11 +343,11 @@ class Store:
                     del self._owned[uid]
 
 
-def _after(history: deque[Happening], version: int) -> Iterable[Happening]:
+def _after(history: deque[RecordChange], version: int) -> Iterable[RecordChange]:
     """The part of the history after `version`."""
     later = []
-    for happened in reversed(history):
-        if happened.change.resource_version <= version:
+    for change in reversed(history):
+        if change.record.resource_version <= version:
             break
-        later.append(happened)
+        later.append(change)
     return reversed(later)

@@ -1,4 +1,4 @@
-"""Watching: events for watchers, as bytes around those of the record.
+"""Watching: the events of one watcher.
 
 A watcher that does not keep up is disconnected; its client reconnects and lists again, as with a
 real API server.
@@ -8,42 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
-from .records import Record, RecordChange
+from .records import ADDED, DELETED, Record, RecordChange, WatchEvent
 
 MAX_BACKLOG = 200_000
-ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 Matches = Callable[[Record], bool]
-
-
-class WatchEvent(NamedTuple):
-    """An event of one object."""
-
-    type: str
-    record: Record
-
-    def encode(self, head: bytes) -> bytes:
-        """The event as a line of JSON; `head` precedes the object's own fields."""
-        data = self.record.data
-        return b'{"type":"%b","object":%b%b}\n' % (self.type.encode(), head, data[1:])
-
-
-class Happening(NamedTuple):
-    """A change, and the event that most watchers get for it."""
-
-    change: RecordChange
-    event: WatchEvent
-
-
-def happening(change: RecordChange) -> Happening:
-    """The change with its event."""
-    if change.new is None:
-        event = WatchEvent(DELETED, change.last)
-    else:
-        event = WatchEvent(ADDED if change.old is None else MODIFIED, change.new)
-    return Happening(change, event)
 
 
 class Watcher:
@@ -60,12 +30,11 @@ class Watcher:
         self.on_change: Callable[[], None] = lambda: None
         self.is_cut_off = False
 
-    def offer(self, happened: Happening) -> None:
+    def offer(self, change: RecordChange) -> None:
         """Queue the event, if it matches the watcher."""
-        change = happened.change
-        if self.namespace and change.last.key[0] != self.namespace:
+        if self.namespace and change.record.key[0] != self.namespace:
             return
-        event = happened.event if self._matches is None else self._seen(happened)
+        event = change if self._matches is None else self._seen(change)
         if event is None:
             return
         if len(self._events) >= MAX_BACKLOG:
@@ -79,22 +48,22 @@ class Watcher:
         self._events.append(event)
         self.on_change()
 
-    def _seen(self, happened: Happening) -> WatchEvent | None:
+    def _seen(self, change: RecordChange) -> WatchEvent | None:
         """The watcher's event: objects that start or stop matching are added and deleted."""
         assert self._matches is not None
-        old, new = happened.change.old, happened.change.new
+        old, new = change.old, change.new
         before = old is not None and self._matches(old)
         after = new is not None and self._matches(new)
         if before and after:
-            return happened.event
+            return change
         if after:
             assert new is not None
-            return happened.event if old is None else WatchEvent(ADDED, new)
+            return change if old is None else WatchEvent(ADDED, new)
         if before:
             assert old is not None
             if new is None:
-                return happened.event
-            return WatchEvent(DELETED, at_version(old, happened.change.resource_version))
+                return change
+            return WatchEvent(DELETED, at_version(old, change.record.resource_version))
         return None
 
     @property

@@ -16,7 +16,7 @@ import msgspec
 from ..registry.errors import bad_request, gone, too_many_requests
 from ..registry.selecting import make_matcher
 from ..store import Store, TooOldError, Watcher
-from ..store.watching import WatchEvent
+from ..store.records import WatchEvent
 from .answers import JSON_HEADERS, View
 from .http_server import ServedConnection
 from .lists import check_initial_events

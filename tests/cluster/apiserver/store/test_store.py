@@ -17,7 +17,6 @@ from bayplan.cluster.apiserver.store import (
     TooOldError,
 )
 from bayplan.cluster.apiserver.store import store as store_module
-from bayplan.cluster.apiserver.store.journal import JournalEntry
 from bayplan.errors import InputError
 
 
@@ -36,7 +35,7 @@ class LateJournal(MemoryJournal):
         super().__init__()
         self.tell: Callable[[int], None] = lambda version: None
 
-    def append(self, entry: JournalEntry) -> None:
+    def append(self, change: RecordChange) -> None:
         pass
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
@@ -160,7 +159,7 @@ def test_watchers_see_only_durable_changes() -> None:
         waiting = asyncio.create_task(store.safe())
         await asyncio.sleep(0)
 
-        assert [change.resource_version for change in followed] == [1, 2]
+        assert [change.record.resource_version for change in followed] == [1, 2]
         assert watcher.take() == []
         journal.tell(1)
         assert [event.record.key[1] for event in watcher.take()] == ["a"]

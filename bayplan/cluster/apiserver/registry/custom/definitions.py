@@ -42,11 +42,11 @@ class Definitions:
         self._catalog = catalog
         for record in store.list(DEFINITIONS):
             self._serve(record.key[1], record.decode())
-        store.follow(self._follow)
+        store.follow(self._follow, (DEFINITIONS,))
 
     def _follow(self, change: RecordChange) -> None:
-        if change.resource == DEFINITIONS:
-            self._serve(change.last.key[1], change.new.decode() if change.new is not None else None)
+        tree = change.record.decode() if change.new is not None else None
+        self._serve(change.record.key[1], tree)
 
     def _serve(self, name: str, tree: Tree | None) -> None:
         self._catalog.set_custom(name, list(make_resources(tree)) if tree is not None else [])
