@@ -15,7 +15,7 @@ from .limits import LimitRange, ResourceQuota
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .node import ContainerImage, Node, NodeCondition
 from .pod import Pod
-from .pod_spec import BoundPodSpec, share_spec, shared_spec, spec_key
+from .pod_spec import BoundPodSpec, PodSpec, share_spec, shared_spec, spec_key
 from .pod_status import EMPTY_STATUS, ContainerStatus, PodStatus
 from .quantity import Quantity
 from .resources import allocatable_units
@@ -132,15 +132,22 @@ def group_of(api_version: str) -> str:
 
 def build_pod(wire: PodWire, source: bytes | None = None) -> Pod:
     """Make a pod, with its source if given; its spec, labels and similar parts are shared between equal pods."""
-    meta, spec = wire.metadata, wire.spec
-    if not meta.name and not meta.generate_name:
-        raise FieldError("metadata.name", "expected a name; got none")
+    spec = wire.spec
     node_name = spec.node_name
     key = spec_key(spec)
     common = shared_spec(key)
     if common is None:
         _refuse(spec_problems(spec))
         common = share_spec(key)
+    return assemble_pod(wire.metadata, common, node_name, wire.status, source)
+
+
+def assemble_pod(
+    meta: ObjectMeta, spec: PodSpec, node_name: str, status: PodStatus, source: bytes | None
+) -> Pod:
+    """Make a pod of its parts, of which `spec` is a shared one."""
+    if not meta.name and not meta.generate_name:
+        raise FieldError("metadata.name", "expected a name; got none")
     pod_type: Any = Pod if source is None else SourcedPod
     made: Pod = pod_type(
         meta.name,
@@ -155,8 +162,8 @@ def build_pod(wire: PodWire, source: bytes | None = None) -> Pod:
         generation=meta.generation,
         generate_name=shared_text(meta.generate_name),
         node_name=shared_text(node_name),
-        spec=common,
-        status=_share_status(wire.status),
+        spec=spec,
+        status=_share_status(status),
         **({} if source is None else {"source": source}),
     )
     return made

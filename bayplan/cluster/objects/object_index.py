@@ -140,10 +140,11 @@ class ObjectIndex:
         objects[key] = obj
         if kind not in UNVERSIONED_KINDS:
             self._log.mark(kind, *key)
-        for handler in self._handlers:
-            if old is None:
+        if old is None:
+            for handler in self._handlers:
                 handler.on_add(obj)
-            else:
+        else:
+            for handler in self._handlers:
                 handler.on_update(old, obj)
 
     def take_out(self, obj: ClusterObject) -> None:

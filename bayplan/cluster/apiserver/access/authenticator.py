@@ -70,18 +70,20 @@ class Authenticator:
 
 
 def read_impersonation(headers: Iterable[tuple[str, str]]) -> Impersonation | None:
-    """The headers as one value, None without any; raises StatusError (400)."""
+    """The headers, in lower case, as one value, None without any; raises StatusError (400)."""
     name, uid, groups, extra = "", "", [], []
     for header, value in headers:
-        match header.lower():
+        if not header.startswith("impersonate-"):
+            continue
+        match header:
             case "impersonate-user":
                 name = value
             case "impersonate-uid":
                 uid = value
             case "impersonate-group":
                 groups.append(value)
-            case lower if lower.startswith(_EXTRA):
-                extra.append((unquote(lower.removeprefix(_EXTRA)), value))
+            case _ if header.startswith(_EXTRA):
+                extra.append((unquote(header.removeprefix(_EXTRA)), value))
     if not name and (uid or groups or extra):
         raise bad_request("requested impersonation without impersonating a user")
     return Impersonation(name, tuple(groups), uid, tuple(extra)) if name else None

@@ -32,6 +32,9 @@ class AccessDecision(NamedTuple):
     reason: str = ""
 
 
+ALLOWED, REFUSED = AccessDecision(True), AccessDecision(False)
+
+
 class Authorizer(Protocol):
     """Decides what users may do."""
 
@@ -47,7 +50,7 @@ class AllowAll:
 
     def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
         """Always yes, but for users without a token."""
-        return AccessDecision(user.name != "system:anonymous")
+        return REFUSED if user.name == "system:anonymous" else ALLOWED
 
     def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
         """Everything."""

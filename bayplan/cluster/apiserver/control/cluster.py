@@ -19,7 +19,7 @@ from ....errors import ApiError, ConflictError, NotFoundError
 from ....framework import ObjectKey, PodEvent, preempted_event
 from ...objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
 from ..registry.errors import StatusError
-from ..registry.pods import PODS, set_condition
+from ..registry.pods import PODS, set_conditions
 from ..registry.registry import DeleteOptions, ObjectRegistry
 from .events import EventWriter
 from .making import Making, resource_named
@@ -162,7 +162,7 @@ class LiveCluster:
         def edit(tree: Tree) -> Tree:
             status = tree.setdefault("status", {})
             if condition is not None:
-                set_condition(status, _plain_condition(condition), now)
+                set_conditions(status, [_plain_condition(condition)], now)
             if nominated_node_name:
                 status["nominatedNodeName"] = nominated_node_name
             elif nominated_node_name is not None:

@@ -28,7 +28,7 @@ class DefinitionController:
         self._leaving: dict[str, None] = {}
         self._is_freed = False
         for record in store.list(DEFINITIONS):
-            self._look(RecordChange(ADDED, record, DEFINITIONS, None))
+            self._look(RecordChange(ADDED, record, DEFINITIONS, None, record))
         store.follow(self._look)
 
     @property

@@ -27,7 +27,7 @@ class GarbageCollector:
         self._leaving: dict[Place, None] = {}
         for storage in store.resources():
             for record in store.list(storage):
-                self._look(RecordChange(ADDED, record, storage, None))
+                self._look(RecordChange(ADDED, record, storage, None, record))
         store.follow(self._look)
 
     @property

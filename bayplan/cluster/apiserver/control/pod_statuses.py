@@ -6,17 +6,24 @@ the same at the same time. Mirrors the states of pkg/kubelet/kubelet_pods.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from ..registry.pods import set_condition
+from ..registry.pods import set_conditions
 from .node_status import make_address
 
 Tree = dict[str, Any]
 
 CREATING = {"reason": "ContainerCreating"}
 CRASH_LOOP = "CrashLoopBackOff"
+SCHEDULED, SANDBOXED, INITIALIZED = (
+    {"type": kind, "status": "True"}
+    for kind in ("PodScheduled", "PodReadyToStartContainers", "Initialized")
+)
+READINESS = ("Ready", "ContainersReady")
+READY = tuple({"type": kind, "status": "True"} for kind in READINESS)
 
 
 def creating(tree: Tree, now: str) -> Tree:
@@ -28,9 +35,9 @@ def waiting(tree: Tree, reason: Tree, now: str) -> Tree:
     """A pod whose containers have not started, for this reason."""
     status = _placed(tree, now)
     first = tree["spec"].get("initContainers") or ()
-    set_condition(status, {"type": "PodReadyToStartContainers", "status": "False"}, now)
-    set_condition(status, {"type": "Initialized", "status": "False" if first else "True"}, now)
-    _set_unready(tree, status, now)
+    begun = {"type": "Initialized", "status": "False" if first else "True"}
+    alone = {"type": "PodReadyToStartContainers", "status": "False"}
+    set_conditions(status, (SCHEDULED, alone, begun, *_readiness(tree, False)), now)
     status["containerStatuses"] = [
         _container_status(container, {"waiting": reason}, is_ready=False)
         for container in tree["spec"].get("containers") or ()
@@ -45,9 +52,8 @@ def running(tree: Tree, now: str, is_ready: bool = True) -> Tree:
     address = make_address("10.244", tree["metadata"]["uid"])
     status["podIP"] = status["hostIP"] if spec.get("hostNetwork") else address
     status["podIPs"] = [{"ip": status["podIP"]}]
-    for kind in ("PodReadyToStartContainers", "Initialized"):
-        set_condition(status, {"type": kind, "status": "True"}, now)
-    _set_ready(tree, status, now, is_ready)
+    done_first = (SCHEDULED, SANDBOXED, INITIALIZED)
+    set_conditions(status, (*done_first, *_readiness(tree, is_ready)), now)
     status["containerStatuses"] = [
         _container_status(container, {"running": {"startedAt": now}}, is_ready)
         for container in spec.get("containers") or ()
@@ -64,7 +70,7 @@ def running(tree: Tree, now: str, is_ready: bool = True) -> Tree:
 def ready(tree: Tree, now: str) -> Tree:
     """A running pod that has become ready."""
     status = dict(tree.get("status") or {})
-    _set_ready(tree, status, now, True)
+    set_conditions(status, READY, now)
     status["containerStatuses"] = [{**c, "ready": True} for c in _containers(status)]
     return {**tree, "status": status}
 
@@ -72,7 +78,7 @@ def ready(tree: Tree, now: str) -> Tree:
 def crashed(tree: Tree, exit_code: int, now: str) -> Tree:
     """A pod whose containers have ended and will be started again."""
     metadata, status = tree["metadata"], dict(tree.get("status") or {})
-    _set_unready(tree, status, now)
+    set_conditions(status, _readiness(tree, False), now)
 
     def stopped(one: Tree) -> Tree:
         place = f"{metadata['name']}_{metadata.get('namespace', '')}({metadata['uid']})"
@@ -88,7 +94,7 @@ def crashed(tree: Tree, exit_code: int, now: str) -> Tree:
 def restarted(tree: Tree, now: str, is_ready: bool) -> Tree:
     """A pod whose containers run once more."""
     status = dict(tree.get("status") or {})
-    _set_ready(tree, status, now, is_ready)
+    set_conditions(status, _readiness(tree, is_ready), now)
     status["containerStatuses"] = [
         {
             **one,
@@ -106,8 +112,7 @@ def ended(tree: Tree, exit_code: int, now: str) -> Tree:
     """A pod whose containers have ended for good."""
     status = {**(tree.get("status") or {}), "phase": "Failed" if exit_code else "Succeeded"}
     over = {"status": "False", "reason": "PodFailed" if exit_code else "PodCompleted"}
-    for kind in ("Ready", "ContainersReady"):
-        set_condition(status, {"type": kind, **over}, now)
+    set_conditions(status, [{"type": kind, **over} for kind in READINESS], now)
     status["containerStatuses"] = [
         {
             **one,
@@ -150,23 +155,16 @@ def _placed(tree: Tree, now: str) -> Tree:
         "observedGeneration": tree["metadata"].get("generation", 1),
     }
     status.pop("nominatedNodeName", None)
-    set_condition(status, {"type": "PodScheduled", "status": "True"}, now)
     return status
 
 
-def _set_ready(tree: Tree, status: Tree, now: str, is_ready: bool) -> None:
-    if not is_ready:
-        _set_unready(tree, status, now)
-        return
-    for kind in ("Ready", "ContainersReady"):
-        set_condition(status, {"type": kind, "status": "True"}, now)
-
-
-def _set_unready(tree: Tree, status: Tree, now: str) -> None:
+def _readiness(tree: Tree, is_ready: bool) -> Iterable[Tree]:
+    """The conditions that say whether the containers are ready."""
+    if is_ready:
+        return READY
     names = " ".join(str(c.get("name")) for c in tree["spec"].get("containers") or ())
     why = {"reason": "ContainersNotReady", "message": f"containers with unready status: [{names}]"}
-    for kind in ("Ready", "ContainersReady"):
-        set_condition(status, {"type": kind, "status": "False", **why}, now)
+    return [{"type": kind, "status": "False", **why} for kind in READINESS]
 
 
 def _terminated(one: Tree, exit_code: int, now: str) -> Tree:

@@ -12,7 +12,7 @@ from ....api.node import Node
 from ....api.pod import Pod
 from ....api.resources import pod_amounts, to_units
 from ...objects import Later
-from ..registry.pods import set_condition
+from ..registry.pods import set_conditions
 from .cluster import LiveCluster
 from .kubelet_events import KubeletEvents
 from .stages import StatusSink
@@ -90,5 +90,5 @@ def _granted(tree: Tree, now: str) -> Tree:
 def _deferred(tree: Tree, now: str, why: str) -> Tree:
     status = dict(tree.get("status") or {})
     condition = {"type": PENDING, "status": "True", "reason": "Deferred", "message": why}
-    set_condition(status, condition, now)
+    set_conditions(status, [condition], now)
     return {**tree, "status": status}

@@ -53,7 +53,7 @@ def evict(
         _ask_budget(registry, namespace, pod, options.dry_run)
     if not options.dry_run:
         status = {**(pod.get("status") or {})}
-        pods.set_condition(status, CONDITION, registry.now())
+        pods.set_conditions(status, [CONDITION], registry.now())
         registry.write(pods.PODS, record, {**pod, "status": status})
     registry.delete(pods.PODS, namespace, name, replace(options, resource_version=""))
 

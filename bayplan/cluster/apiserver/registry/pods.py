@@ -5,7 +5,7 @@ Mirrors pkg/registry/core/pod/{strategy,storage/storage}.go and pkg/apis/core/he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ....api.causes import invalid_value, required
@@ -74,21 +74,19 @@ def be_patient(tree: Tree) -> None:
     tree["spec"] = {**spec, "tolerations": given}
 
 
-def set_condition(status: Tree, condition: Mapping[str, Any], now: str) -> bool:
-    """Replace the condition of the same type; return whether anything changed."""
-    conditions = list(status.get("conditions") or ())
-    for i, old in enumerate(conditions):
-        if old.get("type") != condition["type"]:
+def set_conditions(status: Tree, conditions: Iterable[Mapping[str, Any]], now: str) -> None:
+    """Replace the conditions of the same types."""
+    found = {old.get("type"): old for old in status.get("conditions") or ()}
+    for condition in conditions:
+        kind = condition["type"]
+        old = found.get(kind)
+        if old is None:
+            found[kind] = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
             continue
         moved = old.get("status") != condition["status"]
         since = now if moved else old.get("lastTransitionTime")
-        new = {"lastProbeTime": None, **condition, "lastTransitionTime": since}
-        conditions[i] = new
-        status["conditions"] = conditions
-        return moved or any(old.get(key) != value for key, value in condition.items())
-    conditions.append({"lastProbeTime": None, "lastTransitionTime": now, **condition})
-    status["conditions"] = conditions
-    return True
+        found[kind] = {"lastProbeTime": None, **condition, "lastTransitionTime": since}
+    status["conditions"] = list(found.values())
 
 
 def check_binding(binding: Mapping[str, Any], name: str) -> str:
@@ -123,7 +121,7 @@ def bind(tree: Tree, binding: Mapping[str, Any], node_name: str, now: str) -> Tr
             metadata[field] = {**(metadata.get(field) or {}), **said[field]}
     status = tree.setdefault("status", {})
     status.pop("nominatedNodeName", None)
-    set_condition(status, {"type": "PodScheduled", "status": "True"}, now)
+    set_conditions(status, [{"type": "PodScheduled", "status": "True"}], now)
     return tree
 
 

@@ -5,7 +5,6 @@ Mirrors the strategies of pkg/registry and rest.BeforeCreate/BeforeUpdate of k8s
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +19,7 @@ from .resources import ApiResource
 Tree = dict[str, Any]
 
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
-_NOT_ON_CREATION = (*_SERVER_SET, "resourceVersion", "generation", "selfLink")
+_NOT_ON_CREATION = frozenset({*_SERVER_SET, "resourceVersion", "generation", "selfLink"})
 _NOT_COUNTED = frozenset({"kind", "apiVersion", "metadata", "status"})
 _KEEPS_STATUS = frozenset({"nodes", "persistentvolumes", "csistoragecapacities.storage.k8s.io"})
 _METADATA_WITH_STATUS = frozenset({"pods", "nodes"})
@@ -30,6 +29,8 @@ PROTECTED = {
     "podgroups.scheduling.k8s.io": "scheduling.k8s.io/podgroup-protection",
 }
 """The finalizers of objects that are not deleted while in use."""
+_NO_VERSION, _VERSION_4 = ~(0xF << 76 | 0x3 << 62), 0x4 << 76 | 0x2 << 62
+_RANDOM = random.Random()  # not the module's, which a program may seed
 
 
 def metadata_of(tree: Tree) -> Tree:
@@ -44,10 +45,9 @@ def metadata_of(tree: Tree) -> Tree:
 
 def bare(tree: Tree) -> Tree:
     """The object as stored: metadata first, without kind and version."""
-    stored = {"metadata": tree["metadata"]}
-    for key, value in tree.items():
-        if key not in ("kind", "apiVersion", "metadata"):
-            stored[key] = value
+    stored = {"metadata": tree["metadata"], **tree}
+    stored.pop("kind", None)
+    stored.pop("apiVersion", None)
     return stored
 
 
@@ -58,16 +58,15 @@ def random_suffix() -> str:
 
 def random_uid() -> str:
     """A random UUID (version 4)."""
-    digits = os.urandom(16).hex()
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    digits = f"{_RANDOM.getrandbits(128) & _NO_VERSION | _VERSION_4:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def begin(resource: ApiResource, tree: Tree, namespace: str, now: str) -> None:
     """Set the server's fields of a new object, and remove those it must not have."""
     metadata = metadata_of(tree)
-    for name in _NOT_ON_CREATION:
-        metadata.pop(name, None)
+    for name in _NOT_ON_CREATION.intersection(metadata):
+        del metadata[name]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = str(metadata["generateName"])[:MAX_PREFIX] + random_suffix()
     if resource.is_namespaced:

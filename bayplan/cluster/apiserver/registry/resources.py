@@ -177,44 +177,44 @@ def version_rank(name: str) -> tuple[int, int, int, str]:
     return (-_LEVELS[match["level"]], -int(match["major"]), -int(match["minor"] or 0), name)
 
 
-def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values for field selectors, in the order of the resource's `fields`."""
+def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values for field selectors, in the order of the resource's `fields`; None: not set."""
     read = _READERS.get(storage)
     return read(tree) if read is not None else ()
+
+
+def field_text(path: str, value: Any) -> str:
+    """A value of a field as selectors compare it."""
+    if value is None:
+        return _EMPTY.get(path, "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 Reader = Callable[[Mapping[str, Any]], str]
 
 
-def _reader(paths: Iterable[str]) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """Reads the values at the paths, as selectors compare them."""
-    empty = [_EMPTY.get(path, "") for path in paths]
+def _reader(paths: Iterable[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Reads the values at the paths. Those in the same object are read together."""
+    runs: list[tuple[tuple[str, ...], list[str]]] = []
     special = [(i, _SPECIAL[path]) for i, path in enumerate(paths) if path in _SPECIAL]
-    holders: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    for i, path in enumerate(paths):
+    for path in paths:
         *parents, last = path.split(".")
-        if path not in _SPECIAL:
-            holders.setdefault(tuple(parents), []).append((i, last))
+        if not runs or runs[-1][0] != tuple(parents):
+            runs.append((tuple(parents), []))
+        runs[-1][1].append(last)
 
-    def read(tree: Mapping[str, Any]) -> tuple[str, ...]:
-        values = empty.copy()
-        for parents, fields in holders.items():
+    def read(tree: Mapping[str, Any]) -> tuple[Any, ...]:
+        values: list[Any] = []
+        for parents, names in runs:
             found: Any = tree
             for step in parents:
-                found = found and found.get(step)
-            for i, name in fields if found else ():
-                value = found.get(name)
-                if value is not None:
-                    values[i] = value if type(value) is str else _text(value)
+                found = found.get(step) or {}
+            values += map(found.get, names)
         for i, get in special:
             values[i] = get(tree)
         return tuple(values)
 
     return read
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _event_source(tree: Mapping[str, Any]) -> str:

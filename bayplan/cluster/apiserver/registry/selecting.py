@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ....api.label_query import parse_label_query
 from ....api.selectors import Requirement
 from ..store import Record
 from .errors import bad_request
-from .resources import ApiResource
+from .resources import ApiResource, field_text
 
 Matches = Callable[[Record], bool]
 
@@ -78,16 +78,9 @@ def _field_condition(resource: ApiResource, term: FieldTerm, selector: str) -> M
         )
     if resource.custom is not None:
         path = resource.custom.fields[key]
-        return lambda record: (_text(path.first(record.decode())) == value) is is_equal
+        return lambda record: (field_text("", path.first(record.decode())) == value) is is_equal
     index = resource.field_index(key)
-    return lambda record: (record.fields[index] == value) is is_equal
-
-
-def _text(value: Any) -> str:
-    """A value as selectors compare it."""
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return lambda record: (field_text(key, record.fields[index]) == value) is is_equal
 
 
 _KEY_FIELDS: Mapping[str, int] = {"metadata.namespace": 0, "metadata.name": 1}

@@ -15,34 +15,21 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 NO_LABELS: Mapping[str, str] = {}
 
 
-class Record:
-    """An object at one resource version. Immutable; a change makes another record."""
+class Record(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """An object at one resource version. A change makes another record."""
 
-    __slots__ = ("_labels", "data", "fields", "is_held", "key", "owners", "resource_version", "uid")
-
-    def __init__(
-        self,
-        key: Key,
-        uid: str,
-        resource_version: int,
-        data: bytes,
-        labels: Mapping[str, str] | None,
-        fields: tuple[str, ...] = (),
-        owners: tuple[str, ...] = (),
-        is_held: bool = False,
-    ) -> None:
-        self.key = key
-        self.uid = uid
-        self.resource_version = resource_version
-        self.data = data
-        """The object as JSON, without its kind and apiVersion: `{"metadata":...`."""
-        self._labels = labels
-        self.fields = fields
-        """Values for field selectors, in the order of the resource's selectable fields."""
-        self.owners = owners
-        """The uids of the objects that own this one."""
-        self.is_held = is_held
-        """Whether it is terminating, and waits for its finalizers."""
+    key: Key
+    uid: str
+    resource_version: int
+    data: bytes
+    """The object as JSON, without its kind and apiVersion: `{"metadata":...`."""
+    _labels: Mapping[str, str] | None
+    fields: tuple[Any, ...] = ()
+    """Values for field selectors, in the order of the resource's selectable fields; None: not set."""
+    owners: tuple[str, ...] = ()
+    """The uids of the objects that own this one."""
+    is_held: bool = False
+    """Whether it is terminating, and waits for its finalizers."""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -54,7 +41,7 @@ class Record:
         return tree
 
 
-class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+class WatchEvent(msgspec.Struct, frozen=True, eq=False, gc=False):
     """An event of one object."""
 
     type: str
@@ -67,14 +54,11 @@ class WatchEvent(msgspec.Struct, frozen=True, gc=False):
         return b'{"type":"%b","object":%b%b}\n' % (self.type.encode(), head, data[1:])
 
 
-class RecordChange(WatchEvent, frozen=True, gc=False):
+class RecordChange(WatchEvent, frozen=True, eq=False, gc=False):
     """A replacement of one record by another, which is the event of watchers that select nothing."""
 
     resource: str
     old: Record | None
     """None: it was absent before."""
-
-    @property
-    def new(self) -> Record | None:
-        """None: it was deleted."""
-        return None if self.type is DELETED else self.record
+    new: Record | None
+    """None: it was deleted."""

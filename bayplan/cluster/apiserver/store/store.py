@@ -31,7 +31,7 @@ LAST = "\U0010ffff"
 Follower = Callable[[RecordChange], None]
 OnSafe = Callable[[StorageError | None], None]
 """Called when changes are durable, or with the reason why they cannot be."""
-FieldsOf = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
+FieldsOf = Callable[[str, Mapping[str, Any]], tuple[Any, ...]]
 
 
 class TooOldError(Exception):
@@ -181,7 +181,7 @@ class Store:
             self._unlink(resource, old)
             self._link(resource, record)
         kind = ADDED if old is None else MODIFIED
-        self._changed(shelf, RecordChange(kind, record, resource, old))
+        self._changed(shelf, RecordChange(kind, record, resource, old, record))
         return record
 
     def remove(self, resource: str, key: Key) -> Record:
@@ -192,7 +192,7 @@ class Store:
         last = at_version(old, self.resource_version)
         shelf.remove(key)
         self._unlink(resource, old)
-        self._changed(shelf, RecordChange(DELETED, last, resource, old))
+        self._changed(shelf, RecordChange(DELETED, last, resource, old, None))
         return last
 
     def when_safe(self, done: OnSafe) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from httptools import (
@@ -44,6 +43,15 @@ class WholeRequest:
         self.headers = headers
         self._values = dict(headers)
         self.body = b""
+        path, query = _split(target)
+        self.path = unquote(path)
+        """The decoded path."""
+        self.query: Mapping[str, str] = (
+            dict(reversed(parse_qsl(query, keep_blank_values=True))) if query else {}
+        )
+        """The decoded query. Of a name that is repeated, the first value."""
+        self.is_last = not is_1_1 or "close" in self.header("connection").lower()
+        """Whether the client uses the connection for nothing after this request."""
 
     def header(self, name: str) -> str:
         """The value of a header, empty without it. Of one that is repeated, the last."""
@@ -51,28 +59,6 @@ class WholeRequest:
 
     def has_header(self, name: str) -> bool:
         return name in self._values
-
-    @cached_property
-    def path(self) -> str:
-        """The decoded path."""
-        return unquote(self._parts[0])
-
-    @cached_property
-    def query(self) -> Mapping[str, str]:
-        """The decoded query. Of a name that is repeated, the first value."""
-        text = self._parts[1]
-        return dict(reversed(parse_qsl(text, keep_blank_values=True))) if text else {}
-
-    @cached_property
-    def _parts(self) -> tuple[str, str]:
-        if self.target.startswith("/"):
-            path, _, query = self.target.partition("#")[0].partition("?")
-            return path, query
-        try:
-            split = urlsplit(self.target)
-        except ValueError:
-            return "", ""
-        return split.path, split.query
 
     @property
     def host(self) -> str:
@@ -83,10 +69,17 @@ class WholeRequest:
         """The media type of the body, without parameters; empty when it is not given."""
         return self.header("content-type").partition(";")[0].strip().lower()
 
-    @property
-    def is_last(self) -> bool:
-        """Whether the client uses the connection for nothing after this request."""
-        return not self.is_1_1 or "close" in self.header("connection").lower()
+
+def _split(target: str) -> tuple[str, str]:
+    """Path and query."""
+    if target.startswith("/"):
+        path, _, query = target.partition("#")[0].partition("?")
+        return path, query
+    try:
+        split = urlsplit(target)
+    except ValueError:
+        return "", ""
+    return split.path, split.query
 
 
 class RequestReader:
@@ -95,7 +88,7 @@ class RequestReader:
     def __init__(self) -> None:
         self._parser = HttpRequestParser(self)
         self._complete: deque[WholeRequest] = deque()
-        self._headers: list[tuple[str, str]] = []
+        self._headers: list[tuple[bytes, bytes]] = []
         self._target = b""
         self._body: list[bytes] = []
         self._request: WholeRequest | None = None
@@ -146,18 +139,22 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; after the body they have no effect."""
+        self._headers.append((name, value))
         self._count_head(len(name) + len(value))
-        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
 
     def on_headers_complete(self) -> None:
         """The head is complete."""
-        parser, headers = self._parser, self._headers
+        parser = self._parser
         version = parser.get_http_version()
+        headers = [
+            (name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t"))
+            for name, value in self._headers
+        ]
         target = self._target.decode("latin-1")
         request = WholeRequest(parser.get_method().decode(), target, version == "1.1", headers)
         if version not in VERSIONS:
             raise MalformedRequestError(400, "the request is no HTTP/1.1")
-        hosts = sum(name == "host" for name, _ in headers)
+        hosts = [name for name, _ in headers].count("host")
         if hosts > 1 or (request.is_1_1 and not hosts):
             raise MalformedRequestError(400, "the request names no host, or several")
         if request.header("transfer-encoding").lower() not in ("", "chunked"):

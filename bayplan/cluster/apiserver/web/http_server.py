@@ -109,8 +109,6 @@ class ServedConnection(asyncio.Protocol):
 
     def _proceed(self) -> None:
         """Handle the requests that have arrived, up to one that is not answered at once."""
-        if self._is_proceeding:
-            return  # an answer within `_handle`: the loop below goes on
         self._is_proceeding = True
         while self._request is None and not self._is_given_up:
             self._request = self._reader.next()
@@ -157,7 +155,7 @@ class ServedConnection(asyncio.Protocol):
         assert self._request is not None, "a stream answers a request"
         self._stream = source
         way = {"Transfer-Encoding": "chunked"} if self._request.is_1_1 else {}
-        self._transport.write(_begin(200, {**headers, **way}) + b"\r\n")
+        self._transport.write(_begin({**headers, **way}) + b"\r\n")
 
     def send(self, data: bytes) -> None:
         """Send the next piece of the stream, which is not empty."""
@@ -181,7 +179,7 @@ class ServedConnection(asyncio.Protocol):
         if request.is_last:
             self._is_given_up = True
             self._transport.close()
-        else:
+        elif not self._is_proceeding:  # else the loop in `_proceed` goes on
             self._proceed()
 
     def close(self) -> None:
@@ -232,18 +230,19 @@ class HttpServer:
 
 
 def _head(response: HttpResponse, is_last: bool) -> bytes:
-    begin = _begin(response.status, response.headers)
+    begin = _begin(response.headers, response.status)
     closing = b"Connection: close\r\n" if is_last else b""
     return b"%bContent-Length: %d\r\n%b\r\n" % (begin, len(response.body), closing)
 
 
-def _begin(status: int, headers: Mapping[str, str]) -> bytes:
+def _begin(headers: Mapping[str, str], status: int = 200) -> bytes:
     """The head up to its last headers."""
-    lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nDate: {_date(int(time.time()))}\r\n"]
-    lines += [f"{name}: {text.translate(_NO_BREAKS)}\r\n" for name, text in headers.items()]
+    return _begin_at(int(time.time()), status, tuple(headers.items()))
+
+
+@lru_cache(maxsize=16)
+def _begin_at(second: int, status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
+    date = formatdate(second, usegmt=True)
+    lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}\r\nDate: {date}\r\n"]
+    lines += [f"{name}: {text.translate(_NO_BREAKS)}\r\n" for name, text in headers]
     return "".join(lines).encode()
-
-
-@lru_cache(maxsize=1)
-def _date(second: int) -> str:
-    return formatdate(second, usegmt=True)

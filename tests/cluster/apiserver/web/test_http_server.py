@@ -130,4 +130,4 @@ def test_a_client_that_does_not_read_gets_everything_later(api: ServerInThread) 
 
 
 def open_watches(api: ServerInThread) -> int:
-    return api.within(lambda server: len(server.store._watchers.get("pods", ())))
+    return api.within(lambda server: len(server.store._shelf("pods").watchers))
