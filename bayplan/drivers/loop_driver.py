@@ -6,7 +6,6 @@ It schedules for a little while whenever it is run, and asks to be woken when th
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ class LoopExecutor:
         except Exception as error:
             finished(failure(error))
             return
-        if not inspect.isawaitable(answer):
+        if isinstance(answer, Status):
             finished(answer)
             return
 
@@ -107,6 +106,8 @@ class LoopDriver:
             ),
         )
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at: float | None = None
+        """When the alarm is due, on the driver's clock."""
         cluster.watch(self.scheduler)
 
     def run(self) -> bool:
@@ -125,10 +126,17 @@ class LoopDriver:
 
     def _set_alarm(self) -> None:
         """Be woken when a wait or a backoff ends."""
+        when = self.scheduler.next_timer()
+        if when == self._alarm_at:
+            return
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        when = self.scheduler.next_timer()
+        self._alarm_at = when
         if when is not None:
             delay_s = self._clock.wait_s(when)
-            self._alarm = asyncio.get_running_loop().call_later(delay_s, self._wake)
+            self._alarm = asyncio.get_running_loop().call_later(delay_s, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm_at = None
+        self._wake()

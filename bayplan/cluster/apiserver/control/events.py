@@ -15,7 +15,6 @@ from ....api.workloads import PodGroup
 from ....clock import Clock, Timers
 from ....framework import PodEvent
 from ..registry.errors import StatusError
-from ..registry.preparing import random_suffix
 from ..registry.registry import ObjectRegistry
 from ..registry.resources import BY_STORAGE
 from ..store import RecordChange, Store
@@ -59,6 +58,8 @@ class EventWriter:
     def __init__(self, registry: ObjectRegistry) -> None:
         self._registry = registry
         self._known: OrderedDict[tuple[str, ...], str] = OrderedDict()
+        self._last_ns = 0
+        """The time in the name of the last event; no two are the same."""
 
     def record(self, event: PodEvent) -> None:
         """Write a scheduler's event about a pod."""
@@ -90,7 +91,8 @@ class EventWriter:
         if known is not None and self._count(namespace, known):
             return
         now = self._registry.clock.now()
-        name = f"{about['name']}.{int(now.timestamp() * 1e9):x}{random_suffix()}"
+        self._last_ns = max(int(now.timestamp() * 1e9), self._last_ns + 1)
+        name = f"{about['name']}.{self._last_ns:x}"
         tree: Tree = {
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": about,

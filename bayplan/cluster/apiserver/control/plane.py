@@ -97,6 +97,8 @@ class ControlPlane:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._alarm_at: float | None = None
+        """When the timer is due, on the plane's clock."""
         self._extra: list[Callable[[], bool]] = []
         store.follow(self._follow)
 
@@ -158,7 +160,7 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Stop running."""
-        self._loop = None
+        self._loop = self._alarm_at = None
         for handle in (self._due, self._timer):
             if handle is not None:
                 handle.cancel()
@@ -217,9 +219,16 @@ class ControlPlane:
 
     def _set_timer(self) -> None:
         """Wake up when the next timer is due."""
+        when = self.timers.next()
+        if when == self._alarm_at:
+            return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        when = self.timers.next()
+        self._alarm_at = when
         if when is not None and self._loop is not None:
-            self._timer = self._loop.call_later(self.clock.wait_s(when), self.wake)
+            self._timer = self._loop.call_later(self.clock.wait_s(when), self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm_at = None
+        self.wake()

@@ -13,9 +13,11 @@ import msgspec
 from ....api.carrying import carry_over
 from ....api.causes import Cause
 from ....api.decode import without_nulls
-from ....api.kinds import KINDS, FieldError, Kind
+from ....api.kinds import KINDS, FieldError, Kind, assemble_pod
+from ....api.meta import ObjectMeta
 from ....api.pod import Pod
 from ....api.pod_spec import PodSpec
+from ....api.pod_status import EMPTY_STATUS
 from ....api.storage import PersistentVolumeClaim
 from ....api.workloads import Namespace
 from ....framework import Lister
@@ -28,12 +30,22 @@ from ...memory.admission import (
 )
 from ...memory.quotas import QuotaLedger
 from .errors import forbidden, invalid
+from .pods import PODS
 from .resources import ApiResource
 
 Tree = dict[str, Any]
-Difference = tuple[str, Any, Any]
-"""The name of a field, its value before and after."""
-MAX_KEPT = 4096
+MAX_SPECS = 4096
+
+
+class CheckedSpec(msgspec.Struct, eq=False):
+    """The spec of pods that were valid, as it was sent. No tree of it is modified."""
+
+    tree: Tree
+    """With the defaults."""
+    spec: PodSpec
+    node_name: str
+    admitted: dict[PodSpec, Tree]
+    """The trees of the specs that admission made of it."""
 
 
 def kind_of(resource: ApiResource) -> Kind | None:
@@ -43,11 +55,27 @@ def kind_of(resource: ApiResource) -> Kind | None:
 
 
 class Admitting:
-    """Admits new objects. Results are cached per pod spec."""
+    """Admits new objects. What depends on the spec of a pod alone is done once for all pods that have it."""
 
     def __init__(self, lister: Lister, ledger: QuotaLedger) -> None:
         self._admission = Admission(lister, ledger, all_new=True)
-        self._changes: dict[tuple[PodSpec, PodSpec], list[Difference]] = {}
+        self._checked: dict[bytes, CheckedSpec] = {}
+
+    def checked(self, sent: bytes) -> CheckedSpec | None:
+        """What is known of the spec of a pod that was sent like this; None: it is yet to be checked."""
+        return self._checked.get(sent)
+
+    def admit_pod(self, tree: Tree, sent: bytes, known: CheckedSpec | None) -> Tree:
+        """A pod that is valid but for what placement needs, with the fields for that; raises StatusError."""
+        if known is None:
+            pod: Pod = decode(PODS, KINDS["Pod"], tree)
+            known = CheckedSpec(tree["spec"], pod.spec, pod.node_name, {})
+            if len(self._checked) >= MAX_SPECS:
+                self._checked.clear()
+            self._checked[sent] = known
+        else:
+            pod = _pod_of(tree, known)
+        return self._admit_pod(tree, pod, known)
 
     def admit(self, resource: ApiResource, tree: Tree) -> Tree:
         """The object with the fields needed for placement; raises StatusError if it is rejected."""
@@ -55,8 +83,6 @@ class Admitting:
         if kind is None:
             return tree
         obj = decode(resource, kind, tree)
-        if isinstance(obj, Pod):
-            return self._admit_pod(resource, tree, obj)
         if isinstance(obj, PersistentVolumeClaim):
             self._check(resource, obj)
         admitted = admit_namespace(obj) if isinstance(obj, Namespace) else admit_storage(obj)
@@ -74,24 +100,25 @@ class Admitting:
         if old is not None and isinstance(obj, PersistentVolumeClaim):
             self._check(resource, obj, decode(resource, kind, old))
 
-    def _admit_pod(self, resource: ApiResource, tree: Tree, pod: Pod) -> Tree:
+    def _admit_pod(self, tree: Tree, pod: Pod, known: CheckedSpec) -> Tree:
         try:
             admitted = self._admission.admit(pod)
         except AdmissionError as error:
             if error.path == "spec.priorityClassName":
                 problem = f"no PriorityClass with name {pod.spec.priority_class_name} was found"
-                raise forbidden(resource, pod.name, problem) from None
+                raise forbidden(PODS, pod.name, problem) from None
             cause = Cause("FieldValueInvalid", error.problem, error.path)
-            raise invalid(resource, pod.name, [cause]) from None
-        if admitted.spec is not pod.spec:
-            spec = dict(tree["spec"])
-            for name, before, after in self._differences(pod.spec, admitted.spec):
-                spec[name] = carry_over(spec.get(name), before, after)
-            tree = {**tree, "spec": spec}
+            raise invalid(PODS, pod.name, [cause]) from None
+        spec = known.admitted.get(admitted.spec)
+        if spec is None:
+            if len(known.admitted) >= MAX_SPECS:
+                known.admitted.clear()
+            spec = known.admitted[admitted.spec] = _carry_spec(known, admitted.spec)
+        tree = {**tree, "spec": spec}
         if admitted.annotations is not pod.annotations:
             metadata = {**tree["metadata"], "annotations": dict(admitted.annotations)}
             tree = {**tree, "metadata": metadata}
-        self._check(resource, admitted)
+        self._check(PODS, admitted)
         return tree
 
     def _check(
@@ -108,22 +135,30 @@ class Admitting:
                 raise invalid(resource, obj.name, [error.cause]) from None
             raise forbidden(resource, obj.name, error.problem) from None
 
-    def _differences(self, before: PodSpec, after: PodSpec) -> list[Difference]:
-        """The fields in which two specs differ, computed once for all pods that have them."""
-        found = self._changes.get((before, after))
-        if found is None:
-            if len(self._changes) > MAX_KEPT:
-                self._changes.clear()
-            old, new = _plain(before), _plain(after)
-            found = [(name, old.get(name), new[name]) for name in new if old.get(name) != new[name]]
-            self._changes[before, after] = found
-        return found
+
+def _carry_spec(known: CheckedSpec, admitted: PodSpec) -> Tree:
+    """The tree of a spec that admission changed."""
+    old, new, tree = _plain(known.spec), _plain(admitted), dict(known.tree)
+    for name in new:
+        if old.get(name) != new[name]:
+            tree[name] = carry_over(tree.get(name), old.get(name), new[name])
+    return tree
 
 
 def _plain(obj: Any) -> Tree:
     """The object as a tree of dicts and lists."""
     tree: Tree = msgspec.json.decode(msgspec.json.encode(obj))
     return tree
+
+
+def _pod_of(tree: Tree, known: CheckedSpec) -> Pod:
+    """The new pod as our type; raises StatusError if its metadata is invalid."""
+    try:
+        metadata = msgspec.convert(tree["metadata"], ObjectMeta)
+    except msgspec.ValidationError:  # nulls, or something invalid
+        pod: Pod = decode(PODS, KINDS["Pod"], tree)
+        return pod
+    return assemble_pod(metadata, known.spec, known.node_name, EMPTY_STATUS, None)
 
 
 def decode(resource: ApiResource, kind: Kind, tree: Tree) -> Any:

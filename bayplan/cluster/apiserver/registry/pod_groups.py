@@ -7,7 +7,7 @@ pkg/api/pod/util.go, and of plugin/pkg/admission: priority, podgroup (PodGroupWo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ....api.causes import Cause
@@ -67,7 +67,7 @@ class PodGroupRules:
                 self._set_priority(resource, tree, spec)
             self._drop_fields(spec, before)
         elif not self.are_served:
-            _drop_group(tree, old)
+            _drop_group(tree, old, _own_spec if resource.storage == "pods" else _pod_spec)
 
     def causes(self, resource: ApiResource, tree: Tree, old: Tree | None = None) -> Iterator[Cause]:
         """Yield the faults of an object, or of its change."""
@@ -189,15 +189,19 @@ def _in_use(spec: Mapping[str, Any], name: str) -> bool:
     return value is not None if is_pointer else bool(value)
 
 
-def _drop_group(tree: Tree, old: Tree | None) -> None:
+def _drop_group(tree: Tree, old: Tree | None, spec_of: Callable[[Tree], Tree]) -> None:
     """Drop the reference to a group from a pod or a template, unless it had one before."""
-    spec = _pod_spec(tree)
-    if "schedulingGroup" in spec and not (old and _pod_spec(old).get("schedulingGroup")):
+    spec = spec_of(tree)
+    if "schedulingGroup" in spec and not (old and spec_of(old).get("schedulingGroup")):
         del spec["schedulingGroup"]
 
 
+def _own_spec(tree: Tree) -> Tree:
+    return _below(tree, "spec")
+
+
 def _pod_spec(tree: Tree) -> Tree:
-    """The spec of a pod, or of the pods of a workload; empty where the object has another form."""
+    """The spec of the pods of a workload; that of the object where it has another form."""
     spec = _below(tree, "spec")
     job = _below(_below(spec, "jobTemplate"), "spec")
     for holder in (job, spec, tree):

@@ -101,14 +101,20 @@ class ObjectRegistry:
         """Store a new object, with all server-side fields."""
         now = self.now()
         preparing.begin(resource, tree, namespace, now)
-        apply_defaults(resource.storage, tree)
+        is_pod = resource.storage == "pods"
+        sent = msgspec.json.encode(tree.get("spec")) if is_pod else b""
+        known = self._admitting.checked(sent) if is_pod else None
+        if known is not None:
+            tree["spec"] = known.tree
+        else:
+            apply_defaults(resource.storage, tree)
         name = str(tree["metadata"].get("name") or "")
         if resource.is_namespaced:
             self._check_namespace(resource, namespace, name)
         self.groups.prepare(resource, tree)
         self.definitions.prepare(resource, tree)
         causes = [
-            *create_causes(resource, tree),
+            *create_causes(resource, tree, is_checked=known is not None),
             *self.groups.causes(resource, tree),
             *self.definitions.causes(resource, tree),
         ]
@@ -116,7 +122,10 @@ class ObjectRegistry:
             raise invalid(resource, name, causes)
         self.groups.check(resource, tree)
         self.definitions.complete(resource, tree, now)
-        tree = self._admitting.admit(resource, tree)
+        if is_pod:
+            tree = self._admitting.admit_pod(tree, sent, known)
+        else:
+            tree = self._admitting.admit(resource, tree)
         refusal = self.quotas.refusal(resource, namespace, tree)
         if refusal:
             raise forbidden(resource, name, refusal)
@@ -131,13 +140,15 @@ class ObjectRegistry:
 
     def create_own(self, resource: ApiResource, namespace: str, tree: Tree) -> Record:
         """Store a new object that the server made itself, which has all fields that rules would set or check."""
-        preparing.begin(resource, tree, namespace, self.now())
-        name = tree["metadata"]["name"]
+        metadata = tree["metadata"]
+        name = metadata["name"]
         self._check_namespace(resource, namespace, name)
         refusal = self.quotas.refusal(resource, namespace, tree)
         if refusal:
             raise forbidden(resource, name, refusal)
-        return self._put(resource, (namespace, name), tree, False)
+        metadata["uid"] = preparing.random_uid()
+        metadata["creationTimestamp"] = self.now()
+        return self.store.put(resource.storage, (namespace, name), tree)
 
     def _check_namespace(self, resource: ApiResource, namespace: str, name: str) -> None:
         record = self.store.get("namespaces", ("", namespace))

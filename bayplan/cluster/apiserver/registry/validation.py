@@ -103,12 +103,12 @@ def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
         )
 
 
-def create_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a new object."""
+def create_causes(resource: ApiResource, tree: Tree, is_checked: bool = False) -> Iterator[Cause]:
+    """Yield the faults of a new object; of its metadata only, where the rest was checked before."""
     yield from metadata_causes(resource, tree["metadata"])
     if resource.stored_as == "events":
         yield from event_causes(tree)
-    check = _CHECKS.get(resource.storage)
+    check = None if is_checked else _CHECKS.get(resource.storage)
     if check is not None:
         yield from check(tree)
 

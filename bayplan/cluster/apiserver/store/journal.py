@@ -39,8 +39,8 @@ class Journal(Protocol):
     def load(self) -> tuple[int, Iterator[JournalEntry]]:
         """The last resource version, and all objects."""
 
-    def append(self, change: RecordChange) -> None:
-        """Store a change; listeners are notified when it is durable."""
+    def append(self, change: RecordChange) -> bool:
+        """Store a change; return whether it is durable at once. Else listeners are notified when it is."""
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
         """Call `on_safe` with the resource version up to which everything is durable, whenever that grows."""
@@ -58,17 +58,14 @@ class MemoryJournal:
 
     failure: StorageError | None = None
 
-    def __init__(self) -> None:
-        self._on_safe: Callable[[int], None] = lambda version: None
-
     def load(self) -> tuple[int, Iterator[JournalEntry]]:
         return 0, iter(())
 
-    def append(self, change: RecordChange) -> None:
-        self._on_safe(change.record.resource_version)
+    def append(self, change: RecordChange) -> bool:
+        return True
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
-        self._on_safe = on_safe
+        pass
 
     async def close(self) -> None:
         pass
@@ -125,10 +122,11 @@ class SqliteJournal:
             JournalEntry(r, (ns, name), version, data) for r, ns, name, version, data in rows
         )
 
-    def append(self, change: RecordChange) -> None:
+    def append(self, change: RecordChange) -> bool:
         self._pending.append(change)
         if self._commit is None and self.failure is None:
             self._begin()
+        return False
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
         self._on_safe = on_safe

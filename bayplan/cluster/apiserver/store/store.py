@@ -282,8 +282,11 @@ class Store:
                 yield gone
 
     def _changed(self, shelf: Shelf, change: RecordChange) -> None:
-        self._unpublished.append(change)
-        self._journal.append(change)
+        if self._journal.append(change):
+            self._safe_version = change.record.resource_version
+            shelf.publish(change)
+        else:
+            self._unpublished.append(change)
         for follower in shelf.followers:
             follower(change)
 

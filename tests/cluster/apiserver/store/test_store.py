@@ -32,11 +32,10 @@ class LateJournal(MemoryJournal):
     """A journal whose durability is controlled by the test."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.tell: Callable[[int], None] = lambda version: None
 
-    def append(self, change: RecordChange) -> None:
-        pass
+    def append(self, change: RecordChange) -> bool:
+        return False
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
         self.tell = on_safe
