@@ -228,6 +228,8 @@ def _at_once(objects: Iterable[InputObject], place_of: PlaceOf) -> list[ClusterO
     present: list[ClusterObject] = []
     for obj in objects:
         if isinstance(obj, Timeline):
+            if obj.stages:
+                continue  # pods are ready and run for ever in a question
             place = place_of(obj)
             expected = (
                 "expected a cluster at one moment; got a Timeline, which `bayplan simulate` plays; "

@@ -84,6 +84,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     runtime_class_name: str | None = None
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
+    restart_policy: str | None = None
 
     @property
     def grace_s(self) -> int:
@@ -370,6 +371,8 @@ def _pruned(spec: PodSpec) -> dict[str, object]:
     if spec.termination_grace_period_seconds == DEFAULT_GRACE_S:
         # explicit or default, the spec is the same
         changes["termination_grace_period_seconds"] = None
+    if spec.restart_policy == "Always":
+        changes["restart_policy"] = None
     return changes
 
 

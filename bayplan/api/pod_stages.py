@@ -1,6 +1,6 @@
 """Pod stages: how a pod without containers starts, becomes ready and ends, as annotations say.
 
-`bayplan up` plays them; `duration` counts in simulations, too. docs/annotations.md describes them.
+`bayplan up` and simulations play them. docs/annotations.md describes them.
 """
 
 from __future__ import annotations

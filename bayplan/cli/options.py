@@ -6,7 +6,6 @@ A command that is wrapped in `takes_question` gets these options, and is called 
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -225,7 +224,6 @@ def _read_files(paths: Sequence[Path], strict: bool) -> Manifests:
         manifests = read_manifests(paths, on_bytes)
     warn([str(remark) for remark in manifests.unknown.values()], strict)
     _note_unused(manifests.unused)
-    _note_stages(manifests)
     return manifests
 
 
@@ -247,24 +245,6 @@ def _note_unused(unused: Mapping[str, int]) -> None:
         total = sum(unused.values())
         objects = "1 object has" if total == 1 else f"{total:,} objects have"
         _note(f"{objects} no bearing on scheduling: {kinds}")
-
-
-def _note_stages(manifests: Manifests) -> None:
-    """Say on standard error which stages of pods have no effect, because simulations read the duration only."""
-    from ..api.pod_stages import DURATION, VALUES
-
-    found = Counter(
-        name
-        for obj in manifests.objects
-        for about in (obj, getattr(getattr(obj, "spec", None), "template", None))
-        for name in getattr(about, "annotations", None) or ()
-        if name in VALUES and name != DURATION
-    )
-    listed = [f"{name} of {number:,}" for name, number in sorted(found.items())]
-    if manifests.unused.get("PodStages"):
-        listed.append("documents of kind PodStages")
-    if listed:
-        _note(f"a simulation reads {DURATION} of pods only; no effect here: {', '.join(listed)}")
 
 
 def note_groups(manifests: Manifests, settings: Settings) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..api.pod_stages import StageRule
 from ..errors import InputError
+from ..sim.stage_documents import check_annotations, is_stages, read_stages
 from .options import warn
-from .stage_documents import check_annotations, is_stages, read_stages
 
 if TYPE_CHECKING:
     from ..cluster.apiserver import ApiServer, NodeModel

@@ -62,7 +62,7 @@ def prepare_input(objects: Iterable[InputObject], kept_names: Sequence[str] = ()
     timelines = lost = 0
     for obj in objects:
         if isinstance(obj, Timeline):
-            timelines += 1
+            timelines += not obj.stages  # pods are ready and run for ever in a plan
         elif isinstance(obj, Node):
             found.nodes.append(obj)
             if obj.name in kept:

@@ -12,6 +12,7 @@ from .outcomes import NodeUse, PodResult
 from .overlay import lay_over, manifests_of
 from .report import SimulationReport
 from .simulation import Simulation
+from .stage_documents import read_stages
 from .timeline import Timeline, TimelineEvent
 from .trace import TraceEntry
 
@@ -28,4 +29,5 @@ __all__ = [
     "lay_over",
     "manifests_of",
     "read_manifests",
+    "read_stages",
 ]

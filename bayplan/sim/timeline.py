@@ -18,6 +18,7 @@ from ..api.durations import EXPECTED, parse_duration
 from ..api.kinds import KINDS, FieldError, Kind
 from ..api.meta import Wire
 from ..api.own_documents import API_VERSION
+from ..api.pod_stages import StageRule
 from ..cluster.objects import ClusterObject
 from ..errors import DecodeError
 
@@ -60,9 +61,10 @@ class TimelineEvent(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """Events, in input order."""
+    """Events, in input order, or the stages of pods, of a document of kind PodStages."""
 
     events: tuple[TimelineEvent, ...]
+    stages: tuple[StageRule, ...] = ()
 
     kind: ClassVar[str] = KIND
     name: ClassVar[str] = ""

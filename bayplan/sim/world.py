@@ -22,12 +22,12 @@ from ..api.limits import LimitRange, ResourceQuota
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.pod_stages import StageRule
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ..api.whole import apply_patch
 from ..api.workloads import Namespace, PodGroup, Workload
 from ..clock import EPOCH, ManualClock, Timers
 from ..cluster.memory import (
-    DURATION,
     WORKLOAD_KINDS,
     AbsentOwners,
     Admission,
@@ -47,8 +47,8 @@ from ..cluster.memory import (
     admit_groups,
     admit_namespace,
     admit_storage,
-    duration_problem,
     provisioning_problems,
+    stage_problem,
 )
 from ..cluster.objects import ClusterObject
 from ..errors import ConflictError, DecodeError, InputError
@@ -116,6 +116,7 @@ class World:
         """Called after the controllers' work."""
         self._namespaces: set[str] = set()
         self._daemons: deque[Pod] = deque()
+        self._stage_rules: tuple[StageRule, ...] = ()
         if not is_recorded and not nodes_come:
             _refuse_no_nodes(objects)
         given = (obj for obj in objects if not isinstance(obj, Timeline))
@@ -135,7 +136,8 @@ class World:
         as they are due until then; else once.
         """
         if pods_end and not self._is_recorded:
-            self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
+            rules, has_end = self._stage_rules, until_s is not None
+            self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda, rules, has_end))
         if not self._is_recorded:
             self.cluster.watch(self._controllers, replay=False)
             self.cluster.watch(self._absent_owners, replay=False)
@@ -201,6 +203,7 @@ class World:
         for obj in objects:
             if isinstance(obj, Timeline):
                 timelines.append(obj)
+                self._stage_rules += obj.stages
                 for i, event in enumerate(obj.events):
                     for j, added in enumerate(event.add):
                         self._check(added, obj, f"timeline: events[{i}].add[{j}]")
@@ -227,24 +230,17 @@ class World:
 
     def _check(self, obj: ClusterObject, source: InputObject, path: str) -> None:
         """Reject invalid times."""
-        if (
-            isinstance(obj, Pod)
-            and CREATED_AT not in obj.annotations
-            and DURATION not in obj.annotations
-        ):
+        if isinstance(obj, Pod) and not obj.annotations:
             return
         with self._faults_placed(source, path):
-            template = getattr(getattr(obj, "spec", None), "template", None)
-            for where, problem in (
-                (f"metadata.annotations[{CREATED_AT}]", created_at_problem(obj)),
-                (f"metadata.annotations[{DURATION}]", duration_problem(obj.annotations)),
-                (
-                    f"spec.template.metadata.annotations[{DURATION}]",
-                    template and duration_problem(template.annotations),
-                ),
-            ):
-                if problem:
-                    raise AdmissionError(obj, where, problem)
+            problem = created_at_problem(obj)
+            if problem:
+                raise AdmissionError(obj, f"metadata.annotations[{CREATED_AT}]", problem)
+            for where, annotations in _stage_annotations(obj):
+                wrong = stage_problem(annotations)
+                if wrong is not None:
+                    name, fault = wrong
+                    raise AdmissionError(obj, f"{where}metadata.annotations[{name}]", fault)
             if isinstance(obj, StorageClass):
                 for name, fault in provisioning_problems(obj.annotations):
                     raise AdmissionError(obj, f"metadata.annotations[{name}]", fault)
@@ -448,6 +444,16 @@ class World:
             if source is None:
                 raise
             raise InputError(_joined(self._place_of(source), path, str(error))) from None
+
+
+def _stage_annotations(obj: ClusterObject) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The annotations of a pod, or of the pods that a workload makes, each with the path before them."""
+    yield "", obj.annotations
+    if isinstance(obj, CronJob):
+        yield "spec.jobTemplate.spec.template.", obj.spec.job_template.spec.template.annotations
+    template = getattr(getattr(obj, "spec", None), "template", None)
+    if template is not None:
+        yield "spec.template.", template.annotations
 
 
 def is_waiting(pod: Pod) -> bool:

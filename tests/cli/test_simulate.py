@@ -272,17 +272,16 @@ def test_kinds_without_use_are_named_on_standard_error(folder: Path) -> None:
     assert err == "note: 1 object has no bearing on scheduling: 1 ConfigMap\n"
 
 
-def test_stages_that_only_up_plays_are_named_on_standard_error(folder: Path) -> None:
+def test_stages_of_pods_are_played(folder: Path) -> None:
     pod = make_pod("a")
-    pod["metadata"]["annotations"] = {"bayplan.dev/exit-code": "1", "bayplan.dev/duration": "5s"}
-    stages = {"apiVersion": "bayplan.dev/v1", "kind": "PodStages", "metadata": {"name": "s"}}
+    pod["metadata"]["annotations"] = {"bayplan.dev/duration": "5s"}
+    spec = {"startDelay": "20s"}
+    stages = {"apiVersion": "bayplan.dev/v1", "kind": "PodStages", "spec": spec}
 
-    _, err = simulate("-f", write("all.yaml", NODE, stages, pod), "-o", "name")
+    out, err = simulate("-f", write("all.yaml", NODE, stages, pod), "-o", "json")
 
-    assert err.splitlines()[-1] == (
-        "note: a simulation reads bayplan.dev/duration of pods only; no effect here: "
-        "bayplan.dev/exit-code of 1, documents of kind PodStages"
-    )
+    assert json.loads(out)["pods"][0]["finished"] == 25
+    assert err == ""
 
 
 MISSPELT = [

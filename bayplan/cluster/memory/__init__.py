@@ -7,7 +7,6 @@ not happen: I/O, or waiting: every effect is complete when the call returns, or 
 fires. Who calls it: sim, cli, testing; the scheduler uses it as its lister and client.
 """
 
-from ...api.pod_stages import DURATION
 from .absent_owners import AbsentOwners, is_daemon, is_static, successor_of
 from .admission import (
     Admission,
@@ -21,7 +20,7 @@ from .admission_groups import admit_groups
 from .budget_controller import DisruptionController
 from .controllers import Controllers
 from .cron_jobs import CronJobController
-from .kubelets import Kubelets, duration_problem
+from .kubelets import Kubelets, stage_problem
 from .protection import Protection
 from .provisioning import Provisioning, provisioning_problems
 from .quotas import QuotaLedger
@@ -39,7 +38,6 @@ __all__ = [
     "ClaimController",
     "Controllers",
     "CronJobController",
-    "DURATION",
     "Kubelets",
     "MemoryCluster",
     "Protection",
@@ -53,9 +51,9 @@ __all__ = [
     "admit_groups",
     "admit_namespace",
     "admit_storage",
-    "duration_problem",
     "is_daemon",
     "is_static",
     "successor_of",
     "provisioning_problems",
+    "stage_problem",
 ]

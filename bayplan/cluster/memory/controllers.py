@@ -35,6 +35,7 @@ from ..objects import ControllerCluster, Later
 from . import daemons, deployments, job_groups, jobs, rollouts, stateful_sets
 from .admission import Admission, AdmissionError, AdmissionRefusedError
 from .availability import Availability
+from .job_backoffs import JobBackoffs
 from .names import make_hash
 from .pod_index import (
     COMPLETION_INDEX,
@@ -91,6 +92,7 @@ class Controllers:
         self._changes = rollouts.WorkloadChanges(takes_all=self._is_live)
         self._is_ready = is_ready if live else is_healthy
         self._available = Availability(self._is_ready, self._note_available, time)
+        self._job_backoffs = JobBackoffs(time, lambda key: self._note(key, False))
         self._changed_nodes: set[str] = set()
         self._new_nodes = set[str]() if live else {node.name for node in cluster.list("Node")}
         self._first_daemons: list[Pod] = []
@@ -156,7 +158,10 @@ class Controllers:
             case Pod():
                 self._pods.add(new)
                 if is_active(old) and not is_active(new):
-                    self._note(self._pods.owner_of(new), False)
+                    owner = self._pods.owner_of(new)
+                    if owner is not None and owner[0] == "Job" and new.is_finished:
+                        self._job_backoffs.finished(owner, new)
+                    self._note(owner, False)
                     self._note_refused(new.namespace)
                 elif self._pods.owner_of(new) and self._is_ready(new) and not self._is_ready(old):
                     self._note_progress(new)
@@ -184,6 +189,7 @@ class Controllers:
             case _ if obj.kind in self._sync:
                 self._abandoned.append(_key(obj))
                 self._changes.forget(_key(obj))
+                self._job_backoffs.forget(_key(obj))
             case _:
                 self._job_groups.remove(obj)
 
@@ -440,6 +446,8 @@ class Controllers:
         group = self._job_groups.group_of(job, owned.has_any)
         if may_delete:
             self._delete_some(owned.active.values(), plan.excess)
+        if (plan.missing or plan.missing_indexes) and self._job_backoffs.must_wait(_key(job)):
+            return []
         made = []
         for index in plan.missing_indexes:
             name = next(self._pods.free_names(job, jobs.name_prefix(job.name, index)))

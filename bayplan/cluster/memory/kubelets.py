@@ -1,71 +1,133 @@
-"""Kubelets: end pods after their duration.
+"""Kubelets: start and end the pods of a simulation as annotations and PodStages say.
 
-Real pods have no such field; in a simulation the annotation `bayplan.dev/duration` sets it.
+Without them a pod runs and is ready as soon as it is bound, for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...api.durations import EXPECTED, parse_duration
-from ...api.pod import Pod
-from ...api.pod_stages import DURATION
+from msgspec.structs import replace
+
+from ...api.pod import Pod, PodCondition, PodStatus
+from ...api.pod_stages import PodStages, StageRule, annotation_faults
 from ...clock import Clock
-from ..objects import ControllerCluster, Later, pod_life
+from ..objects import Later, pod_life
+from .stages import StagePlayer
+from .store import MemoryCluster
+
+MAX_RESTARTS = 7
+"""Of containers that crash, unless the run has an end: by then the back-off is at its maximum."""
+UNREADY = PodCondition(type="Ready", status="False", reason="ContainersNotReady")
+READY = PodCondition(type="Ready", status="True")
 
 
-def duration_problem(annotations: Mapping[str, str]) -> str | None:
-    """The fault of the duration annotation; None when it is valid or absent."""
-    text = annotations.get(DURATION)
-    if text is None or (parse_duration(text) or 0) > 0:
-        return None
-    return f'{EXPECTED}; got "{text}"'
+def stage_problem(annotations: Mapping[str, str]) -> tuple[str, str] | None:
+    """The first wrong annotation about stages, with its fault; None when all are right."""
+    return next(annotation_faults(annotations), None) if annotations else None
 
 
 class Kubelets:
-    """Ends the pods of all nodes after their duration. Watches the cluster."""
+    """The kubelets of all nodes. Watches the cluster, and writes the statuses of pods with stages.
 
-    def __init__(self, cluster: ControllerCluster, clock: Clock, timers: Later) -> None:
+    Unless `has_end`, containers that crash are not started again for ever.
+    """
+
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        clock: Clock,
+        timers: Later,
+        rules: Sequence[StageRule] = (),
+        has_end: bool = False,
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._timers = timers
+        limit = math.inf if has_end else MAX_RESTARTS
+        self._player = StagePlayer(self, cluster, timers, rules, limit)
+        cluster.first_status = self._first_status
 
     def on_add(self, obj: Any) -> None:
         """Handle a pod that already has a node: part of its duration may be over."""
-        if isinstance(obj, Pod) and obj.node_name and DURATION in obj.annotations:
-            self._begin(obj, self._elapsed_s(obj))
+        if isinstance(obj, Pod) and obj.node_name and not obj.is_finished:
+            stages = self._player.of(obj)
+            if stages is not None:
+                running = replace(stages, ready_after_s=0.0)
+                self._player.expect(obj, running, elapsed_s=self._elapsed_s(obj))
 
     def on_update(self, old: Any, new: Any) -> None:
         """Handle a bound pod."""
-        if (
-            isinstance(new, Pod)
-            and new.node_name
-            and not old.node_name
-            and DURATION in new.annotations
-        ):
-            self._begin(new, 0)
+        if isinstance(new, Pod) and new.node_name and not old.node_name:
+            stages = self._player.of(new)
+            if stages is not None:
+                self._player.start(new, stages)
 
     def on_delete(self, obj: Any) -> None:
         """Nothing to do: a timer checks whether its pod still exists."""
 
-    def _begin(self, pod: Pod, elapsed_s: float) -> None:
-        duration_s = parse_duration(pod.annotations[DURATION])
-        if duration_s is not None and not pod.is_finished:
-            self._timers.after(max(duration_s - elapsed_s, 0), lambda: self._finish(pod))
-
-    def _finish(self, pod: Pod) -> None:
-        stored = self._cluster.get("Pod", pod.namespace, pod.name)
-        if stored is None or stored.uid != pod.uid or stored.is_finished:
-            return
-        if stored.is_terminating:
-            self._cluster.delete(stored)  # its duration ended before its grace period
-        else:
-            self._cluster.update(stored.with_status(pod_life.finished(stored)))
+    def _first_status(self, pod: Pod, running: PodStatus) -> PodStatus:
+        """The status of a pod that is being bound."""
+        stages = self._player.of(pod)
+        if stages is None or not _begins_unready(stages):
+            return running
+        waits = stages.start_delay_s or stages.image_pull_s
+        return with_condition(running, UNREADY, "Pending" if waits else "Running")
 
     def _elapsed_s(self, pod: Pod) -> float:
         if not pod.status.start_time:
             return 0
         started = datetime.fromisoformat(pod.status.start_time)
         return max((self._clock.now() - started).total_seconds(), 0)
+
+    # What becomes of pods
+
+    def create_containers(self, pod: Pod) -> None:
+        """The containers are being created: it was bound with that status."""
+
+    def fail_to_pull(self, pod: Pod, image: str) -> None:
+        """An attempt to pull an image has failed: it was bound with that status."""
+
+    def wait_to_pull(self, pod: Pod, image: str) -> None:
+        """The next attempt to pull an image waits: the pod stays unready."""
+
+    def run(self, pod: Pod, is_ready: bool, restarts: int) -> None:
+        """The containers run."""
+        now = pod.status.condition("Ready")
+        if pod.status.phase != "Running" or is_ready != (now is None or now.status == "True"):
+            self._write(pod, with_condition(pod.status, READY if is_ready else UNREADY, "Running"))
+
+    def make_ready(self, pod: Pod) -> None:
+        """The running pod is ready."""
+        self._write(pod, with_condition(pod.status, READY, "Running"))
+
+    def crash(self, pod: Pod, exit_code: int, wait_s: float) -> None:
+        """The containers have ended; the pod is unready while they wait for their next start."""
+        if wait_s:
+            self._write(pod, with_condition(pod.status, UNREADY, "Running"))
+
+    def end(self, pod: Pod, exit_code: int) -> None:
+        """The containers have ended for good."""
+        self._write(pod, pod_life.finished(pod, "Failed" if exit_code else "Succeeded"))
+
+    def remove(self, pod: Pod) -> None:
+        """A terminating pod has ended."""
+        self._cluster.delete(pod)
+
+    def refuse(self, pod: Pod, annotation: str, fault: str) -> None:
+        """Wrong annotations of the input are refused before."""
+
+    def _write(self, pod: Pod, status: PodStatus) -> None:
+        self._cluster.update(pod.with_status(status))
+
+
+def _begins_unready(stages: PodStages) -> bool:
+    return bool(stages.start_delay_s or stages.image_pull_s or stages.ready_after_s)
+
+
+def with_condition(status: PodStatus, condition: PodCondition, phase: str) -> PodStatus:
+    """The status with this condition and phase."""
+    others = (c for c in status.conditions or () if c.type != condition.type)
+    return replace(status, conditions=(*others, condition), phase=phase)

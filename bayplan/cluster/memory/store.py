@@ -6,13 +6,14 @@ name, binds pods. The scheduler uses it as its `Lister` and its `Client`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any, cast
 
 from msgspec.structs import replace
 
 from ...api.meta import KubeObject
-from ...api.pod import Pod, PodCondition
+from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_groups import GroupPreemptor
 from ...api.workloads import PodGroup
 from ...clock import Clock
@@ -41,6 +42,8 @@ class MemoryCluster(ObjectIndex):
         self.events: list[PodEvent] = []
         """The scheduler's events about pods, in order."""
         self._last_resource_version = 0
+        self.first_status: Callable[[Pod, PodStatus], PodStatus] | None = None
+        """What kubelets make of the status of a pod that is being bound, which says that it runs."""
 
     def add(self, obj: AnyObject) -> AnyObject:
         """Store a new object and return it with its uid and resource version.
@@ -129,6 +132,8 @@ class MemoryCluster(ObjectIndex):
         status = stored.status
         if self._clock is not None:
             status = pod_life.running(stored, pod_life.timestamp(self._clock))
+            if self.first_status is not None:
+                status = self.first_status(stored, status)
         bound = stored.bound(node_name, status, self._next_resource_version())
         self._objects["Pod"][pod.namespace, pod.name] = bound
         for handler in self._handlers:

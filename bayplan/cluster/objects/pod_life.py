@@ -66,6 +66,6 @@ def disrupted(pod: Pod, preemptor: Pod | GroupPreemptor) -> PodStatus:
     return shared(replace(pod.status, conditions=shared((*others, condition))))
 
 
-def finished(pod: Pod) -> PodStatus:
-    """The status of a succeeded pod."""
-    return shared(replace(pod.status, phase="Succeeded"))
+def finished(pod: Pod, phase: str) -> PodStatus:
+    """The status of a pod that has Succeeded or Failed."""
+    return shared(replace(pod.status, phase=phase))

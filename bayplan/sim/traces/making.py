@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ...api.durations import format_duration
-from ...cluster.memory import DURATION
+from ...api.pod_stages import DURATION
 from ..timeline import CREATED_AT
 
 Manifest: TypeAlias = dict[str, Any]

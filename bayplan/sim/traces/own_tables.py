@@ -14,8 +14,8 @@ import msgspec
 
 from ...api.durations import EXPECTED, parse_duration
 from ...api.names import is_label_value, is_qualified_name
+from ...api.pod_stages import DURATION
 from ...api.quantity import parse_quantity
-from ...cluster.memory import DURATION
 from ...errors import InputError
 from ..timeline import CREATED_AT
 from .making import MAX_PODS, in_values

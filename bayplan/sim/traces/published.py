@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...api.durations import format_duration, parse_duration
-from ...cluster.memory import DURATION
+from ...api.pod_stages import DURATION
 from ...errors import InputError
 from ..timeline import CREATED_AT
 from .making import Manifest

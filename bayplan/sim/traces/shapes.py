@@ -11,8 +11,8 @@ from math import ceil
 
 from ...api.durations import parse_duration
 from ...api.names import is_label_value, is_qualified_name
+from ...api.pod_stages import DURATION
 from ...api.quantity import parse_quantity
-from ...cluster.memory import DURATION
 from ...errors import InputError
 from ..timeline import CREATED_AT
 from .making import Manifest, make_node

@@ -14,6 +14,7 @@ from ....api.node import Node
 from ....api.pod import Pod
 from ....api.pod_stages import StageRule
 from ....clock import Clock
+from ...memory.stages import StagePlayer
 from ...objects import Later
 from ..registry.pods import PODS
 from ..registry.registry import DeleteOptions, ObjectRegistry
@@ -23,7 +24,7 @@ from .kubelet_events import KubeletEvents
 from .node_leases import NodeLeases
 from .node_status import missing_status
 from .resizing import PodResizer
-from .stages import StagePlayer
+from .stages import StageStatuses, resume
 
 Tree = dict[str, Any]
 
@@ -54,7 +55,7 @@ class NodeAgents:
         self._timers = timers
         self._grace = grace
         self._events = KubeletEvents(cluster, clock)
-        self._stages = StagePlayer(self, cluster, self._events, registry, timers, rules)
+        self._stages = StagePlayer(StageStatuses(self, self._events), cluster, timers, rules)
         self._resizer = PodResizer(self, cluster, self._events, timers)
         self._leases = NodeLeases(registry.store, clock, timers)
         self._arrived: dict[tuple[str, str], None] = {}
@@ -118,7 +119,7 @@ class NodeAgents:
         if pod.status.phase != "Pending":
             self._resizer.consider(pod)
             if stages is not None:
-                self._stages.resume(pod, stages)
+                resume(self._stages, self._registry, pod, stages)
         elif not pod.is_terminating:
             if stages is None:
                 self.write(pod, pod_statuses.running)

@@ -150,9 +150,13 @@ def test_a_job_fails_after_its_limit(api: ServerInThread) -> None:
     api.make(JOBS, {"metadata": {"name": "batch"}, "spec": spec})
     api.settle()
 
-    for _ in range(4):
+    api.advance(5)
+    waiting = api.get(f"{JOBS}/batch").tree["status"]
+    for _ in range(9):
         api.advance(5)
 
+    assert waiting["failed"] == 1
+    assert "active" not in waiting, "the next pod follows after 10 s, the one after it after 20 s"
     status = api.get(f"{JOBS}/batch").tree["status"]
     assert status["failed"] == 3
     conditions = {c["type"]: c["reason"] for c in status["conditions"]}

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from ..api.kinds import KINDS, FieldError, Kind
+from ..api.meta import Wire
 from ..api.own_documents import API_VERSION
 from ..api.pod_stages import (
     DURATION,
@@ -22,6 +24,7 @@ from ..api.selectors import LabelSelector
 from ..config.decode import decode
 from ..config.problems import Problems
 from ..errors import InputError
+from .timeline import Timeline
 
 KIND = "PodStages"
 ANNOTATIONS = {
@@ -66,6 +69,14 @@ def is_stages(tree: Mapping[str, Any]) -> bool:
 
 def read_stages(place: str, tree: Mapping[str, Any]) -> StageRule:
     """The rule of one document; raises InputError that names every problem."""
+    rule, texts = _read(tree)
+    if texts:
+        raise InputError("\n".join(f"{place}: {text}" for text in texts))
+    return rule
+
+
+def _read(tree: Mapping[str, Any]) -> tuple[StageRule, list[str]]:
+    """The rule of one document, and its problems."""
     problems = Problems()
     spec = decode(StagesFile, tree, "", problems).spec
     texts = [str(problem) for problem in problems]
@@ -77,9 +88,7 @@ def read_stages(place: str, tree: Mapping[str, Any]) -> StageRule:
     }
     fields = {name: field for field, name in ANNOTATIONS.items()}
     texts += [f"spec.{fields[name]}: {fault}" for name, fault in annotation_faults(given)]
-    if texts:
-        raise InputError("\n".join(f"{place}: {text}" for text in texts))
-    return StageRule(stages_of(given)[0], spec.selector, spec.namespaces)
+    return StageRule(stages_of(given)[0], spec.selector, spec.namespaces), texts
 
 
 def check_annotations(place: str, tree: Mapping[str, Any]) -> None:
@@ -92,3 +101,21 @@ def check_annotations(place: str, tree: Mapping[str, Any]) -> None:
         given = {k: v for k, v in notes.items() if isinstance(v, str)} if notes else {}
         for name, fault in annotation_faults(given):
             raise InputError(f"{place}: {'.'.join(path)}.annotations[{name}]: {fault}")
+
+
+class StagesWire(Wire, frozen=True):
+    """A document of kind PodStages on the wire; its fields are checked when it is built."""
+
+    spec: Any = None
+
+
+def build_stages(wire: StagesWire) -> Timeline:
+    """The document as an input of a simulation."""
+    rule, texts = _read({"apiVersion": API_VERSION, "kind": KIND, "spec": wire.spec or {}})
+    if texts:
+        path, _, fault = texts[0].partition(": ")
+        raise FieldError(path, fault)
+    return Timeline((), stages=(rule,))
+
+
+KINDS[KIND] = Kind(KIND, API_VERSION, StagesWire, build_stages, is_namespaced=False)
