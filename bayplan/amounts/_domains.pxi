@@ -273,6 +273,8 @@ cdef class DomainJudge:
                 if self.is_ignored(row):
                     continue
                 nodes += groups.size_of[self.accepted[i]]
+                if part.is_per_node:
+                    continue
                 code = part.codes[row]
                 if code < 0:  # a missing label and an empty one are the same domain
                     code = part.blank if part.blank >= 0 else part.slots - 1

@@ -6,7 +6,7 @@ them to one row of each group (`_domains.pxi`); without it the plugins are calle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,18 +84,25 @@ Score = Spreading | Attraction
 class DomainRules(NamedTuple):
     """The rules of a plugin for one class of pods. A plugin has at most one `Together` and one score.
 
-    They hold, and the arrays in them stay, until a node, the terms of pods on nodes or the terms that are counted
-    change. What is in the arrays changes with the pods on nodes.
+    They hold, and the arrays in them stay, until the terms of pods on nodes, the terms that are counted or what
+    `nodes_key` gives change. What is in the arrays changes with the pods on nodes.
     """
 
     columns: Sequence[RowValues]
     """What distinguishes rows; see `Plugin.row_groups`."""
     limits: tuple[Limit, ...]
     score: Score | None
+    nodes_key: Callable[[], Hashable] | None = None
+    """Gives what of the nodes they depend on; None: they hold until a node changes."""
 
 
-NO_DOMAIN_RULES = DomainRules((), (), None)
-"""No row differs from another."""
+def no_nodes() -> Hashable:
+    """For `nodes_key`: nothing depends on nodes."""
+    return ()
+
+
+NO_DOMAIN_RULES = DomainRules((), (), None, no_nodes)
+"""No row differs from another, whatever nodes there are."""
 
 
 def compile_rules(limits: Sequence[Limit], scores: Sequence[tuple[Score, int]]) -> Any:
@@ -129,10 +136,8 @@ def _spread_part(part: SpreadPart) -> Any:
         pods = compiled.CompiledCounts(None, counts.per_row)
     else:
         pods = _counts(part.pods)
-    blank = label.code_of("")
-    return compiled.SpreadPart(
-        pods, label.codes, label.slots, part.max_skew, blank, part.is_per_node
-    )
+    blank, slots = label.code_of(""), 0 if part.is_per_node else label.slots
+    return compiled.SpreadPart(pods, label.codes, slots, part.max_skew, blank, part.is_per_node)
 
 
 def _counts(pods: CountedPods) -> Any:

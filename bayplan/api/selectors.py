@@ -156,6 +156,9 @@ class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
             return True
         return isinstance(other, LabelSelector) and self.requirements == other.requirements
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a Struct has its own
+
     def __hash__(self) -> int:
         return self._hash
 

@@ -375,7 +375,7 @@ class Engine:
             return
         self._version = None  # should a plugin raise, all of this is due again
         objects = version[0] if self._reads_any_object else 0
-        columns_stamp = (objects, version[1:], ask_keys(self._grouped, table))
+        columns_stamp = (objects, version[2:], ask_keys(self._grouped, table))
         if columns_stamp != self._columns_stamp:
             self._columns_stamp = columns_stamp
             self._marks.clear()

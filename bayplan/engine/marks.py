@@ -1,16 +1,17 @@
 """Marks: the columns by which GROUPS plugins tell rows apart, per class of pods.
 
-Stale: when a node, a namespace, the affinity terms of pods on nodes, or the `cluster_key` of a plugin changed.
+Stale: when a namespace, the affinity terms of pods on nodes, or the `cluster_key` of a plugin changed; when a node
+changed, unless what the rules of all plugins depend on (`DomainRules.nodes_key`) is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules
+from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules, no_nodes
 from ..api.pod import Pod, PodClass
 from ..framework import Plugin
 from ..runtime.asking import ask_hook, ask_hooks, check_keys
@@ -36,7 +37,8 @@ class GroupRules:
         return compile_rules(self.limits, self.scores)
 
 
-class Marks(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Marks:
     """By what GROUPS plugins tell rows apart, for one class of pods."""
 
     columns: tuple[RowValues, ...] | None
@@ -45,6 +47,26 @@ class Marks(NamedTuple):
     """The plugins that have no effect on such pods."""
     rules: GroupRules | None = None
     """None: some plugins have to be called."""
+    nodes_keys: Sequence[Callable[[], Hashable]] | None = None
+    """Give what of the nodes they depend on; None: anything."""
+    nodes_key: Hashable = None
+    nodes_version: int = -1
+    """That of the log of node changes, for which they are right."""
+
+    def hold(self, table: NodeTable) -> bool:
+        """Whether they are right for the nodes that there are."""
+        version = table.node_changes.version
+        if self.nodes_version == version:
+            return True
+        if self.nodes_keys is None or self.nodes_key != _keys_of(self.nodes_keys, table):
+            return False
+        self.nodes_version = version
+        return True
+
+
+def _keys_of(keys: Sequence[Callable[[], Hashable]], table: NodeTable) -> Hashable:
+    # Columns have other arrays when there is no room for another row.
+    return (table.size.capacity, *[key() for key in keys])
 
 
 NO_MARKS = Marks((), frozenset())
@@ -65,7 +87,7 @@ class MarksOfClasses:
         """The marks of rows for pods of the class of `pod`."""
         pod_class = pod.pod_class
         known = self._known.get(pod_class)
-        if known is None:
+        if known is None or not known.hold(self._table):
             if len(self._known) >= MOST_CLASSES:
                 self.clear()
             key = _reduced(plan, pod)
@@ -74,7 +96,7 @@ class MarksOfClasses:
             except TypeError:
                 check_keys(plan.group_hooks, ask_hooks(plan.group_hooks, pod.pod_class.spec))
                 raise
-            if known is None:
+            if known is None or not known.hold(self._table):
                 known = self._by_key[key] = self._ask(plan, pod)
             if not isinstance(key, _WholePod):
                 self._known[pod_class] = known
@@ -89,8 +111,13 @@ class MarksOfClasses:
         columns: dict[RowValues, None] | None = {}
         quiet: list[str] = []
         ruled: dict[Plugin, DomainRules] = {}
+        nodes_keys: list[Callable[[], Hashable]] | None = []
         for plugin in plan.grouped:
             said = ask_hook(plugin, plugin.row_groups, pod, self._table)
+            if not isinstance(said, DomainRules) or said.nodes_key is None:
+                nodes_keys = None
+            elif nodes_keys is not None and said.nodes_key is not no_nodes:
+                nodes_keys.append(said.nodes_key)
             if isinstance(said, DomainRules):
                 if said.columns:
                     ruled[plugin] = said
@@ -104,7 +131,14 @@ class MarksOfClasses:
         rules = None
         if columns and len(ruled) + len(quiet) == len(plan.grouped):
             rules = _rules(plan, ruled, quiet)
-        return Marks(None if columns is None else tuple(columns), frozenset(quiet), rules)
+        return Marks(
+            None if columns is None else tuple(columns),
+            frozenset(quiet),
+            rules,
+            nodes_keys,
+            None if nodes_keys is None else _keys_of(nodes_keys, self._table),
+            self._table.node_changes.version,
+        )
 
 
 def _rules(

@@ -7,7 +7,7 @@ Called by: plugins (in-tree and others), `runtime`, `scheduler`.
 
 from ..api.custom import CustomObject, CustomResource
 from ..table import NodeInfo
-from .belonging import SELECTING_KINDS, default_selector, services_of
+from .belonging import SelectorVersion, default_selector, services_of
 from .changes import node_update_events, pod_update_events
 from .custom_objects import CustomObjects
 from .cycle_state import PODS_TO_ACTIVATE, CycleState, StateData
@@ -179,6 +179,7 @@ __all__ = [
     "ReservePlugin",
     "Scope",
     "ScorePlugin",
+    "SelectorVersion",
     "Settled",
     "StateData",
     "Status",
@@ -191,7 +192,6 @@ __all__ = [
     "by_outline",
     "declared_events",
     "default_events",
-    "SELECTING_KINDS",
     "default_selector",
     "divide",
     "failure",

@@ -133,8 +133,9 @@ class Plugin:
         Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there are,
         not by how many. No column: the plugin has nothing to say about such pods, neither in Filter nor in Score. None:
         it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with them. Asked again
-        when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change; the values of a row
-        change only with the row.
+        when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but after a change of
+        nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row change only with the
+        row.
         """
         return None
 

@@ -12,7 +12,6 @@ from ..api.pod import Pod, PodSpec
 from ..framework import (
     MAX_SCORE,
     NOT_SETTLED,
-    SELECTING_KINDS,
     SKIP,
     SUCCESS,
     CycleState,
@@ -20,6 +19,7 @@ from ..framework import (
     NodeInfo,
     PreScorePlugin,
     ScorePlugin,
+    SelectorVersion,
     Settled,
     Status,
     by_outline,
@@ -43,8 +43,8 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
     def __init__(self) -> None:
         self._terms: dict[tuple[object, ...], PodTerm] = {}
-        self._lister: Lister | None = None
-        self._lister_version = -1
+        self._selectors = SelectorVersion()
+        self._stamp: tuple[Lister | None, int] = (None, -1)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         if pod.spec.topology_spread_constraints:
@@ -81,10 +81,10 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
     def _term_of(self, pod: Pod) -> PodTerm:
         """The pods that `pod` is to be kept apart from; none when nothing selects it."""
         lister = self.handle.lister
-        version = lister.version_of(*SELECTING_KINDS)
-        if lister is not self._lister or version != self._lister_version:
+        stamp = lister, self._selectors.of(lister)
+        if stamp != self._stamp:
             self._terms.clear()
-            self._lister, self._lister_version = lister, version
+            self._stamp = stamp
         key = (pod.namespace, frozenset(pod.labels.items()), pod.owner_references)
         term = self._terms.get(key)
         if term is None:

@@ -99,6 +99,11 @@ class CarriedTerms:
             if carried.carriers.total == 0:
                 self._forget(carried)
 
+    def counts_at(self, row: int) -> list[DomainCounts]:
+        """The counts of the terms that pods at `row` carry."""
+        every = [carried.carriers for carried in self._terms.values()]
+        return [carriers for carriers in every if carriers.column.cells[row]]
+
     def _carried_by(self, pod: Pod, hidden: Hidden) -> list[CarriedTerm]:
         """The terms of `pod`, known from now on; looked up once per class of pods."""
         known = self._by_class.get((pod.pod_class, hidden))

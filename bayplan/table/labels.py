@@ -28,23 +28,24 @@ class LabelColumn:
         "_shared",
         "_uses",
         "column",
+        "domains_version",
         "key",
         "labelled",
         "presence",
         "values",
-        "version",
     )
 
     def __init__(self, key: str, size: Size) -> None:
         self.key = key
         self.values: list[str] = []
-        self.version = 0
         self.column = Column(size, np.int64, ABSENT)
         """Holds `codes`."""
         self.presence = Column(size)
         """1 where the node has the key."""
         self.labelled = 0
         """How many rows have the key."""
+        self.domains_version = 0
+        """Changes when a value gets its first row, or loses its last."""
         self._uses: list[int] = []
         self._shared = 0
         self._code_of: dict[str, int] = {}
@@ -65,27 +66,36 @@ class LabelColumn:
         """Length of an array indexed by code, the slot for ABSENT included."""
         return len(self.values) + 1
 
+    def shape(self, nodes: int) -> tuple[int, bool, bool]:
+        """What counts per domain depend on, in a cluster of that many nodes: slots, and whether all nodes have domains
+        of their own.
+        """
+        return len(self.values), self._shared == 0, self.labelled == nodes
+
     def code_of(self, value: str) -> int:
         """The code of `value`; ABSENT when no node ever had it."""
         return self._code_of.get(value, ABSENT)
 
-    def set(self, row: int, value: str | None) -> None:
-        """Record the value at `row` (writer only)."""
+    def set(self, row: int, value: str | None) -> int | None:
+        """Record the value at `row` (writer only); returns the code of the old one, None if it is the same."""
         code = ABSENT if value is None else self._encode(value)
         data = self.column.data
-        old = data.item(row)
-        if old != code:
-            if old != ABSENT:
-                self._shared -= self._uses[old] == 2
-                self._uses[old] -= 1
-                self.labelled -= 1
-            if code != ABSENT:
-                self._uses[code] += 1
-                self._shared += self._uses[code] == 2
-                self.labelled += 1
-            data[row] = code
-            self.presence.data[row] = code != ABSENT
-            self.version += 1
+        old: int = data.item(row)
+        if old == code:
+            return None
+        if old != ABSENT:
+            self._shared -= self._uses[old] == 2
+            self._uses[old] -= 1
+            self.labelled -= 1
+            self.domains_version += self._uses[old] == 0
+        if code != ABSENT:
+            self._uses[code] += 1
+            self._shared += self._uses[code] == 2
+            self.labelled += 1
+            self.domains_version += self._uses[code] == 1
+        data[row] = code
+        self.presence.data[row] = code != ABSENT
+        return old
 
     def matching(self, requirement: Requirement) -> Bools:
         """bool per code (with the slot for ABSENT): does the value satisfy `requirement`?"""
@@ -166,10 +176,12 @@ class LabelColumns:
         matched: Bools = column.matching(requirement)[column.codes[rows]]
         return matched
 
-    def set(self, row: int, labels: Mapping[str, str]) -> None:
-        """Record the labels of the node at `row` (writer only)."""
-        for key, column in self._columns.items():
-            column.set(row, labels.get(key))
+    def set(self, row: int, labels: Mapping[str, str]) -> list[tuple[LabelColumn, int]]:
+        """Record the labels of the node at `row` (writer only); returns the columns that changed, with old codes."""
+        found = [
+            (column, column.set(row, labels.get(key))) for key, column in self._columns.items()
+        ]
+        return [(column, old) for column, old in found if old is not None]
 
     def fork(self, size: Size, row: int) -> LabelColumns:
         """The same columns over one row, copied when asked for."""

@@ -73,8 +73,8 @@ class DomainCounts:
     def __init__(self, size: Size) -> None:
         self.column = Column(size)
         """Holds `per_row`."""
-        self._domains: dict[str, tuple[LabelColumn, int, Ints, memoryview]] = {}
-        """By topology key: its column, the version of it, and counts, as an array and cell by cell."""
+        self._domains: dict[str, tuple[LabelColumn, Ints, memoryview]] = {}
+        """By topology key: its column, and counts of the values that it had, as an array and cell by cell."""
         self.total = 0
 
     @property
@@ -86,22 +86,33 @@ class DomainCounts:
         """Count `change` more at `row` (writer only)."""
         self.column.cells[row] += change
         self.total += change
-        for label, version, _, cells in self._domains.values():
-            if version == label.version:
-                code = label.column.cells[row]
-                if code != ABSENT:
+        for label, _, cells in self._domains.values():
+            code = label.column.cells[row]
+            if ABSENT < code < len(cells) - 1:  # values that the label got later have no cell
+                cells[code] += change
+
+    def relabel(self, row: int, label: LabelColumn, old: int) -> None:
+        """The node at `row` had the code `old` of `label` and now has another (writer only)."""
+        known, pods = self._domains.get(label.key), self.column.cells[row]
+        if known is not None and pods:
+            cells, last = known[2], len(known[1]) - 1
+            for code, change in ((old, -pods), (label.column.cells[row], pods)):
+                if ABSENT < code < last:
                     cells[code] += change
 
     def per_domain(self, label: LabelColumn) -> Ints:
-        """int64 per domain of `label` (by code, one slot more for ABSENT, always 0). Do not write to it."""
+        """int64 per domain of `label` (by code, one slot more for ABSENT, always 0). Do not write to it.
+
+        The array is the same, and follows the pods, until the label has a new value.
+        """
         known = self._domains.get(label.key)
-        if known is not None and known[1] == label.version and len(known[2]) == label.slots:
-            return known[2]
+        if known is not None and len(known[1]) == label.slots:
+            return known[1]
         if self.total:
             counts = sum_by_domain(label, self.per_row)
         else:
             counts = np.zeros(label.slots, dtype=np.int64)
-        self._domains[label.key] = (label, label.version, counts, memoryview(counts))  # type: ignore[arg-type]
+        self._domains[label.key] = (label, counts, memoryview(counts))  # type: ignore[arg-type]
         return counts
 
 
@@ -172,11 +183,16 @@ class TermCounts:
         self._terms[term] = counts
         return counts
 
+    def counts_of(self, pods: Iterable[Pod]) -> set[DomainCounts]:
+        """The counts of the terms that match some of `pods`, which are on nodes."""
+        found: set[DomainCounts] = set()
+        for pod in pods:
+            found.update(self._class_of(pod).counts)
+        return found
+
     def add_pod(self, row: int, pod: Pod, change: int) -> None:
         """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
-        label_class = self._by_alias.get((pod.pod_class, pod.deletion_timestamp is not None))
-        if label_class is None:
-            label_class = self._class_of(pod)
+        label_class = self._class_of(pod)
         rows = label_class.rows
         here = rows.get(row, 0) + change
         if here:
@@ -189,6 +205,10 @@ class TermCounts:
             counts.add(row, change)
 
     def _class_of(self, pod: Pod) -> LabelClass:
+        known = self._by_alias.get((pod.pod_class, pod.deletion_timestamp is not None))
+        return self._make_class(pod) if known is None else known
+
+    def _make_class(self, pod: Pod) -> LabelClass:
         key = (pod.namespace, frozenset(pod.labels.items()), pod.is_terminating)
         label_class = self._classes.get(key)
         if label_class is None:

@@ -39,7 +39,7 @@ class TableWriter:
         table.unschedulable_column.data[row] = node.unschedulable
         table.allocatable.set(row, node.allocatable)
         table.max_pods_column.data[row] = node.allocatable.get("pods", 0)
-        table.labels.set(row, node.labels)
+        self._set_labels(row, node.labels)
         table.taints.set(row, node.taints)
         table.features.set(row, tuple(sorted(node.declared_features)))
         if old is None or old.images != node.images:
@@ -59,12 +59,22 @@ class TableWriter:
         table.unschedulable_column.data[row] = False
         table.allocatable.set(row, {})
         table.max_pods_column.data[row] = 0
-        table.labels.set(row, {})
+        self._set_labels(row, {})
         table.taints.set(row, ())
         table.features.set(row, ())
         table.images.set(row, old.images, ())
         self._node_changed(row)
         self._release(row)
+
+    def _set_labels(self, row: int, labels: Mapping[str, str]) -> None:
+        """Record the labels of a node; pods on it are counted in its new domains."""
+        table = self.table
+        changed = table.labels.set(row, labels)
+        if changed and table.pods[row]:
+            counted = table.terms.counts_of(table.pods[row].values())
+            for counts in (*counted, *table.carried.counts_at(row)):
+                for label, old in changed:
+                    counts.relabel(row, label, old)
 
     def add_pod(self, pod: Pod) -> int:
         """Count `pod` on its node, which may not be known yet; returns the row."""
@@ -78,7 +88,10 @@ class TableWriter:
         return row
 
     def add_copies(self, pod: Pod, row: int, count: int) -> None:
-        """Count `count` pods like `pod` at `row`. They are not among the pods of the row, and stay there for good."""
+        """Count `count` pods like `pod` at `row`. They are not among the pods of the row, and stay there for good.
+
+        The node keeps its labels.
+        """
         self._count(row, pod, count)
 
     def remove_pod(self, pod: Pod) -> int:

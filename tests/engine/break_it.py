@@ -18,6 +18,7 @@ TABLE = "table/node_table.py"
 RULES = "plugins/pod_topology_spread/rules.py"
 ELIGIBILITY = "plugins/pod_topology_spread/eligibility.py"
 SPREAD_PLANS = "plugins/pod_topology_spread/plans.py"
+SPREAD_RULES = "plugins/pod_topology_spread/rules.py"
 COUNTED = """            table.carried.add_pod(row, pod, change, hidden or NONE_HIDDEN)
         table.row_changes.mark(row)
 """
@@ -128,12 +129,79 @@ MUTANTS = [
     Mutant(
         "dropped terms are not in the version", ENGINE, "            table.terms.dropped,\n", ""
     ),
+    Mutant(
+        "counts of a node that is relabelled stay in its old domain",
+        WRITER,
+        "if changed and table.pods[row]:",
+        "if not changed and table.pods[row]:",
+    ),
+    Mutant(
+        "a domain that appears is in no key of nodes",
+        "table/labels.py",
+        "            self.domains_version += self._uses[code] == 1\n",
+        "",
+    ),
+    Mutant(
+        "a domain that vanishes is in no key of nodes",
+        "table/labels.py",
+        "            self.domains_version += self._uses[old] == 0\n",
+        "",
+    ),
+    Mutant(
+        "new values of a label are in no key of nodes",
+        "table/labels.py",
+        "return len(self.values), self._shared == 0, self.labelled == nodes",
+        "return 0, self._shared == 0, self.labelled == nodes",
+    ),
+    Mutant(
+        "nodes without a label are in no key of nodes",
+        "table/labels.py",
+        "return len(self.values), self._shared == 0, self.labelled == nodes",
+        "return len(self.values), self._shared == 0, True",
+    ),
+    Mutant(
+        "labels that nodes share are in no key of nodes",
+        "table/labels.py",
+        "return len(self.values), self._shared == 0, self.labelled == nodes",
+        "return len(self.values), True, self.labelled == nodes",
+    ),
+    Mutant(
+        "domains that appear do not matter to limits",
+        SPREAD_RULES,
+        "(label.shape(nodes), label.domains_version)",
+        "(label.shape(nodes), 0)",
+    ),
+    Mutant(
+        "taints do not matter to rules",
+        SPREAD_RULES,
+        " or not depends_on_labels(constraint, spec)",
+        "",
+    ),
+    Mutant(
+        "marks hold whatever nodes there are",
+        MARKS,
+        "self.nodes_key != _keys_of(self.nodes_keys, table)",
+        "False",
+    ),
+    Mutant(
+        "marks of unknown nodes hold",
+        MARKS,
+        "if self.nodes_keys is None or self.nodes_key",
+        "if self.nodes_keys is not None and self.nodes_key",
+    ),
+    Mutant("marks hold when columns grow", MARKS, "(table.size.capacity, *", "(*"),
+    Mutant(
+        "a selector that changes has no version",
+        "framework/belonging.py",
+        "self._selectors[key] != found.spec.selector",
+        "False",
+    ),
     dropped("marks are never forgotten", ENGINE, "            self._marks.clear()"),
     Mutant(
         "keys of columns are not in the stamp",
         ENGINE,
-        "version[1:], ask_keys(self._grouped, table))",
-        "version[1:])",
+        "version[2:], ask_keys(self._grouped, table))",
+        "version[2:])",
     ),
     Mutant(
         "columns of unknown objects stay",

@@ -9,6 +9,7 @@ import pytest
 from bayplan.amounts import kernel
 from bayplan.api.pod import Pod
 from bayplan.engine import Decision
+from bayplan.engine.marks import MarksOfClasses
 from bayplan.framework import GROUPS, CycleState, ScorePlugin
 from bayplan.table import Ints, NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_node, make_pod
@@ -107,6 +108,68 @@ def test_rules_come_to_what_the_plugins_say(seed: int, monkeypatch: pytest.Monke
         world.check_all(pods)
 
     assert len(by_rules) > 0.4 * STEPS * len(pods), "the rest fits nowhere"
+
+
+CHANGES: list[tuple[int, dict[str, Any]]] = [
+    (6, {"zone": "z0"}),
+    (7, {"zone": "z3"}),
+    (7, {"zone": "z1"}),
+    (3, {"zone": "z2"}),
+    (4, {"zone": "z1", "taints": ["gpu=yes:NoSchedule"]}),
+    (8, {"zone": "z2", "labels": {HOST: "n2"}}),
+    (8, {"zone": "z2"}),
+    (9, {"labels": {RACK: "r1"}}),
+    (9, {"zone": ""}),
+    (9, {"zone": "z0", "labels": {"disk": "ssd"}}),
+]
+"""Nodes that come, and other labels of nodes: numbers and wishes."""
+
+
+@pytest.mark.skipif(kernel.compiled is None, reason="rules are applied by the compiled kernel")
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_rules_follow_nodes_that_come_and_go(wish: dict[str, Any]) -> None:
+    world = World(nodes=0)
+    for number in range(6):
+        world.set_node(number, {"zone": f"z{number % 3}"})
+    for number in (0, 1, 1, 3, 4, 4):
+        world.bind(f"p{len(world.pods)}", number, labels={"app": "web"}, cpu="100m")
+    world.bind("carrier", 2, **BOUND[3])
+    pod = make_pod("new", **{"labels": {"app": "web"}, **wish})
+    world.check(pod)
+
+    for number, change in CHANGES:
+        world.set_node(number, change)
+        world.check(pod)
+        world.bind(f"q{len(world.pods)}", number, labels={"app": "web"}, cpu="100m")
+        world.check(pod)
+    for number in (7, 0, 3, 6):
+        world.remove_node(number)
+        world.check(pod)
+    for number in range(20, 90):  # more rows than the columns have
+        world.set_node(number, {"zone": f"z{number % 3}"})
+    world.check(pod)
+
+
+@pytest.mark.skipif(kernel.compiled is None, reason="rules are applied by the compiled kernel")
+def test_rules_hold_while_nodes_of_known_zones_come_and_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(nodes=0)
+    for number in range(9):
+        world.set_node(number, {"zone": f"z{number % 3}"})
+    spread = [even(ZONE, HARD), even(ZONE, SOFT), even(HOST, SOFT)]
+    pod = make_pod("new", labels={"app": "web"}, spread=spread)
+    world.remove_node(8)
+    world.check(pod)
+    asked: list[Pod] = []
+    monkeypatch.setattr(MarksOfClasses, "_ask", lambda self, plan, pod: asked.append(pod))
+
+    world.set_node(9, {"zone": "z2"})
+    world.check(pod)
+    world.remove_node(4)
+    world.check(pod)
+
+    assert not asked
 
 
 def test_a_state_is_as_new_when_no_node_is_within_the_limits() -> None:

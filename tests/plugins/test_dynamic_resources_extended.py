@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.amounts.domain_rules import NO_DOMAIN_RULES
 from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
 from bayplan.errors import ApiError
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Diagnosis
@@ -181,7 +182,7 @@ def test_only_a_pod_that_may_be_given_devices_is_judged_and_committed_for() -> N
     made, pod = world(), make_pod(requests={GPU: 1})
 
     assert made.plugin.row_groups(pod, made.table) is None
-    assert made.plugin.row_groups(make_pod(cpu="1"), made.table) == ()
+    assert made.plugin.row_groups(make_pod(cpu="1"), made.table) == NO_DOMAIN_RULES
     assert made.plugin.settled(pod.spec).commits
     assert not made.plugin.settled(make_pod().spec).commits
 

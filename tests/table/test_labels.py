@@ -87,17 +87,24 @@ def test_match_includes_values_that_came_after_the_first_call(
     assert table.labels.match(requirement, ALL).tolist() == expected
 
 
-def test_version_changes_only_when_a_code_does() -> None:
+def test_domains_version_changes_when_a_value_gets_its_first_row_or_loses_its_last() -> None:
     table = make_table(make_node("a", labels={"k": "1"}), make_node("b", labels={"k": "2"}))
     writer, column = TableWriter(table), table.labels.column("k")
-    before = column.version
+    versions = [column.domains_version]
 
-    writer.set_node(make_node("a", labels={"k": "1", "other": "x"}))
-    unchanged = column.version
-    writer.set_node(make_node("a", labels={"k": "2"}))
+    for node in (
+        make_node("a", labels={"k": "1", "other": "x"}),
+        make_node("c", labels={"k": "2"}),
+        make_node("a", labels={"k": "2"}),
+        make_node("a", labels={"k": "1"}),
+        make_node("c", labels={}),
+    ):
+        writer.set_node(node)
+        versions.append(column.domains_version)
 
-    assert unchanged == before
-    assert column.version > before
+    first, relabelled, joined, left, back, unlabelled = versions
+    assert first == relabelled == joined
+    assert joined < left < back == unlabelled
 
 
 def test_a_column_made_late_equals_one_made_early() -> None:

@@ -15,6 +15,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from ...amounts.domain_rules import NO_DOMAIN_RULES, DomainRules
 from ...api.dra import AllocationResult, ClaimNotReadyError, DeviceClass, ResourceClaim
 from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import DynamicResourcesArgs
@@ -46,7 +47,7 @@ from ...framework import (
 )
 from ...framework.devices import Devices
 from ...framework.events import EventWithHint
-from ...table import Bools, Ints, NodeTable, Rows, RowValues
+from ...table import Bools, Ints, NodeTable, Rows
 from ...table.node_selection import match_selector
 from .answers import REASONS, KeptAnswers, Wanted, rows_in
 from .binding import ClaimBinder, ClaimBindingError, Given, drive, is_late, is_ready
@@ -157,8 +158,8 @@ class DynamicResources(
     def cluster_key(self, table: NodeTable) -> Hashable:
         return self.handle.lister.version_of(DeviceClass.kind)
 
-    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
-        return None if self._uses_devices(pod.spec) else ()
+    def row_groups(self, pod: Pod, table: NodeTable) -> DomainRules | None:
+        return None if self._uses_devices(pod.spec) else NO_DOMAIN_RULES
 
     def _uses_devices(self, spec: PodSpec) -> bool:
         """Whether pods of the spec have claims, or resources that a class of devices stands for."""

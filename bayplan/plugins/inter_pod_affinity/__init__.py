@@ -11,7 +11,14 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from ...amounts.domain_rules import Apart, Attraction, DomainRules, Limit, Together
+from ...amounts.domain_rules import (
+    NO_DOMAIN_RULES,
+    Apart,
+    Attraction,
+    DomainRules,
+    Limit,
+    Together,
+)
 from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import InterPodAffinityArgs
 from ...framework import (
@@ -170,7 +177,7 @@ class InterPodAffinity(
 
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules:
         if not table.carried and not pod.spec.has_pod_terms:
-            return ()
+            return NO_DOMAIN_RULES
         plan = self._plans.get(pod, table)
         looked_at = (*plan.affinity, *plan.anti_affinity, *plan.existing, *plan.drawn)
         columns = [
@@ -186,7 +193,12 @@ class InterPodAffinity(
         score = None
         if plan.drawn and (plan.own.preferred or not self._ignore_existing):
             score = Attraction(tuple((c.pods, c.weight) for c in plan.drawn))
-        return DomainRules(columns, tuple(limits), score)
+        labels = list(dict.fromkeys(counted.label for counted in looked_at))
+
+        def nodes_key() -> Hashable:
+            return tuple([label.shape(table.node_count) for label in labels])
+
+        return DomainRules(columns, tuple(limits), score, nodes_key)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         plan = self._plans.get(pod, table)

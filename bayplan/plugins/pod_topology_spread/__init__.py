@@ -21,7 +21,6 @@ from ...errors import InputError
 from ...framework import (
     GROUPS,
     MAX_SCORE,
-    SELECTING_KINDS,
     SKIP,
     SUCCESS,
     CycleState,
@@ -47,7 +46,7 @@ from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, EligibilityCache
 from .hints import spread_events
 from .plans import NO_PLAN, SpreadPlan, SpreadPlans
-from .rules import is_enough, is_per_node, limits_of, score_of
+from .rules import is_enough, is_per_node, limits_of, nodes_key_of, score_of
 
 REASON = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_LABEL = f"{REASON} (missing required label)"
@@ -133,7 +132,7 @@ class PodTopologySpread(
 
     def _selecting_version(self) -> int:
         """The version of the objects that default constraints depend on."""
-        return self.handle.lister.version_of(*SELECTING_KINDS)
+        return self._constraints.version_of_defaults(self.handle.lister)
 
     def row_groups(self, pod: Pod, table: NodeTable) -> DomainRules:
         hard = self._plans.get(pod, table, DO_NOT_SCHEDULE)
@@ -146,7 +145,12 @@ class PodTopologySpread(
                 columns += domains.marks(counts, table)
                 if plan is soft and domains.label.key == HOSTNAME:
                     columns.append(counts.column)
-        return DomainRules(columns, limits_of(hard, pod), score_of(soft, table))
+        return DomainRules(
+            columns,
+            limits_of(hard, pod),
+            score_of(soft, table),
+            nodes_key_of(hard, soft, pod.spec, table),
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         try:

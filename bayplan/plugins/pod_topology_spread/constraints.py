@@ -13,7 +13,7 @@ from ...api.node import HOSTNAME, ZONE
 from ...api.pod import Pod, PodSpec
 from ...api.selectors import LabelSelector
 from ...errors import InputError
-from ...framework import SELECTING_KINDS, Lister, default_selector
+from ...framework import Lister, SelectorVersion, default_selector
 from ...table import PodTerm
 from ...table.terms import NO_POD
 
@@ -51,8 +51,8 @@ class ConstraintsCache:
         self._defaults = defaults
         self._own: dict[tuple[object, ...], tuple[Constraint, ...]] = {}
         self._given: dict[tuple[object, ...], tuple[Constraint, ...]] = {}
-        self._lister: Lister | None = None
-        self._lister_version = -1
+        self._selectors = SelectorVersion()
+        self._stamp: tuple[Lister | None, int] = (None, -1)
 
     def own(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
         """The constraints of the spec with that `whenUnsatisfiable`; InputError if unusable."""
@@ -65,15 +65,19 @@ class ConstraintsCache:
             found = self._own[key] = tuple(_own_constraints(pod, action))
         return found
 
+    def version_of_defaults(self, lister: Lister) -> int:
+        """Changes when pods may be given other constraints."""
+        return self._selectors.of(lister)
+
     def defaults(self, pod: Pod, action: str, lister: Lister) -> tuple[Constraint, ...]:
         """The constraints given to a pod that has none; none if nothing selects the pod."""
         wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
         if not wanted:
             return ()
-        version = lister.version_of(*SELECTING_KINDS)
-        if lister is not self._lister or version != self._lister_version:
+        stamp = lister, self.version_of_defaults(lister)
+        if stamp != self._stamp:
             self._given.clear()
-            self._lister, self._lister_version = lister, version
+            self._stamp = stamp
         key = (action, pod.namespace, frozenset(pod.labels.items()), pod.owner_references)
         found = self._given.get(key)
         if found is None:

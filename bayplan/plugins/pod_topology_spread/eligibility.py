@@ -61,6 +61,11 @@ class Domains:
         self._present: Ints | None = None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all nodes that have the key are eligible."""
+        return self._rows is None
+
+    @property
     def present(self) -> Ints:
         """The domains, by code, ascending."""
         if self._present is None:
@@ -184,6 +189,13 @@ class EligibilityCache:
             return taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations, operators)
 
         return repels
+
+
+def depends_on_labels(constraint: Constraint, spec: PodSpec) -> bool:
+    """Whether a node counts for the constraint by its topology keys alone."""
+    return not constraint.honors_taints and not (
+        constraint.honors_affinity and _has_requirements(spec)
+    )
 
 
 def _has_requirements(spec: PodSpec) -> bool:

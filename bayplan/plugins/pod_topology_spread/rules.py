@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from ...amounts.domain_rules import CountedPods, MaxSkew, Spreading, SpreadPart
 from ...api.node import HOSTNAME
-from ...api.pod import Pod
+from ...api.pod import Pod, PodSpec
 from ...table import LabelColumn, NodeTable
 from .constraints import Constraint
-from .eligibility import Domains
+from .eligibility import Domains, depends_on_labels
 from .plans import SpreadPlan
 
 
@@ -43,6 +45,36 @@ def score_of(plan: SpreadPlan, table: NodeTable) -> Spreading | None:
             SpreadPart(pods, constraint.max_skew, by_row, is_per_node(domains.label, table))
         )
     return Spreading(tuple(parts), plan.has_all_keys is not None, plan.require_all)
+
+
+def nodes_key_of(
+    hard: SpreadPlan, soft: SpreadPlan, spec: PodSpec, table: NodeTable
+) -> Callable[[], Hashable] | None:
+    """What of the nodes the rules by both plans depend on (`DomainRules.nodes_key`); None: on more than is followed.
+
+    That is whether all nodes have the topology keys, and the domains that there are. Host names are left out where the
+    pods of each node count: nodes may come and go.
+    """
+    for plan in (hard, soft):
+        is_complete = plan.has_all_keys is None or len(plan.constraints) == 1
+        if plan.require_all and plan.constraints and not is_complete:
+            return None
+        for constraint, domains in zip(plan.constraints, plan.domains, strict=True):
+            if not domains.is_whole or not depends_on_labels(constraint, spec):
+                return None
+    limiting = [domains.label for domains in hard.domains]
+    scoring = [domains.label for domains in soft.domains if domains.label.key != HOSTNAME]
+    hosts = [domains.label for domains in soft.domains if domains.label.key == HOSTNAME]
+
+    def nodes_key() -> Hashable:
+        nodes = table.node_count
+        return (
+            tuple([(label.shape(nodes), label.domains_version) for label in limiting]),
+            tuple([label.shape(nodes) for label in scoring]),
+            tuple([(label.shape(nodes)[1:], label.code_of("")) for label in hosts]),
+        )
+
+    return nodes_key
 
 
 def is_enough(constraint: Constraint, domains: Domains) -> bool:
