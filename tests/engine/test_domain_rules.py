@@ -114,6 +114,7 @@ CHANGES: list[tuple[int, dict[str, Any]]] = [
     (6, {"zone": "z0"}),
     (7, {"zone": "z3"}),
     (7, {"zone": "z1"}),
+    (5, {"zone": "z3"}),
     (3, {"zone": "z2"}),
     (4, {"zone": "z1", "taints": ["gpu=yes:NoSchedule"]}),
     (8, {"zone": "z2", "labels": {HOST: "n2"}}),
@@ -129,7 +130,7 @@ CHANGES: list[tuple[int, dict[str, Any]]] = [
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 def test_rules_follow_nodes_that_come_and_go(wish: dict[str, Any]) -> None:
     world = World(nodes=0)
-    for number in range(6):
+    for number in (*range(6), 10, 11, 12):
         world.set_node(number, {"zone": f"z{number % 3}"})
     for number in (0, 1, 1, 3, 4, 4):
         world.bind(f"p{len(world.pods)}", number, labels={"app": "web"}, cpu="100m")

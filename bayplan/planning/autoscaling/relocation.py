@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...api.pod import Pod
-from ...table import Bools
+from ...api.pod import EMPTY_STATUS, Pod
+from ...table import Bools, Ints
 from .claims import ClaimPlanner
-from .launch_options import LaunchOptions
+from .launch_options import ChoiceKey, LaunchOptions, choice_key, largest_first
 from .launch_plan import LaunchPlan
 from .pool_nodes import PoolNode, PoolNodes
 from .shadow import ShadowScheduler
@@ -20,6 +20,9 @@ class Relocation:
 
     def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes
+        self._copies: dict[ChoiceKey, Ints | None] = {}
+        """How many pods of a class each row has room for, outside of trials."""
+        self._stamp: tuple[int, int] = (-1, -1)
 
     def find(
         self, leaving: Sequence[PoolNode], closed: Iterable[str], *, may_replace: bool
@@ -35,14 +38,50 @@ class Relocation:
         excluded = {*closed, *(node.name for node in leaving), *self._nodes.booting}
         for node in leaving:
             use.add(node.pool, node.record.zone, node.type.capacity, -1)
-        planner = ClaimPlanner(
-            self._options, self._shadow, use, [rows[name] for name in excluded if name in rows]
-        )
+        without = [rows[name] for name in excluded if name in rows]
         allowed = self._cheaper(leaving, may_replace)
+        if not self._may_fit(pods, without, allowed):
+            return None
+        planner = ClaimPlanner(self._options, self._shadow, use, without)
         with self._shadow.trial():
             plan = planner.replace([self._shadow.lift(pod) for pod in pods], allowed)
         planner.close()
+        self._stamp = self._moment()  # all is as before
         return plan if plan is not None and self._may_launch(plan) else None
+
+    def _may_fit(self, pods: list[Pod], without: list[int], allowed: Bools) -> bool:
+        """False: room is certainly missing. Of each class as many pods are left over as other rows have no room for,
+        even without the pods of other classes; one of the allowed options has to hold them all.
+
+        The largest are asked about first: where room is missing, it is mostly missing for them.
+        """
+        wanted = np.zeros(len(self._options.resources), dtype=np.int64)
+        for pod, count in _by_class(pods):
+            copies = self._copies_of(pod)
+            if copies is None:
+                continue
+            left = count - int(copies.sum() - copies[without].sum())
+            if left > 0:
+                choice = self._options.choice(pod)
+                wanted += left * choice.requests
+                allowed = allowed & choice.accepts & (self._options.free >= wanted).all(axis=1)
+                if not allowed.any():
+                    return False
+        return True
+
+    def _copies_of(self, pod: Pod) -> Ints | None:
+        moment = self._moment()
+        if moment != self._stamp:
+            self._copies.clear()
+            self._stamp = moment
+        key = choice_key(pod)
+        if key not in self._copies:
+            waiting = pod.replace(node_name="", status=EMPTY_STATUS)
+            self._copies[key] = self._shadow.copies(waiting)
+        return self._copies[key]
+
+    def _moment(self) -> tuple[int, int]:
+        return self._shadow.table.row_changes.version, self._shadow.version
 
     def _may_launch(self, plan: LaunchPlan) -> bool:
         """Whether limits allow what is launched beside the nodes that leave later."""
@@ -66,3 +105,12 @@ class Relocation:
             for pod in self._shadow.pods_on(node.name)
             if pod.uid in node.pods and not pod.is_terminating
         ]
+
+
+def _by_class(pods: Iterable[Pod]) -> Iterable[tuple[Pod, int]]:
+    """A pod of each class, the largest first, and how many there are."""
+    found: dict[ChoiceKey, tuple[Pod, int]] = {}
+    for pod in largest_first(pods):
+        key = choice_key(pod)
+        found[key] = (pod, found[key][1] + 1 if key in found else 1)
+    return found.values()

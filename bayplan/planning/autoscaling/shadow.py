@@ -102,6 +102,10 @@ class ShadowScheduler:
         self._scheduler.faults.check()
         return found
 
+    def copies(self, pod: Pod) -> Ints | None:
+        """int64 per row: how many pods like this one fit beside each other; None: more than amounts decides."""
+        return Inquiry(self._scheduler, pod).copies()
+
     @contextmanager
     def trial(self) -> Iterator[None]:
         """Pods that are placed or taken off within it are back where they were at its end."""

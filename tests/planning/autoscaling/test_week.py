@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from typing import Any
 
 import pytest
 
 from bayplan.planning.autoscaling import AutoscalerOptions
+from bayplan.planning.autoscaling.relocation import Relocation
 from bayplan.planning.pools import NodeBudget
 from tests.planning.autoscaling.bench_week import DAY_S, TYPES, make_week
 from tests.planning.autoscaling.scaled import make_pool, make_type, run_scaled, scaling_of
@@ -37,3 +39,32 @@ def test_week_has_its_recorded_result(
     found = (scaling.launched, scaling.removed, len(scaling.evictions), round(scaling.cost, 3))
     text = json.dumps(scaling.to_dict(report.pods), sort_keys=True)
     assert (found, hashlib.sha256(text.encode()).hexdigest()[:16]) == (totals, digest)
+
+
+@pytest.mark.parametrize("autoscaler", ["karpenter", "cluster-autoscaler"])
+def test_nodes_that_are_not_tried_for_want_of_room_could_not_go(
+    autoscaler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_fit, find = Relocation._may_fit, Relocation.find
+    said: list[bool] = []
+    wrong: list[Any] = []
+
+    def noted(self: Relocation, *given: Any) -> bool:
+        said.append(may_fit(self, *given))
+        return True
+
+    def tried(self: Relocation, *given: Any, **more: Any) -> Any:
+        plan = find(self, *given, **more)
+        if plan is not None and not said[-1]:
+            wrong.append(given)
+        return plan
+
+    monkeypatch.setattr(Relocation, "_may_fit", noted)
+    monkeypatch.setattr(Relocation, "find", tried)
+    pool = make_pool(*TYPES, consolidate_after_s=300.0)
+    options = AutoscalerOptions(autoscaler=autoscaler)
+
+    run_scaled(list(make_week(0.1, 1, deployments=20)), [pool], options, until_s=DAY_S)
+
+    assert not wrong
+    assert set(said) == {True, False}
