@@ -156,15 +156,14 @@ class Controllers:
         """Record a changed workload, or a finished pod."""
         match new:
             case Pod():
-                self._pods.add(new)
+                owner = self._pods.add(new)
                 if is_active(old) and not is_active(new):
-                    owner = self._pods.owner_of(new)
                     if owner is not None and owner[0] == "Job" and new.is_finished:
                         self._job_backoffs.finished(owner, new)
                     self._note(owner, False)
                     self._note_refused(new.namespace)
-                elif self._pods.owner_of(new) and self._is_ready(new) and not self._is_ready(old):
-                    self._note_progress(new)
+                elif owner and self._is_ready(new) and not self._is_ready(old):
+                    self._note_progress(owner)
             case LimitRange() | ResourceQuota():
                 self._note_refused(new.namespace)
             case Node():
@@ -178,9 +177,9 @@ class Controllers:
         """Record a deleted workload with its dependents, or a deleted pod."""
         match obj:
             case Pod():
-                self._note(self._pods.owner_of(obj), False)
-                self._note_progress(obj)
-                self._pods.remove(obj)
+                owner = self._pods.remove(obj)
+                self._note(owner, False)
+                self._note_progress(owner)
                 self._note_refused(obj.namespace)
             case LimitRange() | ResourceQuota():
                 self._note_refused(obj.namespace)
@@ -269,13 +268,12 @@ class Controllers:
         for key in self.refused.within(namespace):
             self._note(key, False)
 
-    def _note_progress(self, pod: Pod) -> None:
-        """Record that a pod is ready or gone, for the workload that waits for it."""
-        owner = self._pods.owner_of(pod)
+    def _note_progress(self, owner: OwnerKey | None) -> None:
+        """Record that a pod of the controller is ready or gone, for the workload that waits for it."""
         if owner is not None and owner[0] == "ReplicaSet" and self._changes:
             replica_set = self._cluster.get(*owner)
             name = replica_set and deployments.deployment_of(replica_set)
-            owner = ("Deployment", pod.namespace, name) if name else None
+            owner = ("Deployment", owner[1], name) if name else None
         if owner is not None and (owner[0] == "StatefulSet" or owner in self._changes):
             self._note(owner, owner in self._changes)
 
@@ -461,7 +459,7 @@ class Controllers:
         owned = self._pods.owned_by(daemon_set, selector)
         if may_delete:
             self._delete_misplaced(daemon_set, owned.active.values())
-        taken = owned.by_target
+        taken = owned.by_target()
         free = [node for node in self._cluster.list("Node") if node.name not in taken]
         if not free and not may_delete:
             return []

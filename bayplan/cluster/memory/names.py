@@ -8,6 +8,7 @@ and `SafeEncodeString` of k8s.io/apimachinery/pkg/util/rand.
 from hashlib import blake2b, sha1
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no similar characters
+PAIRS = [first + second for second in ALPHABET for first in ALPHABET]
 SUFFIX_LENGTH = 5
 MAX_PREFIX = 63 - SUFFIX_LENGTH
 VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
@@ -18,11 +19,9 @@ NAMESPACE_OF_UIDS = bytes.fromhex("6d6f6f72696e47008000000000000000")
 def make_suffix(seed: str) -> str:
     """Five letters for `seed`."""
     number = int.from_bytes(blake2b(seed.encode(), digest_size=8).digest())
-    letters = []
-    for _ in range(SUFFIX_LENGTH):
-        number, index = divmod(number, len(ALPHABET))
-        letters.append(ALPHABET[index])
-    return "".join(letters)
+    more, first = divmod(number, len(PAIRS))
+    rest, second = divmod(more, len(PAIRS))
+    return PAIRS[first] + PAIRS[second] + ALPHABET[rest % len(ALPHABET)]
 
 
 def make_name(prefix: str, seed: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
 import msgspec
@@ -31,8 +31,8 @@ class OwnedPods(msgspec.Struct):
     failed: int = 0
     done_indexes: set[int] = msgspec.field(default_factory=set)
     """Indexes of the pods of an indexed job that succeeded."""
-    by_target: dict[str, int] = msgspec.field(default_factory=dict)
-    """How many active and leaving pods have a node as their `target_node`."""
+    _by_target: Counter[str] | None = None
+    """Made when it is first asked for: only daemons are counted by node."""
 
     def put(self, pod: Pod) -> None:
         """Add or count a pod according to its phase; an earlier one of its name is dropped."""
@@ -40,8 +40,8 @@ class OwnedPods(msgspec.Struct):
         self.drop(name)
         if not pod.is_finished:
             (self.leaving if pod.is_terminating else self.active)[name] = pod
-            target = target_node(pod)
-            self.by_target[target] = self.by_target.get(target, 0) + 1
+            if self._by_target is not None:
+                self._by_target[target_node(pod)] += 1
         elif pod.status.phase == "Succeeded":
             self.succeeded += 1
             self.done_indexes.add(completion_index(pod))
@@ -56,11 +56,17 @@ class OwnedPods(msgspec.Struct):
     def drop(self, name: str) -> None:
         """Remove the pod."""
         pod = self.active.pop(name, None) or self.leaving.pop(name, None)
-        if pod is not None:
+        if pod is not None and self._by_target is not None:
             target = target_node(pod)
-            self.by_target[target] -= 1
-            if not self.by_target[target]:
-                del self.by_target[target]
+            self._by_target[target] -= 1
+            if not self._by_target[target]:
+                del self._by_target[target]
+
+    def by_target(self) -> Mapping[str, int]:
+        """How many active and leaving pods have a node as their `target_node`."""
+        if self._by_target is None:
+            self._by_target = Counter(map(target_node, self))
+        return self._by_target
 
     def __iter__(self) -> Iterator[Pod]:
         """The pods that are not finished."""
@@ -128,8 +134,8 @@ class PodIndex:
         for pod in pods:
             self.add(pod)
 
-    def add(self, pod: Pod) -> None:
-        """Add or update a pod."""
+    def add(self, pod: Pod) -> OwnerKey | None:
+        """Add or update a pod; returns its controller."""
         key = pod.namespace, pod.name
         before = self._pods.get(key)
         self._pods[key] = pod
@@ -142,6 +148,7 @@ class PodIndex:
             self._orphans[pod.namespace][pod.name] = pod
         elif before is None or not before.is_finished:  # a finished one was counted
             self._owned[owner].put(pod)
+        return owner
 
     def _leave(self, before: Pod, owner: OwnerKey | None) -> None:
         """Handle a change of the pod's controller."""
@@ -159,8 +166,8 @@ class PodIndex:
                 self._by_node.put(key, None, pod)
         return self._by_node.on(name)
 
-    def remove(self, pod: Pod) -> None:
-        """Remove a pod."""
+    def remove(self, pod: Pod) -> OwnerKey | None:
+        """Remove a pod; returns its controller."""
         owner = self.owner_of(pod)
         key = pod.namespace, pod.name
         before = self._pods.pop(key, None)
@@ -171,6 +178,7 @@ class PodIndex:
             self._orphans[pod.namespace].pop(pod.name, None)
         else:
             self._owned[owner].drop(pod.name)
+        return owner
 
     def get(self, namespace: str, name: str) -> Pod | None:
         return self._pods.get((namespace, name))
