@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sized
 from typing import Any
 
 from ..api.pod import Pod
@@ -43,9 +44,9 @@ class Progress:
         """Record the end of a pod's attempt."""
         self._under_way.pop(uid, None)
 
-    def is_hectic(self, waiting: int) -> bool:
+    def is_hectic(self, waiting: Sized) -> bool:
         """Whether more failed attempts were made at this moment than there are pending pods."""
-        return self._attempts > waiting + SPARE_ATTEMPTS
+        return self._attempts > SPARE_ATTEMPTS and self._attempts > len(waiting) + SPARE_ATTEMPTS
 
     def moment_passed(self) -> None:
         """Record that time advanced."""

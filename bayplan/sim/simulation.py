@@ -228,7 +228,7 @@ class Simulation:
     def next_pod(self, until_s: float | None = None) -> QueuedPodInfo | None:
         """Go on until a pod is ready, and take it from the queue, for `try_pod`; None at the end."""
         limit_s = math.inf if until_s is None else until_s
-        is_hectic = self._progress.is_hectic(len(self.scheduler.queue))
+        is_hectic = self._progress.is_hectic(self.scheduler.queue)
         if is_hectic and not self._go_on(limit_s, HECTIC_STEP_S):
             return None
         while (queued := self._pop()) is None:
