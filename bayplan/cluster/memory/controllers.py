@@ -9,7 +9,6 @@ was deleted: pods of the input stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +18,6 @@ from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.selectors import LabelSelector
-from ...api.storage import PersistentVolumeClaim
 from ...api.workloads import (
     DaemonSet,
     Deployment,
@@ -39,23 +37,21 @@ from .job_backoffs import JobBackoffs
 from .names import make_hash
 from .pod_index import (
     COMPLETION_INDEX,
-    OwnedPods,
     OwnerKey,
-    PodIndex,
     is_active,
     is_healthy,
     is_ready,
 )
 from .refusals import RefusedWorkloads
-from .scaling import first_to_go
 from .stateful_sets import REVISION_HASH
 from .template_pods import checked, make_pod, make_stateful_pod
+from .workload_pods import WorkloadPods
 
 ReadTemplate = Callable[[KubeObject], bytes]
 """The template of a workload as bytes, equal for equal templates."""
 
 
-class Controllers:
+class Controllers(WorkloadPods):
     """All workload controllers of one cluster. `pods` are those that exist or are yet to be added.
 
     The new pods are admitted and added to the cluster. As a watcher of the cluster
@@ -76,8 +72,7 @@ class Controllers:
         gates: Mapping[str, bool] | None = None,
         time: tuple[Clock, Later] | None = None,
     ) -> None:
-        self._cluster = cluster
-        self._admission = admission
+        super().__init__(cluster, admission, pods)
         self._job_groups = job_groups.JobGroups(cluster, gates or {}, admits=admission is not None)
         self._is_live = live is not None
         self.failures: list[tuple[KubeObject, BayplanError]] = []
@@ -85,7 +80,6 @@ class Controllers:
         self._read_template = live or deployments.read_template
         self.refused = RefusedWorkloads()
         """Workloads of a simulation whose pods a limit range or a quota refuses."""
-        self._pods = PodIndex(pods)
         self._replica_sets = deployments.ReplicaSetIndex(cluster)
         self._noted: dict[OwnerKey, bool] = {}
         self._abandoned: list[OwnerKey] = []
@@ -234,14 +228,6 @@ class Controllers:
     def retry(self, workload: KubeObject) -> None:
         """Retry failed work."""
         self._note(_key(workload), True)
-
-    def owned(self, workload: KubeObject) -> OwnedPods:
-        """The pods of a workload."""
-        return self._pods.owned_by(workload)
-
-    def pods_on(self, node_name: str) -> list[Pod]:
-        """The pods on a node, and daemons that wait for it, in the order in which they came."""
-        return self._pods.on_node(node_name)
 
     def remove_done_job(self, pod: Pod) -> None:
         """Delete the job of a finished pod, if it was the last one, and keep no record of it.
@@ -426,12 +412,6 @@ class Controllers:
                 self._add_claim(stateful_set, claim, f"{stateful_set.name}-{number}")
         return self._add(make_stateful_pod(source, number, revision, claims))
 
-    def _add_claim(self, owner: StatefulSet, claim: PersistentVolumeClaim, pod_name: str) -> None:
-        """Create a claim of one pod of the set."""
-        if self._admission is not None:
-            self._admission.check(claim)
-        self._cluster.add(claim)
-
     def _former(self, stateful_set: StatefulSet) -> tuple[StatefulSet, str] | None:
         """The set before its template changed, and its revision."""
         former = self._changes.former(_key(stateful_set))
@@ -499,46 +479,6 @@ class Controllers:
         if not outdated.now and not outdated.later:
             self._changes.complete(key)
         return outdated.surge
-
-    def _fill_up(
-        self,
-        owner: KubeObject,
-        missing: int,
-        template: PodTemplateSpec,
-        labels: Mapping[str, str] | None = None,
-    ) -> list[Pod]:
-        """Create the missing pods."""
-        pod = make_pod(owner, template, "", labels=labels)
-        names = self._pods.free_names(owner, f"{owner.name}-")
-        return [self._add(pod.replace(name=name)) for name in islice(names, max(missing, 0))]
-
-    def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
-        """Delete the surplus pods."""
-        for pod in first_to_go(pods)[:excess] if excess > 0 else ():
-            self._delete(pod)
-
-    def _delete(self, pod: Pod) -> None:
-        """Delete a pod, with its grace period."""
-        self._cluster.delete(pod, pod.spec.grace_s)
-
-    def _add(self, pod: Pod) -> Pod:
-        admitted = pod if self._admission is None else self._admission.admit(pod)
-        if self._admission is not None:
-            self._admission.check(admitted)
-        added = self._cluster.add(admitted)
-        self._pods.add(added)
-        return added
-
-    def _make_room(self, owner: KubeObject, name: str) -> bool:
-        """Whether a pod called `name` can be created; a finished one of the owner is replaced."""
-        present = self._pods.get(owner.namespace, name)
-        if present is not None:
-            controller = present.controller
-            if not present.is_finished or controller is None or controller.name != owner.name:
-                return False
-            self._cluster.delete(present)
-            self._pods.remove(present)
-        return True
 
 
 def _key(workload: KubeObject) -> OwnerKey:
