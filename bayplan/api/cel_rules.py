@@ -1,8 +1,8 @@
 """CEL rules: expressions about the fields of an object, as in `x-kubernetes-validations`.
 
 Mirrors k8s.io/apiserver/pkg/cel/library, as far as its functions can be had: lists, sets, regular expressions,
-quantities, versions. `self` and `oldSelf` have no types: what kube-apiserver's checker refuses when an expression is
-compiled fails here when it is evaluated.
+quantities, versions. `self` and `oldSelf` have no types here: fields are checked by the definition's rules, and what
+else kube-apiserver's checker refuses when an expression is compiled fails when it is evaluated.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 from .cel import MISSING, CelError, Function, declared, first_line, quantity_functions
+from .cel_tree import CelTree, read_tree
 
 _SYNTAX = "Syntax error"
+_FAULT = re.compile(r"^(?:\w+: )?ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<text>.*)$", re.M)
+_UNDECLARED = re.compile(r"undeclared reference to '(?P<name>[\w.]+)'")
 _NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
 
 
@@ -29,7 +32,19 @@ class CelRule:
             self._compiled = _rule_environment().compile(text)
         except RuntimeError as error:
             problem = first_line(error)
-            raise (CelError if _SYNTAX in problem else UnavailableError)(problem) from None
+            if _SYNTAX in problem:
+                raise CelError(f"ERROR: {problem}") from None
+            unknown = _unknown_names(text, str(error))
+            if unknown:
+                raise CelError("\n".join(unknown)) from None
+            raise UnavailableError(problem) from None
+        self.kind = self._compiled.return_type().name()
+        """The type of its value: DYN where it depends on `self`."""
+
+    @property
+    def tree(self) -> CelTree:
+        """The expression as a tree."""
+        return read_tree(self._compiled.serialize())
 
     def evaluate(self, value: Any, old: Any = None) -> Any:
         """The value of the expression; raises CelError when evaluation fails."""
@@ -51,13 +66,12 @@ def compile_rule(text: str) -> CelRule:
 def _rule_environment() -> Any:
     try:
         from cel_expr_python import cel  # an optional extra
-        from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings
+        from cel_expr_python.ext import ext_math, ext_optional, ext_strings
     except ImportError:
         raise UnavailableError(MISSING) from None
     return cel.NewEnv(
         variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN},
         extensions=[
-            ext_bindings.ExtBindings(),
             ext_math.ExtMath(),
             ext_optional.ExtOptional(),
             ext_strings.ExtStrings(),
@@ -81,6 +95,35 @@ def _functions(cel: Any) -> list[Function]:
         ("sets.intersects", yes, [dyn, dyn], False, lambda a, b: any(x in a for x in b)),
         ("sets.equivalent", yes, [dyn, dyn], False, _are_equivalent),
     ]
+
+
+def shown_fault(text: str, offset: int, fault: str) -> str:
+    """A fault in an expression with its place, as kube-apiserver shows it."""
+    before = text[:offset]
+    line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1)
+    source = text.split("\n")[line - 1]
+    return f"ERROR: <input>:{line}:{column + 1}: {fault}\n | {source}\n | {'.' * column}^"
+
+
+def _unknown_names(text: str, problem: str) -> list[str]:
+    """The faults of an expression whose only faults are names that are not declared.
+
+    Empty if there are others: a function may be missing here and not in kube-apiserver.
+    """
+    lines, found = text.split("\n"), []
+    for fault in _FAULT.finditer(problem):
+        line, column = int(fault["line"]), int(fault["column"])
+        name = _UNDECLARED.match(fault["text"])
+        offset = sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
+        if name is None or text[offset : offset + 1] == "(":
+            return []
+        path = name["name"].split(".")
+        start = offset - len(".".join(path[:-1]))
+        if not text.startswith(path[0], start):
+            start = offset
+        fault_text = f"undeclared reference to '{path[0]}' (in container '')"
+        found.append(shown_fault(text, start, fault_text))
+    return found
 
 
 def _find(value: str, pattern: str) -> str:

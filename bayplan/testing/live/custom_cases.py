@@ -126,6 +126,6 @@ def _shown(answer: ApiAnswer) -> Tree:
 def _plain(text: str) -> str:
     """A text without the dump of a whole definition, and without the words of a parser."""
     text = _DUMP.sub("Invalid value: []: ", text)
-    for mark in ("but isn't: ", "compilation failed: "):
+    for mark in ("but isn't: ", "Syntax error: "):
         text = "".join(text.partition(mark)[:2])
     return text

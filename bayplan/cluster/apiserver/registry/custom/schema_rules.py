@@ -13,7 +13,8 @@ from typing import Any
 from .....api.causes import Cause, forbidden_field, invalid_value, required, unsupported_value
 from .....api.cel import CelError
 from .....api.cel_rules import UnavailableError, compile_rule
-from .expressions import RULES
+from .expression_fields import FieldChecker, Names, as_root
+from .expressions import RULES, escape
 from .patterns import compile_pattern
 from .value_rules import INT_OR_STRING, LIST_KEYS, LIST_TYPE, value_causes
 from .values import EMBEDDED, NO_SCHEMA, PRESERVE
@@ -33,6 +34,8 @@ _NOT_SUPPORTED = (
     "dependencies",
     "$ref",
 )
+NO_BOOL = "cel expression must evaluate to a bool"
+NO_STRING = "must evaluate to a string"
 _EMPTY = "must be empty to be structural"
 _UNDEFINED = "must be undefined to be structural"
 _FALSE = "must be false to be structural"
@@ -73,7 +76,7 @@ def schema_causes(schema: Tree, path: str) -> Iterator[Cause]:
     found = list(_standard_causes(schema, path))
     yield from found
     if not structural and not found:
-        yield from _expression_causes(schema, path)
+        yield from _expression_causes(schema, path, is_root=True)
 
 
 def _below(schema: Tree, path: str) -> Iterator[tuple[Tree, str, str]]:
@@ -318,18 +321,34 @@ def _default_causes(schema: Tree, path: str) -> Iterator[Cause]:
         yield from _default_causes(below, where)
 
 
-def _expression_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    """Yield the rules that cannot be parsed."""
+def _expression_causes(schema: Tree, path: str, is_root: bool = False) -> Iterator[Cause]:
+    """Yield the rules that cannot be compiled."""
+    whole = as_root(schema) if is_root or schema.get(EMBEDDED) else schema
     for i, rule in enumerate(schema.get(RULES) or ()):
-        for name in ("rule", "messageExpression"):
-            text = str(rule.get(name) or "")
-            try:
-                if text:
-                    compile_rule(text)
-            except UnavailableError:
-                continue  # a warning says so
-            except CelError as error:
-                where = f"{path}.{RULES}[{i}].{name}"
-                yield invalid_value(where, rule, f"compilation failed: {error}")
+        names = {"self": whole, "oldSelf": None if rule.get("optionalOldSelf") else whole}
+        for name, prefix in (("rule", ""), ("messageExpression", "messageExpression ")):
+            problem = _expression_problem(str(rule.get(name) or ""), names, name)
+            if problem:
+                yield invalid_value(f"{path}.{RULES}[{i}].{name}", rule, prefix + problem)
     for below, _, where in _below(schema, path):
         yield from _expression_causes(below, where)
+
+
+def _expression_problem(text: str, names: Names, name: str) -> str:
+    """What is wrong with a rule, or with the expression of its message; empty if nothing is."""
+    if not text:
+        return ""
+    try:
+        rule = compile_rule(text)
+    except UnavailableError:
+        return ""  # a warning says so
+    except CelError as error:
+        return f"compilation failed: {error}"
+    checker = FieldChecker(text, rule.tree, escape)
+    faults = checker.faults(names)
+    if faults:
+        return f"compilation failed: {faults}"
+    kinds = (checker.kind(names), rule.kind.lower())
+    if name == "rule":
+        return "" if kinds[0] in ("", "bool") and kinds[1] in ("dyn", "bool") else NO_BOOL
+    return "" if kinds[0] in ("", "string") and kinds[1] in ("dyn", "string") else NO_STRING
