@@ -91,3 +91,36 @@ def test_the_axis_has_round_steps(
     asked = f"{strip}.constructor.roundStep({least}, {str(is_time).lower()})"
 
     assert tab.run(asked) == pytest.approx(step)
+
+
+@pytest.mark.parametrize("width", [390, 700, 1400])
+def test_labels_of_the_axis_differ_and_do_not_overlap(
+    open_page: Open, day: Path, width: int
+) -> None:
+    tab = open_page(day, width=width)
+
+    labels = tab.run("bayplan.timeline.strip.labels")
+    room = tab.run("document.getElementById('strip').clientWidth")
+
+    assert labels
+    assert len(set(labels)) == len(labels)
+    assert sum(6 * len(label) for label in labels) < room + 60
+
+
+def test_a_short_time_has_each_moment_once_on_its_axis(open_page: Open, day: Path) -> None:
+    tab = open_page(day)
+
+    tab.run("bayplan.timeline.end = 0.5; bayplan.timeline.words = () => 'now'")
+    tab.run("bayplan.timeline.strip.draw()")
+
+    assert tab.run("bayplan.timeline.strip.labels") == ["now"]
+
+
+def test_a_key_that_does_not_fit_is_cut(open_page: Open, day: Path) -> None:
+    tab = open_page(day)
+
+    assert (
+        tab.run("bayplan.timeline.strip.constructor.cut('requested', (text) => text.length <= 6)")
+        == "reque…"
+    )
+    assert tab.run("bayplan.timeline.strip.constructor.cut('requested', () => true)") == "requested"

@@ -88,12 +88,18 @@ class Strip {
     context.textBaseline = "top";
     const end = timeline.isTimed ? timeline.end : Math.max(1, app.model.last);
     const step = Strip.roundStep(end / Math.max(2, Math.floor((x(this.size - 1) - x(0)) / 110)), timeline.isTimed);
+    this.labels = [];
+    let right = -Infinity;
     for (let value = 0; value <= end; value += step) {
       const at = x((value / end) * (this.size - 1));
       const words = timeline.isTimed ? timeline.words(value) : count(value);
       const wide = context.measureText(words).width;
+      const left = Math.max(0, Math.min(at - wide / 2, this.canvas.clientWidth - wide));
+      if (left < right + 6 || words === this.labels[this.labels.length - 1]) continue;
       context.fillRect(Math.round(at), bottom, 1, 3);
-      context.fillText(words, Math.max(0, Math.min(at - wide / 2, this.canvas.clientWidth - wide)), bottom + 3);
+      context.fillText(words, left, bottom + 3);
+      this.labels.push(words);
+      right = left + wide;
     }
   }
 
@@ -107,13 +113,21 @@ class Strip {
     let left = STRIP_MARGIN;
     context.textBaseline = "middle";
     for (const [key, words] of keys) {
-      if (left + 14 + context.measureText(words).width > this.canvas.clientWidth && left > STRIP_MARGIN) break;
+      const room = this.canvas.clientWidth - left - 14;
+      if (context.measureText(words).width > room && left > STRIP_MARGIN) break;
       context.fillStyle = colour(key);
       context.fillRect(left, 3, 10, 5);
       context.fillStyle = colour("--soft");
-      context.fillText(words, left + 14, 6);
+      context.fillText(Strip.cut(words, (text) => context.measureText(text).width <= room), left + 14, 6);
       left += 30 + context.measureText(words).width;
     }
+  }
+
+  /** The text, cut where it no longer fits. */
+  static cut(words, fits) {
+    let size = words.length;
+    while (size > 1 && !fits(size < words.length ? `${words.slice(0, size)}…` : words)) size -= 1;
+    return size < words.length ? `${words.slice(0, size)}…` : words;
   }
 
   /** The slider position below the mouse. */

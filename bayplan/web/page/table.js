@@ -100,22 +100,22 @@ function podColumns({ model, data }) {
   const asked = (pod, resource) => data.requested(model.kind[pod], resource);
   const node = (pod) => (model.node[pod] === NONE ? "" : data.nodes[model.node[pod]]);
   const columns = [
-    textColumn("namespace", "Namespace", (pod) => data.namespace(pod), "minmax(90px, 1fr)"),
-    textColumn("pod", "Pod", (pod) => data.podName(pod), "minmax(140px, 2fr)"),
-    textColumn("workload", "Workload", (pod) => data.texts[kind(pod)[6]], "minmax(110px, 1.5fr)", (pod) => data.texts[kind(pod)[6]].split("/").pop()),
-    textColumn("state", "State", (pod) => tr(STATE_WORDS[model.state[pod]]), "110px"),
-    textColumn("node", "Node", node, "minmax(110px, 1.5fr)", (pod) => (model.node[pod] === NONE ? "" : data.nodeName(model.node[pod]))),
-    { name: "priority", title: tr("Priority"), isNumber: true, width: "90px", value: (pod) => kind(pod)[2], text: (pod) => count(kind(pod)[2]) },
+    textColumn("namespace", "Namespace", (pod) => data.namespace(pod), "minmax(104px, 1fr)"),
+    textColumn("pod", "Pod", (pod) => data.podName(pod), "minmax(190px, 3fr)"),
+    textColumn("workload", "Workload", (pod) => data.texts[kind(pod)[6]], "minmax(100px, 1.5fr)", (pod) => data.texts[kind(pod)[6]].split("/").pop()),
+    textColumn("state", "State", (pod) => tr(STATE_WORDS[model.state[pod]]), "104px"),
+    textColumn("node", "Node", node, "minmax(100px, 1.5fr)", (pod) => (model.node[pod] === NONE ? "" : data.nodeName(model.node[pod]))),
+    { name: "priority", title: tr("Priority"), isNumber: true, width: "76px", value: (pod) => kind(pod)[2], text: (pod) => count(kind(pod)[2]) },
   ];
   for (const resource of offeredResources(model, data)) {
     const name = data.resources[resource];
     if (name === PODS || !data.kinds.some((_, kind) => data.requested(kind, resource))) continue;
     columns.push({
-      name, title: resourceName(name), isNumber: true, width: "minmax(76px, 0.6fr)",
+      name, title: resourceName(name), isNumber: true, width: "minmax(72px, 0.6fr)",
       value: (pod) => asked(pod, resource), text: (pod) => (asked(pod, resource) ? amount(asked(pod, resource), name) : "–"),
     });
   }
-  columns.push(textColumn("reason", "Reason", (pod) => (isWaiting(model.state[pod]) ? reasonWords(data, model.text[pod]) : ""), "minmax(160px, 3fr)"));
+  columns.push(textColumn("reason", "Reason", (pod) => (isWaiting(model.state[pod]) ? reasonWords(data, model.text[pod]) : ""), "minmax(120px, 2fr)"));
   return columns;
 }
 
