@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from ....api.meta import KubeObject, controller_of
@@ -18,6 +19,7 @@ from ..registry.registry import ObjectRegistry
 from ..store import Record
 from . import workload_status
 from .cluster import LiveCluster
+from .deployment_progress import fails_at
 from .making import resource_named
 from .recorder import Reporter
 
@@ -40,6 +42,9 @@ class StatusController:
         self._controllers = controllers
         self._registry = registry
         self._noted: dict[OwnerKey, None] = {}
+        self._time = time
+        self._deadlines: set[OwnerKey] = set()
+        """Deployments for which a timer is set."""
         self._available = Availability(is_ready, lambda key: self._noted.update({key: None}), time)
 
     def on_add(self, obj: Any) -> None:
@@ -92,6 +97,8 @@ class StatusController:
         revision = ""
         if workload.kind == "Deployment":
             revision = self._mark_revision(workload, tree)
+        if workload.kind == "Deployment":
+            self._expect_deadline(workload, fails_at(tree, status))
         if status == (tree.get("status") or {}) and not revision:
             return
         self._registry.write(resource, record, {**tree, "status": status})
@@ -101,6 +108,20 @@ class StatusController:
                 tree.get("status") or {}, status
             ):
                 self._cluster.tell(workload, reporter, (type_, reason), message)
+
+    def _expect_deadline(self, deployment: KubeObject, moment: datetime | None) -> None:
+        """Look at a deployment again when its rollout has failed, unless there is progress."""
+        key = deployment.kind, deployment.namespace, deployment.name
+        if moment is None or key in self._deadlines:
+            return
+        self._deadlines.add(key)
+
+        def look() -> None:
+            self._deadlines.discard(key)
+            self._noted[key] = None
+
+        clock, timers = self._time
+        timers.after(max((moment - clock.now()).total_seconds(), 0) + 1, look)
 
     def _status(self, workload: KubeObject, tree: Tree) -> Tree:
         now, owned = self._registry.now(), self._controllers.owned(workload)

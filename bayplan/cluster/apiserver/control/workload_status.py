@@ -12,6 +12,7 @@ from ....api.pod import Pod
 from ...memory.availability import IsReady
 from ...memory.pod_index import OwnedPods, is_ready
 from ...memory.stateful_sets import REVISION_HASH
+from .deployment_progress import set_progress
 
 Tree = dict[str, Any]
 
@@ -85,8 +86,7 @@ def deployment_status(
     status["conditions"] = (tree.get("status") or {}).get("conditions") or []
     is_available = available >= wanted - _max_unavailable(tree, wanted)
     set_plain_condition(status, _available(is_available), now)
-    done = updated == replicas == wanted and available >= wanted
-    set_plain_condition(status, _progressing(tree, newest, done), now)
+    set_progress(tree, status, (newest or {}).get("metadata", {}).get("name", ""), now)
     return status
 
 
@@ -106,17 +106,6 @@ def _available(is_available: bool) -> Tree:
         "message": "Deployment has minimum availability."
         if is_available
         else "Deployment does not have minimum availability.",
-    }
-
-
-def _progressing(tree: Tree, newest: Tree | None, done: bool) -> Tree:
-    name = (newest or {}).get("metadata", {}).get("name", "")
-    word = "has successfully progressed." if done else "is progressing."
-    return {
-        "type": "Progressing",
-        "status": "True",
-        "reason": "NewReplicaSetAvailable" if done else "ReplicaSetUpdated",
-        "message": f'ReplicaSet "{name}" {word}',
     }
 
 
