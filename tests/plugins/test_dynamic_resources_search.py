@@ -240,6 +240,29 @@ def test_a_capacity_that_the_device_does_not_have_cannot_be_asked_for() -> None:
     assert uses_of({}, {"memory": "1"}) is None
 
 
+def test_a_device_is_not_given_whole_while_a_share_from_before_uses_some_of_it() -> None:
+    share = {
+        "request": "gpu",
+        "driver": "gpu.example.com",
+        "pool": "a",
+        "device": "d0",
+        "shareID": "00000000-0000-4000-8000-000000000000",
+        "consumedCapacity": {"memory": "1Gi"},
+    }
+    other = make_claim("other", status={"allocation": {"devices": {"results": [share]}}})
+    offered = [make_device(f"d{i}", capacity={"memory": "80Gi"}) for i in range(2)]
+    world = DeviceWorld(
+        DynamicResources(),
+        make_node("a"),
+        make_class("gpu"),
+        make_slice("s", *offered, node="a"),
+        make_claim("c"),
+        other,
+    )
+
+    assert world.place(claiming("c")) == ["gpu=a/d1"]
+
+
 # However the search goes
 
 

@@ -63,6 +63,19 @@ def one_node(*pods: Pod, **node: object) -> NodeTable:
     return make_table(make_node("a", **given), pods=pods)
 
 
+def test_a_resource_that_is_listed_twice_counts_with_both_weights() -> None:
+    listed = tuple(
+        ResourceSpec(name, weight) for name, weight in [("cpu", 2), ("memory", 1), ("cpu", 1)]
+    )
+    args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(LEAST_ALLOCATED, listed))
+
+    plugin = NodeResourcesFit.from_args(args, make_handle())
+
+    assert scores(plugin, ASKS, one_node(USED)) == scores(
+        fit(cpu=3, memory=1), ASKS, one_node(USED)
+    )
+
+
 USED = make_pod("q", node_name="a", cpu="2500m", memory="3000Mi")
 ASKS = make_pod("p", cpu="500m", memory="2000Mi")  # 3000m and 5000Mi with the pod on the node
 EMPTY = make_pod("p")

@@ -25,6 +25,7 @@ def first_free(
     `keys` name the claims in errors; `tries` limits the search.
     """
     inventory, in_use = devices.inventory, devices.allocated.in_use
+    consumed = devices.allocated.consumed
     taking: set[DeviceId] = set()
     taken: list[list[Taken]] = []
     for number, claim in enumerate(claims):
@@ -37,6 +38,8 @@ def first_free(
             for offer, fault, _ in picked.usable:
                 if offer.id in in_use or offer.id in taking:
                     continue
+                if offer.id in consumed:
+                    return None
                 if fault is not None:
                     raise AllocationError(fault.text(keys[number]))
                 found.append(Taken(plan, offer, None))

@@ -307,12 +307,10 @@ class DeviceSearch:
         return True
 
     def _has_room(self, offer: Offer, uses: dict[str, Use]) -> bool:
-        """Whether a device that many may use has enough left."""
-        if not offer.is_shared:
-            return True
+        """Whether a device has enough left; also one that only one claim may use, while there are shares of it from before."""
         before = self._allocated.consumed.get(offer.id, {})
         now = self._using.get(offer.id, {})
-        return all(
+        return not (before or now) or all(
             use.nano + before.get(name, 0) + now.get(name, 0) <= limit_of(offer, name)
             for name, use in uses.items()
         )

@@ -6,6 +6,7 @@ the arithmetic is in `amounts/scoring.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -74,7 +75,9 @@ def make_strategy(wanted: ScoringStrategy | None) -> Strategy:
     """The strategy that a configuration asks for."""
     if wanted is None:
         return least_allocated({"cpu": 1, "memory": 1})
-    weights = {resource.name: resource.weight or 1 for resource in wanted.resources}
+    weights = Counter[str]()
+    for resource in wanted.resources:  # one that is listed twice counts twice
+        weights[resource.name] += resource.weight or 1
     if wanted.type == MOST_ALLOCATED:
         return most_allocated(weights)
     if wanted.type == REQUESTED_TO_CAPACITY_RATIO and wanted.requested_to_capacity_ratio:
