@@ -21,6 +21,24 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class JsonFloat(float):
+    """A number of a JSON text with a point or an exponent: never a whole number, unlike the same in YAML."""
+
+    def is_integer(self) -> bool:
+        return False
+
+
+def plain_numbers(data: Any) -> Any:
+    """Returns data that is not decoded further, without JsonFloat."""
+    if isinstance(data, dict):
+        return {key: plain_numbers(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [plain_numbers(item) for item in data]
+    return float(data) if isinstance(data, JsonFloat) else data
+
+
 # Seconds, in Go's notation of durations: 1h30m, 1.5s, 100ms.
 Duration = Annotated[float, msgspec.Meta(extra={"written": "duration"})]
 
@@ -158,14 +176,15 @@ def _scalar(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any
     if not fits:
         problems.add(path, expected, data, ProblemKind.TYPE)
         return _WRONG
-    return data
+    return plain_numbers(data)
 
 
 def _integer(info: inspect.IntType, data: Any, path: str, problems: Problems) -> Any:
     """Return a whole number that fits the type, 64 bits unless the type says otherwise."""
     low = _INT64_LIMITS[0] if info.ge is None else info.ge
     high = _INT64_LIMITS[1] if info.le is None else info.le
-    if isinstance(data, bool) or not isinstance(data, int | float) or data != data // 1:
+    is_whole = data.is_integer() if isinstance(data, float) else type(data) is int
+    if not is_whole:
         problems.add(path, "a whole number", data, ProblemKind.TYPE)
         return _WRONG
     if not low <= data <= high:

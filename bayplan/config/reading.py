@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ..framework.gate_effects import EFFECTS
 from .args_validation import validate_args
-from .decode import decode
+from .decode import decode, plain_numbers
 from .defaults import default_plugin_config, merge_plugins
 from .files import ConfigurationFile, PluginConfigFile, PluginSetFile, ProfileV1Beta1
 from .gated_args import apply_gates, forbid_gated_fields
@@ -144,7 +144,7 @@ class _ProfileReader:
         """Return the arguments of a plugin: typed if it is known, else as written."""
         args_type = self._generation.args_types.get(entry.name)
         if args_type is None:
-            return entry.args  # type: ignore[no-any-return]  # plain data of the file
+            return plain_numbers(entry.args)  # type: ignore[no-any-return]  # plain data of the file
         data = {} if entry.args is None else entry.args
         if not isinstance(data, dict):
             self._problems.add(path, "a mapping", data, ProblemKind.SYNTAX)

@@ -1,15 +1,19 @@
 """Text: YAML or JSON to plain data, with every repeated key reported by its path.
 
-Reads YAML 1.1 as Kubernetes does: numbers may have an exponent without a point, dates and base-60
-numbers are text, only the first document counts, and a text that begins with `{` must be JSON.
+Reads YAML 1.1 as Kubernetes does: `y` and `n` are booleans too, numbers may have an exponent without a point, dates
+and base-60 numbers are text, of equal keys the last counts, only the first document counts, and a text that begins with
+`{` must be JSON.
 """
 
 import json
+import math
 import re
+from collections import Counter
 from typing import Any
 
 import yaml
 
+from .decode import JsonFloat
 from .problems import Literally, ProblemKind, Problems, child
 
 try:
@@ -17,11 +21,27 @@ try:
 except ImportError:  # PyYAML without libyaml
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
-_MERGE_TAG = "tag:yaml.org,2002:merge"
-_INT_TAG = "tag:yaml.org,2002:int"
-_FLOAT_TAG = "tag:yaml.org,2002:float"
-_TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
-_EXPONENT = re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
+_TAG = "tag:yaml.org,2002:"
+_MERGE_TAG = f"{_TAG}merge"
+_TAGS: dict[type, str] = {
+    type(None): f"{_TAG}null",
+    bool: f"{_TAG}bool",
+    int: f"{_TAG}int",
+    float: f"{_TAG}float",
+    str: f"{_TAG}str",
+}
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = {"": None, "~": None} | {
+    form: value
+    for value, words in (
+        (None, ("null",)),
+        (True, ("y", "yes", "true", "on")),
+        (False, ("n", "no", "false", "off")),
+    )
+    for word in words
+    for form in (word, word.capitalize(), word.upper())
+}
+_NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
 # A small text with nested aliases can expand to a very large tree.
@@ -34,12 +54,15 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 class _Loader(_SafeLoader):
-    """The safe loader, used for nodes and scalars only."""
+    """The safe loader, used for nodes only."""
 
     nodes_left = _MAX_NODES
 
-
-_Loader.add_implicit_resolver(_FLOAT_TAG, _EXPONENT, list("-+0123456789."))
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        """The tag of a node; that of a plain scalar comes from how it is written."""
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _MERGE_TAG if value == "<<" else _TAGS[type(_scalar(value))]
+        return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
 
 
 def parse_text(text: str | bytes, problems: Problems) -> Any:
@@ -65,7 +88,9 @@ def parse_text(text: str | bytes, problems: Problems) -> Any:
 
 def _read_json(text: str) -> Any:
     """Returns JSON `text` as a tree of _Pairs, lists and scalars."""
-    return json.loads(text, object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+    return json.loads(
+        text, object_pairs_hook=_Pairs, parse_constant=_refuse_constant, parse_float=JsonFloat
+    )
 
 
 def _refuse_constant(name: str) -> None:
@@ -119,14 +144,53 @@ def _tree(node: yaml.Node, loader: _Loader) -> Any:
         return _Pairs(_pairs(node, loader))
     if isinstance(node, yaml.SequenceNode):
         return [_tree(item, loader) for item in node.value]
-    base_60 = node.tag in (_INT_TAG, _FLOAT_TAG) and ":" in node.value
-    if base_60 or node.tag == _TIMESTAMP_TAG:
-        return node.value
-    try:
-        return loader.construct_object(node)
-    except (ValueError, LookupError, TypeError) as error:  # such as !!int with letters
+    return _tagged(node)
+
+
+def _tagged(node: yaml.Node) -> Any:
+    """Returns the value of a scalar, whose tag may be an explicit one."""
+    value = _scalar(node.value)
+    if node.tag == _TAGS[float] and type(value) is int:
+        return float(value)
+    if node.tag not in _TAGS.values() or node.tag == _TAGS[str]:
+        text: str = node.value
+        return text
+    if node.tag != _TAGS[type(value)]:
         problem = f"{node.value} is not what its tag says"
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+    return value
+
+
+def _scalar(text: str) -> Any:
+    """What a plain scalar stands for."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NO_NUMBER.fullmatch(text):
+        return float(text.replace(".", ""))
+    if not text[0].isdigit() and text[0] not in "+-.":
+        return text
+    plain = text.replace("_", "")
+    whole = _whole(plain)
+    if whole is not None:
+        return whole
+    if _FLOAT.fullmatch(plain) and math.isfinite(float(plain)):
+        return float(plain)
+    return text
+
+
+def _whole(text: str) -> int | None:
+    """A whole number of 64 bits; a leading 0 makes it octal."""
+    try:
+        if re.fullmatch(r"[-+]?0[0-9]+", text):
+            number = int(text, 8)
+        elif re.fullmatch(r"[-+]?[0-9A-Za-z]+", text):
+            number = int(text, 0)
+        else:
+            return None
+    except ValueError:
+        return None
+    has_sign = text[0] in "+-"
+    return number if -(2**63) <= number < (2**63 if has_sign else 2**64) else None
 
 
 def _pairs(node: yaml.MappingNode, loader: _Loader) -> list[tuple[str, Any]]:
@@ -135,7 +199,7 @@ def _pairs(node: yaml.MappingNode, loader: _Loader) -> list[tuple[str, Any]]:
     for key, value in node.value:
         if key.tag == _MERGE_TAG:
             merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            for mapping in merged:
+            for mapping in reversed(merged):  # of these the first counts
                 if not isinstance(mapping, yaml.MappingNode):
                     raise yaml.MarkedYAMLError(
                         problem="a merge key needs a mapping", problem_mark=mapping.start_mark
@@ -156,18 +220,17 @@ def _key(key: Any) -> str:
 
 
 def _plain(tree: Any, path: str, problems: Problems) -> Any:
-    """Returns the tree with its _Pairs as dicts; the first of several equal keys wins."""
+    """Returns the tree with its _Pairs as dicts; the last of several equal keys wins."""
     if isinstance(tree, list) and not isinstance(tree, _Pairs):
         return [_plain(item, f"{path}[{i}]", problems) for i, item in enumerate(tree)]
     if not isinstance(tree, _Pairs):
         return tree
-    keys = [key for key, _ in tree]
+    times = Counter(key for key, _ in tree)
     result: dict[str, Any] = {}
     for key, value in tree:
         where = child(path, key)
-        if key not in result:
-            result[key] = _plain(value, where, problems)
-            if keys.count(key) > 1:
-                times = Literally(f"it {keys.count(key)} times")
-                problems.add(where, "the field once", times, ProblemKind.DUPLICATE_FIELD)
+        if times[key] > 1 and key not in result:
+            found = Literally(f"it {times[key]} times")
+            problems.add(where, "the field once", found, ProblemKind.DUPLICATE_FIELD)
+        result[key] = _plain(value, where, problems)
     return result

@@ -15,6 +15,7 @@ from bayplan.config import (
     SchedulerConfiguration,
     parse_config,
 )
+from bayplan.config.decode import JsonFloat
 from bayplan.config.policy_plugins import PREDICATES, PRIORITIES
 from bayplan.errors import ConfigError
 
@@ -170,7 +171,7 @@ def test_text_and_mapping_give_the_same_result(data: dict[str, Any]) -> None:
     check_ends_well(yaml.safe_dump(data, allow_unicode=True))
     text = json.dumps(data)
     if not any(word in text for word in ("NaN", "Infinity")):
-        assert outcome(text) == outcome(json.loads(text))
+        assert outcome(text) == outcome(json.loads(text, parse_float=JsonFloat))
 
 
 @given(st.one_of(st.text(), st.text(alphabet="{}[]:,-&*!|>'\"#%@ \n\tab01")))

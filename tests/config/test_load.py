@@ -154,7 +154,11 @@ def test_arguments_of_unknown_plugins_stay_as_written() -> None:
     [
         pytest.param(HEAD + "parallelism: 0x10", 16, id="hexadecimal"),
         pytest.param(HEAD + "parallelism: 010", 8, id="octal"),
+        pytest.param(HEAD + "parallelism: 0o17", 15, id="octal as in YAML 1.2"),
+        pytest.param(HEAD + "parallelism: 0b11", 3, id="binary"),
+        pytest.param(HEAD + "parallelism: 08", 8, id="no octal number after all"),
         pytest.param(HEAD + "parallelism: 1_000", 1000, id="underscore"),
+        pytest.param(HEAD + 'parallelism: !!int "7"', 7, id="a tag"),
         pytest.param(HEAD + "parallelism: 16.0", 16, id="a whole float"),
         pytest.param(HEAD + "parallelism: 1e2", 100, id="an exponent without a point"),
         pytest.param(HEAD + "parallelism: 3\n---\nparallelism: 4", 3, id="the first document"),
@@ -168,6 +172,50 @@ def test_arguments_of_unknown_plugins_stay_as_written() -> None:
 )
 def test_numbers_and_notations(text: str | bytes, parallelism: int) -> None:
     assert parse_config(text).parallelism == parallelism
+
+
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [
+        pytest.param("y", True, id="y"),
+        pytest.param("N", False, id="N"),
+        pytest.param("Yes", True, id="Yes"),
+        pytest.param("OFF", False, id="OFF"),
+    ],
+)
+def test_booleans_are_those_of_yaml_1_1(text: str, is_on: bool) -> None:
+    assert parse_config(HEAD + f"enableProfiling: {text}").enable_profiling is is_on
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1:30", id="a number to base 60"),
+        pytest.param("2024-01-01", id="a date"),
+        pytest.param("<<", id="a merge key as a value"),
+        pytest.param("!!str 5", id="a number with the tag of a text"),
+        pytest.param("0x", id="a number that does not go on"),
+        pytest.param("1e999", id="a number too large"),
+    ],
+)
+def test_what_only_resembles_another_type_is_a_text(text: str) -> None:
+    config = parse_config(HEAD + f"profiles: [{{schedulerName: {text}}}]")
+
+    assert config.profiles[0].scheduler_name == text.removeprefix("!!str ")
+
+
+def test_a_float_in_json_is_no_whole_number() -> None:
+    assert problems_of(JSON_HEAD + '"parallelism": 16.0}') == [
+        "parallelism: expected a whole number; got 16.0"
+    ]
+
+
+def test_arguments_of_a_plugin_of_ones_own_keep_a_float_in_json() -> None:
+    entry = '{"name": "Mine", "args": {"a": [{"b": 2.0}]}}'
+
+    config = parse_config(JSON_HEAD + f'"profiles": [{{"pluginConfig": [{entry}]}}]}}')
+
+    assert type(args_of(config, "Mine")["a"][0]["b"]) is float
 
 
 @pytest.mark.parametrize(
@@ -249,6 +297,14 @@ def test_other_documents_are_rejected(text: str | bytes, expected: list[str] | N
             "profiles:\n- schedulerName: a\n  schedulerName: b\n  schedulerName: c",
             ["profiles[0].schedulerName: expected the field once; got it 3 times"],
             id="a field three times",
+        ),
+        pytest.param(
+            "profiles: [{schedulerNam: a}]\nprofiles: [{schedulerNames: a}]",
+            [
+                "profiles: expected the field once; got it 2 times",
+                "profiles[0].schedulerNames: expected schedulerName; got an unknown field",
+            ],
+            id="a field twice, of which the last counts",
         ),
         pytest.param(
             "<<: {parallelism: 1}\nparallelism: 2",

@@ -169,6 +169,23 @@ def test_two_errors_agree_whatever_they_say() -> None:
     assert list(compare(ours, {**ours, "error": "another"})) == []
 
 
+def test_an_error_of_a_score_plugin_is_an_error() -> None:
+    case = copy.deepcopy(CASES["taints"]) | {"config": None}
+    pod = case["pods"][0]
+    pod["spec"]["schedulerName"] = "default-scheduler"
+    expression = {"key": "disk", "operator": "Gt", "values": ["1Gi"]}
+    term = {"weight": 1, "preference": {"matchExpressions": [expression]}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    pod["spec"]["affinity"] = {"nodeAffinity": preferred}
+    name = f"default/{pod['metadata']['name']}"
+    case["pods"], case["expected"]["pods"] = (
+        [pod],
+        [{"pod": name, "preEnqueue": None, "error": "?"}],
+    )
+
+    assert list(run_case(case)) == [(name, [])]
+
+
 def test_folders_and_packed_files_are_read(tmp_path: Path, capsys: Any) -> None:
     packed = tmp_path / "cases.jsonl.gz"
     packed.write_bytes(gzip.compress(json.dumps(CASES["taints"]).encode() + b"\n\n"))

@@ -447,7 +447,9 @@ class FailsOn(FilterPlugin):
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         is_copy = node.table is not self.handle.table
-        return failure("broken") if is_copy and node.name in self._names else SUCCESS
+        if not is_copy or node.name not in self._names:
+            return SUCCESS
+        return failure("broken" if node.name in "ab" else f"broken on {node.name}")
 
 
 FULL = make_table(
@@ -468,3 +470,15 @@ def test_errors_on_all_nodes_are_an_error() -> None:
     assert outcome.status.code is Code.Error
     assert outcome.status.message == 'preemption: running "FailsOn" filter plugin: broken'
     assert outcome.handle.client.evicted == []
+
+
+def test_different_errors_are_told_together() -> None:
+    table = make_table(
+        *(make_node(name) for name in "abcd"), pods=[on(name, name, cpu="4") for name in "abcd"]
+    )
+
+    outcome = preempt(important(), table, more=[FailsOn("a", "b", "c", "d")])
+
+    told = outcome.status.message.removeprefix("preemption: [").removesuffix("]").split(", ")
+    text = 'running "FailsOn" filter plugin: broken'
+    assert sorted(told) == [text, f"{text} on c", f"{text} on d"]

@@ -63,8 +63,8 @@ class OneByOne:
             return failure(error)
 
     def search(self, rows: Ints, offset: int, account: Preemption) -> Victims | Status | None:
-        """Try `rows`, from that at `offset` on, until there are enough candidates; returns the best, an error if there
-        is no other, or None."""
+        """Try `rows`, from that at `offset` on, until there are enough candidates; returns the best, the errors if
+        there is none, or None."""
         rows = rotated(rows, offset)
         has_victims = self._table.priorities.below(self._pod.priority)[rows] > 0
         idle, order = rows[~has_victims], rows[has_victims]
@@ -72,7 +72,7 @@ class OneByOne:
         account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
         harmless = 0
         reasons: Counter[str] = Counter()
-        error: Status | None = None
+        errors: dict[str, Status] = {}
         for row in order.tolist():
             found = self.select(row)
             if isinstance(found, Victims):
@@ -83,13 +83,15 @@ class OneByOne:
             else:
                 account.rejected[self._table.names[row]] = found
                 reasons.update(found.reasons)
-                if error is None and not found.is_rejected:
-                    error = found
+                if not found.is_rejected:
+                    errors.setdefault(found.message, found)
         if account.candidates:
             return best_candidate(account.candidates.values())
         account.reasons.update(reasons)
         account.reasons += Counter({NO_VICTIMS: len(idle)})
-        return error
+        if len(errors) > 1:
+            return failure(f"[{', '.join(errors)}]")
+        return next(iter(errors.values()), None)
 
     def fill_in(self, rows: Ints, offset: int, account: Preemption) -> None:
         """Say of every node what `search` would have said."""

@@ -307,7 +307,7 @@ class DeviceSearch:
         return True
 
     def _has_room(self, offer: Offer, uses: dict[str, Use]) -> bool:
-        """Whether a device has enough left; also one that only one claim may use, while there are shares of it from before."""
+        """Whether a device has enough left; claims may have shares of one that is not shared any more."""
         before = self._allocated.consumed.get(offer.id, {})
         now = self._using.get(offer.id, {})
         return not (before or now) or all(

@@ -23,7 +23,7 @@ from ...config.plugin_args import DefaultPreemptionArgs
 from ...config.types import SchedulerConfiguration
 from ...framework import PodEvent, Status, Victims
 from ...queue import QueuedPodInfo
-from ...scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from ...scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler
 
 PREEMPTION = "DefaultPreemption"
 T = TypeVar("T")
@@ -195,7 +195,7 @@ def decide(scheduler: Scheduler, pod: Pod) -> dict[str, Any]:
 def _record(attempt: Attempt) -> dict[str, Any]:
     told = attempt.explanation
     record: dict[str, Any] = {"pod": attempt.pod.key, "preEnqueue": None}
-    if told is None:
+    if told is None or attempt.outcome is Outcome.ERROR:
         return {**record, "error": attempt.message}
     names = None if told.node_names is None else sorted(told.node_names)
     record["preFilter"] = {**_status(told.pre_filter), "nodeNames": names}

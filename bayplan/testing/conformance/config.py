@@ -100,10 +100,12 @@ def run_start(text: str) -> ConfigOutcome:
     """Return the outcome for the file with this text at program start."""
     problems, outcome = Problems(), ConfigOutcome()
     tree = parse_text(text, problems)
-    kind = "syntax" if tree is None and problems else _head_kind(tree)
+    head = _head(tree, is_json=text.lstrip().startswith("{"))
+    kind = "syntax" if tree is None and problems else _head_kind(tree, head)
     if kind is not None:
         outcome.decode_error_kind = kind
         return outcome
+    tree |= head
     reading = read_component(tree, problems, GENERATION)
     problems = _noticed(problems, tree, text)
     outcome.decode_error_kind = _decode_error_kind(problems, tree)
@@ -157,12 +159,22 @@ def _shown(build_error: str | None) -> str | None:
     return unreadable if build_error and build_error.startswith(unreadable) else build_error
 
 
-def _head_kind(tree: Any) -> str | None:
-    """Return the fault of kind and apiVersion of a document, None if they are valid."""
-    tree = {} if tree is None else tree
+def _head(tree: Any, *, is_json: bool) -> Record:
+    """The kind and apiVersion of a document: fields whose names differ in case count, the last of them."""
     if not isinstance(tree, dict):
+        return {}
+    names = {"kind": "kind", "apiversion": "apiVersion"}
+    fields = [(names.get(key.lower()), value) for key, value in tree.items()]
+    if not is_json:  # what was YAML is sorted
+        fields = [(names.get(key.lower()), tree[key]) for key in sorted(tree)]
+    return {name: value for name, value in fields if name is not None and value is not None}
+
+
+def _head_kind(tree: Any, head: Record) -> str | None:
+    """Return the fault of kind and apiVersion of a document, None if they are valid."""
+    if not isinstance(tree, dict | None):
         return "syntax"
-    kind, version = tree.get("kind") or "", tree.get("apiVersion") or ""
+    kind, version = head.get("kind", ""), head.get("apiVersion", "")
     if not isinstance(kind, str) or not isinstance(version, str):
         return "syntax"
     return _version_kind(kind, version, KIND, "otherKind")
@@ -214,8 +226,9 @@ def _decode_error_kind(problems: Problems, tree: Record) -> str | None:
         assert found is not None, "the document's own version was checked before"
         entry = _entry(tree, found)
         expected = f"{entry['name']}Args"
-        kind, version = entry["args"].get("kind"), entry["args"].get("apiVersion")
-        if not isinstance(kind or "", str) or not isinstance(version or "", str):
+        head = _head(entry["args"], is_json=False)
+        kind, version = head.get("kind", ""), head.get("apiVersion", "")
+        if not isinstance(kind, str) or not isinstance(version, str):
             return "syntax"
         return _version_kind(kind or expected, version or API_VERSION, expected, "argsKind")
     return "strict" if decoding else None
