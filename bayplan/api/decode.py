@@ -31,6 +31,9 @@ _EXPECTED = re.compile(r"Expected `(?P<want>[^`]*)`, got `(?P<got>[^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 
 
+AUTOSCALER = "HorizontalPodAutoscaler"
+
+
 class UnknownObject(Wire, frozen=True):
     """An object of a kind that does not affect scheduling."""
 
@@ -38,6 +41,12 @@ class UnknownObject(Wire, frozen=True):
     kind: str
     name: str = ""
     namespace: str = ""
+
+
+class AutoscalerObject(UnknownObject, frozen=True):
+    """A HorizontalPodAutoscaler. Nothing scales by it, but a series in a Timeline may name it."""
+
+    spec: Any = None
 
 
 class _Name(Wire, frozen=True):
@@ -205,8 +214,8 @@ def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
     """Read one object of the kind in `head` from bytes."""
     kind = _find_kind(head)
     if kind is None:
-        custom = is_custom_group(group_of(head.api_version))
-        return _unknown(head, _parse(data) if custom else None)
+        is_read = is_custom_group(group_of(head.api_version)) or _is_autoscaler(head)
+        return _unknown(head, _parse(data) if is_read else None)
     return _sourced(_decode_kind(data, kind), data)
 
 
@@ -290,16 +299,18 @@ def _unknown(head: _Head, tree: Any) -> UnknownObject | CustomWorkload:
     if not head.kind:
         raise DecodeError(f"object {name}: kind" if name else "kind", "expected a kind; got none")
     if is_custom_group(group_of(head.api_version)) and isinstance(tree, Mapping) and name:
-        about = {"apiVersion": head.api_version, "kind": head.kind}
-        workload = read_custom_workload({**tree, **about})
+        fields = {"apiVersion": head.api_version, "kind": head.kind}
+        workload = read_custom_workload({**tree, **fields})
         if workload is not None:
             return workload
-    return UnknownObject(
-        api_version=head.api_version,
-        kind=head.kind,
-        name=name,
-        namespace=head.metadata.namespace,
-    )
+    about = (head.api_version, head.kind, name, head.metadata.namespace)
+    if _is_autoscaler(head) and isinstance(tree, Mapping):
+        return AutoscalerObject(*about, without_nulls(tree.get("spec")))
+    return UnknownObject(*about)
+
+
+def _is_autoscaler(head: _Head) -> bool:
+    return head.kind == AUTOSCALER and group_of(head.api_version) == "autoscaling"
 
 
 def _peek(data: msgspec.Raw) -> _Head | None:

@@ -224,6 +224,8 @@ def _read_files(paths: Sequence[Path], strict: bool) -> Manifests:
         manifests = read_manifests(paths, on_bytes)
     warn([str(remark) for remark in manifests.unknown.values()], strict)
     _note_unused(manifests.unused)
+    for note in manifests.notes:
+        _note(note)
     return manifests
 
 

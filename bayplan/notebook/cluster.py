@@ -23,7 +23,8 @@ from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
 from ..sim.field_check import unknown_in_part
 from ..sim.frames import chosen, make_frame, pod_columns, zone_of
-from ..sim.manifests import kind_name
+from ..sim.manifests import Manifests
+from ..sim.reading import FoundObject
 from ..sim.settings import Settings, reading_for
 from ..sim.showing import html_of
 from ..sim.timeline import Timeline
@@ -71,6 +72,7 @@ class Cluster(msgspec.Struct, frozen=True):
             manifests = read_manifests([Path(path) for path in paths])
         remarks = [str(remark) for remark in manifests.unknown.values()]
         _warn(remarks, strict)
+        _warn(manifests.notes, strict=False)
         return cls(tuple(manifests.objects), manifests.place_of, manifests.unused, tuple(remarks))
 
     @classmethod
@@ -114,9 +116,12 @@ class Cluster(msgspec.Struct, frozen=True):
                 if isinstance(obj, Mapping):
                     remarks += unknown_in_part(obj, f"objects[{i}]")
         _warn(remarks, strict)
-        left_out = Counter(kind_name(obj) for obj in found if isinstance(obj, UnknownObject))
-        kept = (obj for obj in found if not isinstance(obj, UnknownObject))
-        return cls(tuple(kept), left_out=left_out, remarks=tuple(remarks))
+        given = Manifests()
+        for obj in found:
+            given.add("objects", FoundObject(obj, 0, -1, 0))
+        given.drive_autoscalers()
+        _warn(given.notes, strict=False)
+        return cls(tuple(given.objects), left_out=given.unused, remarks=tuple(remarks))
 
     def check_custom(self, resources: Iterable[CustomResource]) -> None:
         """Raise InputError when objects were left out that a plugin reads."""

@@ -17,12 +17,14 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from ..api.decode import UnknownObject
+from ..api.decode import AUTOSCALER, AutoscalerObject, UnknownObject
 from ..api.kinds import KINDS, group_of
 from ..errors import InputError
+from .driven_autoscalers import DrivenAutoscalers
 from .field_check import unknown_text
 from .reading import FoundItems, FoundMisfit, FoundObject, NotInPiecesError, iter_source
 from .sources import Source, find_files, open_source, total_size
+from .timeline import Timeline
 from .world import InputObject
 
 _NUMBERS = re.compile(r"\[\d+\]")
@@ -71,6 +73,10 @@ class Manifests(msgspec.Struct):
     """Number of ignored objects per kind that does not affect scheduling."""
     unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(default_factory=dict)
     """Fields that do not exist, by file, kind, and path without the numbers of list items."""
+    autoscalers: list[AutoscalerObject] = msgspec.field(default_factory=list)
+    """Those that a series in a Timeline may name; `unused` has the others."""
+    notes: list[str] = msgspec.field(default_factory=list)
+    """Where autoscalers limit their series."""
 
     def place_of(self, obj: InputObject) -> str:
         """The place of `obj`, as the beginning of an error; empty if unknown."""
@@ -83,6 +89,8 @@ class Manifests(msgspec.Struct):
         """Add an object found in `source`."""
         if isinstance(found.obj, UnknownObject):
             self.unused[kind_name(found.obj)] += 1
+            if isinstance(found.obj, AutoscalerObject):
+                self.autoscalers.append(found.obj)
         else:
             self.objects.append(cast(InputObject, found.obj))
             self.places.append(ManifestPlace(source, found.document, found.item))
@@ -110,6 +118,16 @@ class Manifests(msgspec.Struct):
         self.places += other.places
         self.unused += other.unused
         self.unknown |= other.unknown
+        self.autoscalers += other.autoscalers
+
+    def drive_autoscalers(self) -> None:
+        """Have series that name autoscalers change the workloads of these."""
+        driven = DrivenAutoscalers(self.autoscalers)
+        self.objects = [
+            driven.apply(obj) if isinstance(obj, Timeline) else obj for obj in self.objects
+        ]
+        self.unused -= Counter({AUTOSCALER: len(driven.driven)})
+        self.notes += driven.notes()
 
 
 def kind_name(obj: UnknownObject) -> str:
@@ -139,6 +157,8 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
             done += source.size
             tell(1.0)
     _refuse_duplicates(manifests)
+    if manifests.autoscalers:
+        manifests.drive_autoscalers()
     return manifests
 
 

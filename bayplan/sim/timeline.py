@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 import msgspec
 
 from ..api.custom import find_custom_kind, readable_kinds
-from ..api.decode import UnknownObject, iter_objects
+from ..api.decode import AUTOSCALER, UnknownObject, iter_objects
 from ..api.durations import EXPECTED, parse_duration
 from ..api.kinds import KINDS, FieldError, Kind
 from ..api.meta import Wire
@@ -115,10 +115,12 @@ def _series_events(tree: Any, path: str) -> Iterator[TimelineEvent]:
     for name in tree:
         if name not in SERIES_FIELDS:
             raise FieldError(f"{path}.{name}", f"expected {', '.join(SERIES_FIELDS)}")
-    target = parse_ref(tree.get("target"), f"{path}.target")
-    if target.kind not in SCALED_KINDS:
-        expected = f"expected a workload with replicas ({', '.join(SCALED_KINDS)})"
-        raise FieldError(f"{path}.target", f"{expected}; got {found(tree.get('target'))}")
+    target = _series_target(tree.get("target"), f"{path}.target")
+    if target.kind == AUTOSCALER:
+        for name in ("minReplicas", "maxReplicas"):
+            if name in tree:
+                expected = "expected it in the HorizontalPodAutoscaler only"
+                raise FieldError(f"{path}.{name}", f"{expected}; got {found(tree[name])}")
     points = list(_points(tree, path))
     for at_s in _repeats(tree, points, path):
         for i, (offset_s, replicas) in enumerate(points):
@@ -131,6 +133,20 @@ def _series_events(tree: Any, path: str) -> Iterator[TimelineEvent]:
             }
             change = (ObjectPatch(target, patch),)
             yield TimelineEvent(at_s + offset_s, change=change, path=path)
+
+
+def _series_target(text: Any, path: str) -> TimelineTarget:
+    """A workload with replicas, or a HorizontalPodAutoscaler of the input (`driven_autoscalers.py`)."""
+    parts = text.split("/") if isinstance(text, str) else []
+    if len(parts) in (2, 3) and all(parts) and parts[0].lower() == AUTOSCALER.lower():
+        return TimelineTarget(AUTOSCALER, parts[1] if len(parts) == 3 else "default", parts[-1])
+    target = parse_ref(text, path)
+    if target.kind not in SCALED_KINDS:
+        expected = (
+            f"expected a workload with replicas ({', '.join(SCALED_KINDS)}) or a {AUTOSCALER}"
+        )
+        raise FieldError(path, f"{expected}; got {found(text)}")
+    return target
 
 
 def _points(tree: Mapping[str, Any], path: str) -> Iterator[tuple[float, int]]:

@@ -167,7 +167,7 @@ def test_a_series_of_replicas(more: dict[str, Any], expected: list[tuple[int, in
         pytest.param(
             {"target": "node/a"},
             "target: expected a workload with replicas (Deployment, ReplicaSet, "
-            'ReplicationController, StatefulSet); got "node/a"',
+            'ReplicationController, StatefulSet) or a HorizontalPodAutoscaler; got "node/a"',
             id="a kind without replicas",
         ),
         pytest.param(
