@@ -1,8 +1,8 @@
 """Pods put on rows one after another, compiled: `kernel.fill`."""
 
-MOST_KINDS = 64
+MOST_KINDS = 256
 cdef enum:
-    KINDS = 64
+    KINDS = 256
     USES = 32
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..table import Ints
 from .fleet import Fleet, NodeGroupKey, all_pools, overdrawn_pools, spread_over_zones
+from .knapsack import most_copies
 from .probing import Probe
 
 CLOSE = 1e-6
@@ -29,6 +30,16 @@ class FleetExchanges:
     probe: Probe
     kept_room: Ints | None = None
     _random: random.Random = field(default_factory=lambda: random.Random(0))
+    _demand: Ints = field(init=False)
+    """int64 per class: the number of pods."""
+    _most: list[Ints] = field(init=False)
+    """int64 per class, for each option: how many of its pods alone a node holds."""
+
+    def __post_init__(self) -> None:
+        self._demand = self.probe.demand
+        self._most = [
+            most_copies(one, self.probe.requests, self._demand) for one in self.probe.options
+        ]
 
     def draw(
         self, fleet: Fleet, prices: tuple[float, float], is_known: Callable[[Fleet], bool]
@@ -46,6 +57,8 @@ class FleetExchanges:
                 continue
             changed = Counter(counts)
             changed.update(change)
+            if not self._holds_each(changed):
+                continue
             found = self._placed(changed)
             if not is_known(found) and self.is_allowed(found):
                 return found
@@ -58,6 +71,13 @@ class FleetExchanges:
             sum(counts[i] for i, one in enumerate(options) if one.pool is pool) >= pool.minimum
             for pool in all_pools(options)
         )
+
+    def _holds_each(self, counts: Counter[int]) -> bool:
+        """Whether the nodes can hold the pods of each class, were there no others; nodes that stay may hold any."""
+        if self.kept_room is not None:
+            return True
+        holds = sum((self._most[i] * n for i, n in counts.items()), np.zeros_like(self._demand))
+        return bool((holds >= self._demand).all())
 
     def _change(self, counts: Counter[int]) -> Counter[int]:
         """Nodes of up to two types fewer, of up to two types more."""

@@ -81,6 +81,8 @@ def search_plan(
     if probe.classes:
         room = _kept_room(given, probe, settings) if given.kept else None
         FleetSearch(probe, verifier, request.demands, state, room, list(candidates), on_state).run()
+        if state.best is not None:
+            verifier.simulation_of(state.best)
         plan = plan_of(state, probe.options)
         if state.best is None:
             plan.notices += _used_up(plan, probe)

@@ -76,6 +76,8 @@ class Probe:
     unplaceable: list[UnplaceableClass] = field(default_factory=list)
     unplaceable_keys: set[tuple[object, ...]] = field(default_factory=set)
     """Their `class_key`."""
+    order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """int64 per pod, in the order in which the scheduler tries them: the number of its class."""
     mounting: int = 0
     """How many kinds of pods mount volumes of claims."""
     claiming: int = 0
@@ -205,6 +207,9 @@ def _judge(empty: Simulation, pods: list[Pod], spots: list[_Spot], notes: list[s
             caps.append(limits)
         groups[group].count += one.count
         probe.numbers[key] = list(groups).index(group)
+    queued = sorted(pods, key=lambda pod: -pod.priority)
+    numbers = [probe.numbers.get(class_key(pod)) for pod in queued]
+    probe.order = np.array([n for n in numbers if n is not None], dtype=np.int64)
     _measure(probe, list(groups.values()))
     shape = len(groups), len(spots)
     probe.options = _options(

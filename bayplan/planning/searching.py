@@ -2,7 +2,8 @@
 
 Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; whole nodes of the fluid
 problem, with the smallest reserve on every node with which the scheduler places all pods; variants of them; column
-generation, which raises the bound; then nodes are left out or exchanged.
+generation, which raises the bound; then nodes are exchanged: of many fleets those are simulated that promise most by
+a guess (`screening.py`).
 
 A fleet on which pods stay pending is not a plan, and still says something: its price and what these pods are worth are
 an estimate of what a plan like it costs. Types and exchanges are judged by it.
@@ -27,7 +28,8 @@ from .fluid import MOST_RESERVE, PLAIN, FleetVariant, FluidPlan, PlanningProblem
 from .master import Master
 from .pool_rows import pool_rows
 from .price_sums import next_sum
-from .probing import Probe, pending_counts
+from .probing import Probe
+from .screening import FleetScreen
 from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 
 REPAIRS = 10
@@ -41,9 +43,12 @@ LEAST_RESERVE = 0.5
 """The share of the reserve that there must be without a type."""
 LEFT_FACTOR = 1.3
 """A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
-FIRST_STEP, LEAST_STEP = 0.01, 0.001
-"""How much of the price an exchange is to save."""
-PATIENCE = 40
+STEPS = (0.002, 0.004, 0.008, 0.016)
+"""How much of the price exchanges may save, in turn."""
+DRAWN, BATCH, UNFIT = 48, 4, 2
+"""How many fleets are drawn at a time, and how many of them are verified: of those that are guessed to be good, or of
+the others if there are none."""
+PATIENCE = 200
 """How many exchanges in a row may fail before the search ends."""
 
 
@@ -94,6 +99,9 @@ class FleetSearch:
     _lead: Fleet | None = None
     """The fleet with the lowest estimate."""
     _lead_estimate: float = np.inf
+    _screen: FleetScreen | None = None
+    _guessed: Fleet | None = None
+    """The fleet with the lowest guess of those that were drawn last."""
 
     def __post_init__(self) -> None:
         """Without a solution of the relaxed problem, a pod is worth a small node."""
@@ -107,6 +115,8 @@ class FleetSearch:
             if self.state.best is None:
                 raise
             self.state.is_interrupted = True
+        finally:
+            self.verifier.close()
         return self.state
 
     def _search(self) -> None:
@@ -166,7 +176,7 @@ class FleetSearch:
         if price >= self.state.price - CLOSE:
             return True
         estimate = self._try(fleet)
-        if price < estimate < self.state.price:
+        if price < estimate < np.inf:
             self._repair(fleet, self.state.price, most=2)
         return estimate <= price
 
@@ -239,23 +249,58 @@ class FleetSearch:
             self._is_enough(self._fleet(whole))
 
     def _improve(self) -> None:
-        """Exchange nodes of the best fleet and of the one that promises most, with smaller steps after a failure."""
+        """Exchange nodes of the best fleet and of those that promise most."""
         exchanges = FleetExchanges(self.probe, self.kept_room)
-        step, failures = FIRST_STEP, 0
+        if self.kept_room is None and not self.demands.survive:
+            self._screen = FleetScreen(self.probe, self.verifier.settings)
+        failures = 0
         while self.state.best is not None and failures < PATIENCE and not self._is_over():
-            best = self.state.best.fleet
-            start = best if failures % 2 or self._lead is None else self._lead
             below = self.state.price
-            lowest = max(below * (1 - step), self.state.bound)
-            fleet = exchanges.draw(start, (lowest, below - CLOSE), self.verifier.has_verified)
-            if fleet is None:
-                step, failures = step * 1.5, failures + 1
-                continue
-            self._try(fleet)
-            if self.state.price < below:
-                step, failures = step * 1.5, 0
-            else:
-                step, failures = max(step * 0.9, LEAST_STEP), failures + 1
+            fleets = self._screened(self._draw(exchanges, self.state.best.fleet))
+            if not fleets:
+                return
+            self.verifier.announce([fleet for fleet, _ in fleets])
+            for fleet, guess in fleets:
+                if not self._is_over():
+                    self._is_enough(fleet)
+                    if self._screen is not None and self.verifier.has_verified(fleet):
+                        self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
+            failures = 0 if self.state.price < below else failures + BATCH
+
+    def _draw(self, exchanges: FleetExchanges, best: Fleet) -> list[Fleet]:
+        """Fleets near the best one, near the one that promises most and near the one of the best guess, all a little
+        cheaper than the best."""
+        drawn: dict[object, Fleet] = {}
+
+        def is_known(fleet: Fleet) -> bool:
+            return fleet.key() in drawn or self.verifier.has_verified(fleet)
+
+        starts = [best, self._lead or best, self._guessed or best]
+        for number in range(DRAWN if self._screen is not None else BATCH):
+            lowest = max(self.state.price * (1 - STEPS[number % len(STEPS)]), self.state.bound)
+            limits = (lowest, self.state.price - CLOSE)
+            fleet = exchanges.draw(starts[number % len(starts)], limits, is_known)
+            if fleet is not None:
+                drawn[fleet.key()] = fleet
+            elif number >= len(drawn) + len(STEPS):
+                break  # few fleets are left
+        return list(drawn.values())
+
+    def _screened(self, fleets: list[Fleet]) -> list[tuple[Fleet, int]]:
+        """The fleets that are guessed to be best, the best first, with the number of pods that may stay pending."""
+        if not fleets:
+            return []
+        missing = None if self._screen is None else self._screen.missing(fleets)
+        if missing is None:
+            self._screen = None
+            return [(fleet, 0) for fleet in fleets[:BATCH]]
+        prices = np.array([fleet.price(self.probe.options) for fleet in fleets])
+        guesses = prices + LEFT_FACTOR * (missing @ self._worth)
+        order = np.argsort(guesses, kind="stable").tolist()
+        self._guessed = fleets[order[0]]
+        fitting = [i for i in order if not missing[i].any()]
+        chosen = fitting[:BATCH] or order[:UNFIT]
+        return [(fleets[i], int(missing[i].sum())) for i in chosen]
 
     def _try(self, fleet: Fleet) -> float:
         """Verify and offer a fleet; returns its estimate, which is its price if it is good."""
@@ -264,7 +309,7 @@ class FleetSearch:
             return np.inf
         verdict = self.verifier.verify(fleet)
         self._offer(verdict)
-        left = float(pending_counts(self.probe, verdict.pending) @ self._worth)
+        left = float(verdict.missing @ self._worth)
         estimate = price + LEFT_FACTOR * max(left, 0.0 if verdict.is_good else CLOSE)
         if estimate < self._lead_estimate:
             self._lead, self._lead_estimate = fleet, estimate
@@ -289,7 +334,7 @@ class FleetSearch:
             if verdict.is_good or self._is_over(only_after_first=True):
                 break
             options = self.probe.options
-            need = pending_counts(self.probe, verdict.pending) << max(attempt - 2, 0)
+            need = verdict.missing << max(attempt - 2, 0)
             added = first_fit(options, self.probe.requests, need, start=fleet.by_option())
             more = spread_over_zones(added, options, start=fleet, but=verdict.lost_zone)
             if not added or more.price(options) >= below - CLOSE:
@@ -309,7 +354,7 @@ class FleetSearch:
         """The demand; with nodes that stay, only the pods that the scheduler does not place on them."""
         if self.kept_room is None or self.demands.survive:
             return self._demand()
-        return pending_counts(self.probe, self.verifier.verify(self._fleet({})).pending)
+        return self.verifier.verify(self._fleet({})).missing
 
     def _problem(self) -> PlanningProblem:
         """What the bound is about: pods that must have a node also after the loss of a zone are covered so often."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import gc
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from msgspec.structs import replace
 
 from ..api.pod import Pod
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
+from ..table import Ints
 from .fleet import Fleet, NodeOption, fleet_objects
 from .plan_input import PlanInput
-from .probing import Probe, class_key
+from .probing import Probe, class_key, pending_counts
+from .workers import WorkerPool, count_workers
 
 ANY_NODE, ANY_ZONE = "node", "zone"
+COLLECT_EVERY = 8
+LONG_S = 0.1
+"""Workers are started when a fleet takes longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +48,13 @@ class FleetVerdict:
     fleet: Fleet
     pending: list[Pod] = field(default_factory=list)
     """Pods without a node that a pool could hold."""
+    missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """int64 per class: how many of them belong to it."""
     loss: str = ""
     """What is gone when they are pending: empty, or a zone or type of node."""
     lost_zone: str | None = None
     simulation: Simulation | None = None
+    """Of a good fleet that was verified by this process."""
 
     @property
     def is_good(self) -> bool:
@@ -63,9 +74,13 @@ class Verifier:
     ) -> None:
         self._given, self._probe, self._demands = given, probe, demands
         # Without a seed, ties would be broken differently in each run.
-        self._settings = settings if settings.seed is not None else replace(settings, seed=0)
+        self.settings = settings if settings.seed is not None else replace(settings, seed=0)
         self._known: dict[object, FleetVerdict] = {}
         self.runs = 0
+        has_extenders = settings.config is not None and bool(settings.config.extenders)
+        # Connections to extenders cannot be shared by processes.
+        self._workers = WorkerPool(self._work, 0 if has_extenders else count_workers())
+        self._longest_s = 0.0
 
     @property
     def options(self) -> Sequence[NodeOption]:
@@ -76,14 +91,48 @@ class Verifier:
         """Place all pods on the fleet, and again on what is left of it after each loss that it must stand."""
         key = fleet.key()
         if key not in self._known:
-            self._known[key] = self._verify(fleet)
+            answer = self._workers.take(fleet)
+            if answer is None:
+                started = time.monotonic()
+                self._known[key] = self._verify(fleet)
+                self._longest_s = max(self._longest_s, time.monotonic() - started)
+            else:
+                self._known[key], runs = answer
+                self.runs += runs
         return self._known[key]
+
+    def announce(self, fleets: Sequence[Fleet]) -> None:
+        """Say which fleets are to be verified next, so that workers can begin with some."""
+        if self._longest_s > LONG_S:
+            self._workers.announce([one for one in fleets if not self.has_verified(one)])
+
+    def simulation_of(self, verdict: FleetVerdict) -> Simulation | None:
+        """The simulation of a good fleet, which is run again if a worker verified it."""
+        if verdict.simulation is None:
+            verdict.simulation = self.run(verdict.fleet)[0]
+        return verdict.simulation
+
+    def close(self) -> None:
+        """End the workers."""
+        self._workers.end()
 
     def has_verified(self, fleet: Fleet) -> bool:
         """Whether the verdict about a fleet is there."""
         return fleet.key() in self._known
 
+    def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int]:
+        """In a worker: the verdict without the simulation, and how many simulations were run for it."""
+        before = self.runs
+        verdict = self._verify(fleet)
+        verdict.simulation = None
+        return verdict, self.runs - before
+
     def _verify(self, fleet: Fleet) -> FleetVerdict:
+        verdict = self._judge(fleet)
+        verdict.missing = pending_counts(self._probe, verdict.pending)
+        return verdict
+
+    def _judge(self, fleet: Fleet) -> FleetVerdict:
         simulation, pending = self.run(fleet)
         verdict = FleetVerdict(fleet, pending, simulation=simulation if not pending else None)
         if pending:
@@ -93,7 +142,7 @@ class Verifier:
             floor = self._demands.survive_priority
             missing = [pod for pod in missing if floor is None or pod.priority >= floor]
             if missing:
-                return FleetVerdict(fleet, missing, loss, zone)
+                return FleetVerdict(fleet, missing, loss=loss, lost_zone=zone)
         return verdict
 
     def _losses(self, fleet: Fleet) -> Iterator[tuple[str, str | None, Fleet]]:
@@ -111,8 +160,10 @@ class Verifier:
         if not objects and not self._given.kept_nodes:
             return None, [one.pod for one in self._probe.classes for _ in range(one.count)]
         self.runs += 1
+        if self.runs % COLLECT_EVERY == 0:
+            gc.collect()  # simulations are cycles, which Python does not search for while one runs
         everything = [*self._given.kept, *objects, *self._given.workload]
-        simulation = self._settings.simulation(everything, pods_end=False)
+        simulation = self.settings.simulation(everything, pods_end=False)
         simulation.proceed()
         left_out = self._probe.unplaceable_keys
         waiting = [pod for pod in simulation.cluster.list("Pod") if is_waiting(pod)]

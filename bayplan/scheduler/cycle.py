@@ -13,7 +13,7 @@ from time import perf_counter
 
 from ..api.pod import Pod
 from ..cache import CacheError
-from ..engine import Decision
+from ..engine import Decision, Fillings
 from ..errors import ApiError, ExtenderError
 from ..framework import (
     PODS_TO_ACTIVATE,
@@ -188,6 +188,10 @@ class Scheduler(EventHandlers):
     def copies_of(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
         """How many pods like `pod` fit on each row beside each other. Goes through `Inquiry.copies`."""
         return self._decider.copies(profile, pod)
+
+    def fillings_of(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
+        """How the kernel puts `pods` on rows one after another. Goes through `fill_in_order`."""
+        return self._decider.fillings(profile, pods)
 
     def set_score_weights(self, weights: Mapping[str, int], profile_name: str) -> None:
         """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""

@@ -306,3 +306,18 @@ def test_nodes_that_run_different_pods_are_spread_over_zones_apart_from_each_oth
     fleet = spread_over_zones(Counter({0: 1, 1: 2}), [spot, other])
 
     assert {key.zone for key in fleet if key.option == 1} == {"x", "y"}
+
+
+def test_exchanges_keep_the_nodes_that_some_pods_need() -> None:
+    options = [make_option(4, 4, 1.0, 2), make_option(8, 8, 3.0, 2)]
+    requests = np.array([(1, 2, 2), (1, 7, 7)])
+    probe = Probe([], options, ["pods", "cpu", "memory"], requests)
+    probe.classes = [type("One", (), {"count": count})() for count in (4, 1)]
+    fleet = spread_over_zones(Counter({0: 3, 1: 1}), options)
+
+    exchanges, known = FleetExchanges(probe), set[object]()
+    while (one := exchanges.draw(fleet, (0.0, 5.9), lambda f: f.key() in known)) is not None:
+        known.add(one.key())
+        assert one.by_option()[1] >= 1
+
+    assert known

@@ -7,7 +7,7 @@ it reaches the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,8 +20,9 @@ from ...clock import Clock
 from ...cluster.objects import ClusterObject
 from ...config import default_config
 from ...scheduler import FirstByName, Inquiry, SchedulerSettings, build_scheduler
+from ...scheduler.fill_inquiry import fill_in_order
 from ...sim.settings import Settings
-from ...table import Ints, NodeTable
+from ...table import Bools, Ints, NodeTable
 
 
 class ShadowScheduler:
@@ -105,6 +106,12 @@ class ShadowScheduler:
     def copies(self, pod: Pod) -> Ints | None:
         """int64 per row: how many pods like this one fit beside each other; None: more than amounts decides."""
         return Inquiry(self._scheduler, pod).copies()
+
+    def fill(
+        self, pods: Sequence[Pod], order: Ints, places: Sequence[Ints], ranks: Ints
+    ) -> Bools | None:
+        """Which pods get a node on each of some sets of rows (`fill_in_order`); None: there is no quick answer."""
+        return fill_in_order(self._scheduler, pods, order, places, ranks)
 
     @contextmanager
     def trial(self) -> Iterator[None]:

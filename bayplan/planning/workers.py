@@ -1,0 +1,142 @@
+"""Workers: copies of this process that verify fleets beside it, one on each further core.
+
+They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. What they say
+is what this process would find out itself: they save time and change no result. Where processes cannot be forked, there
+are none.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .fleet import Fleet
+
+MOST_WORKERS = 7
+
+
+class FleetWorker:
+    """One process."""
+
+    def __init__(self, work: Callable[[Fleet], Any]) -> None:
+        context = get_context("fork")
+        self._connection, end = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(end, self._connection, work), daemon=True
+        )
+        self._process.start()
+        end.close()
+        self.fleet: Fleet | None = None
+        """What it is at work on."""
+        self.is_gone = False
+
+    def send(self, fleet: Fleet) -> None:
+        """Give it work; it must be idle."""
+        assert self.fleet is None, "a worker has one fleet at a time"
+        self.fleet = fleet
+        self._connection.send(fleet)
+
+    def is_ready(self) -> bool:
+        """Whether there is an answer."""
+        return self.fleet is not None and self._connection.poll()
+
+    def receive(self) -> Any:
+        """Wait for the answer; None: it failed, or the process was killed."""
+        self.fleet = None
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError):
+            self.is_gone = True
+            return None
+
+    def end(self) -> None:
+        """Stop it, whatever it is at."""
+        self._process.terminate()
+        self._process.join()
+        self._connection.close()
+
+
+def _serve(end: Connection, other_end: Connection, work: Callable[[Fleet], Any]) -> None:
+    """Answer until the parent is gone. Ctrl-C is for the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    other_end.close()
+    while True:
+        try:
+            fleet = end.recv()
+        except EOFError:
+            return
+        try:
+            answer = work(fleet)
+        except Exception:
+            answer = None  # the parent runs into the same, and reports it
+        end.send(answer)
+
+
+@dataclass(slots=True)
+class WorkerPool:
+    """All workers, and the fleets that wait for one."""
+
+    work: Callable[[Fleet], Any]
+    size: int
+    answers: dict[object, Any] = field(default_factory=dict)
+    """By the key of a fleet; they are taken out once."""
+    _backlog: list[Fleet] = field(default_factory=list)
+    _workers: list[FleetWorker] = field(default_factory=list)
+
+    def announce(self, fleets: list[Fleet]) -> None:
+        """Begin with fleets that are asked for soon, in this order. The first are left to this process."""
+        self._backlog = fleets
+        self._follow()
+
+    def take(self, fleet: Fleet) -> Any:
+        """The answer about a fleet, if a worker has it or is at work on it; else None."""
+        self._follow()
+        key = fleet.key()
+        for worker in self._workers:
+            if worker.fleet is not None and worker.fleet.key() == key:
+                self.answers[key] = worker.receive()
+        self._backlog = [one for one in self._backlog if one.key() != key]
+        self._follow()
+        return self.answers.pop(key, None)
+
+    def end(self) -> None:
+        """Stop all."""
+        for worker in self._workers:
+            worker.end()
+        self._workers, self._backlog = [], []
+
+    def _follow(self) -> None:
+        """Collect answers, and give idle workers the last fleets of the backlog."""
+        for worker in self._workers:
+            if worker.is_ready():
+                assert worker.fleet is not None
+                key = worker.fleet.key()
+                self.answers[key] = worker.receive()
+        while len(self._backlog) > 1:
+            idle = self._idle()
+            if idle is None:
+                return
+            idle.send(self._backlog.pop())
+
+    def _idle(self) -> FleetWorker | None:
+        for worker in self._workers:
+            if worker.fleet is None and not worker.is_gone:
+                return worker
+        if len(self._workers) < self.size:
+            self._workers.append(FleetWorker(self.work))
+            return self._workers[-1]
+        return None
+
+
+def count_workers() -> int:
+    """How many workers there can be beside this process."""
+    if "fork" not in get_all_start_methods():
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min((cores or 1) - 1, MOST_WORKERS)
