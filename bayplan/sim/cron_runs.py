@@ -15,8 +15,7 @@ from ..api.meta import KubeObject
 from ..api.workloads import Job
 from ..clock import ManualClock
 from ..cluster.memory import CronJobController, MemoryCluster
-from ..cluster.memory.cron_jobs import ended_as
-from ..cluster.memory.jobs import plan_job
+from ..cluster.memory.jobs import ended_as, plan_job
 from ..cluster.memory.pod_index import OwnedPods
 from .agenda import Agenda
 

@@ -371,3 +371,35 @@ def test_restart_and_diff(kubectl: Kubectl) -> None:
     assert process.returncode == 1, err
     assert "+  replicas: 4" in out
     assert kubectl.tree("get", "deployment", "web")["spec"]["replicas"] == 3
+
+
+def test_events_tell_what_controllers_and_kubelets_did(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    (replica_set,) = kubectl.tree("get", "replicaset")["items"]
+    (pod, *_) = kubectl.tree("get", "pods")["items"]
+
+    told = kubectl("describe", "deployment", "web").partition("Events:")[2]
+    of_pod = kubectl("describe", "pod", pod["metadata"]["name"]).partition("Events:")[2]
+    listed = kubectl("get", "events", "--field-selector=reason=SuccessfulCreate", "--no-headers")
+
+    name = replica_set["metadata"]["name"]
+    assert f"deployment-controller  Scaled up replica set {name} from 0 to 3" in told
+    reasons = [line.split()[1] for line in of_pod.splitlines()[3:]]
+    assert sorted(reasons) == ["Created", "Pulled", "Scheduled", "Started"]
+    assert len(listed.splitlines()) == 3
+
+
+def test_a_rollout_without_progress_ends_with_an_error(kubectl: Kubectl) -> None:
+    never = "annotations: {bayplan.dev/image-pull-error: forever}, labels"
+    stuck = DEPLOYMENT.replace(
+        "template:\n    metadata: {labels", f"template:\n    metadata: {{{never}"
+    )
+    stuck = stuck.replace("replicas: 3", "replicas: 3\n  progressDeadlineSeconds: 1")
+    kubectl("apply", "-f", "-", given=stuck)
+
+    err = kubectl("rollout", "status", "deployment/web", "--timeout=30s", fails=True)
+
+    assert 'deployment "web" exceeded its progress deadline' in err
+    warned = kubectl("get", "events", "--field-selector=type=Warning", "-o", "wide")
+    assert "Error: ErrImagePull" in warned

@@ -18,6 +18,7 @@ from ...api.workloads import Job
 from ...clock import Clock
 from ..objects import ControllerCluster, Later
 from . import deployments
+from .jobs import ended_as
 
 Key = tuple[str, str]
 MayRun = Callable[[CronJob, datetime], bool]
@@ -218,14 +219,6 @@ class CronJobController:
         if status == cron_job.status:
             return cron_job
         return self._cluster.update(replace(cron_job, status=status))
-
-
-def ended_as(job: Job) -> str:
-    """How the job has ended, by its status: Complete or Failed; empty: it has not."""
-    for condition in job.status.conditions or ():
-        if condition.type in ("Complete", "Failed") and condition.status == "True":
-            return condition.type
-    return ""
 
 
 def make_job(cron_job: CronJob, moment: datetime) -> Job:

@@ -29,7 +29,12 @@ class JobPlan(msgspec.Struct, frozen=True):
 def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
     """The pods that `job` needs in addition to `pods`."""
     limit, running = job.spec.backoff_limit, len(pods.active)
-    if job.spec.suspend or pods.failed > (DEFAULT_BACKOFF_LIMIT if limit is None else limit):
+    is_over = ended_as(job) == "Failed"
+    if (
+        is_over
+        or job.spec.suspend
+        or pods.failed > (DEFAULT_BACKOFF_LIMIT if limit is None else limit)
+    ):
         return JobPlan(excess=running)
     completions = _completions(job)
     if completions is None:
@@ -50,6 +55,14 @@ def is_done(job: Job, pods: OwnedPods) -> bool:
     if job.spec.suspend or not job.parallelism or pods.active or pods.leaving:
         return False
     return pods.has_any and plan_job(job, pods) == JobPlan()
+
+
+def ended_as(job: Job) -> str:
+    """How the job has ended, by its status: Complete or Failed; empty: it has not."""
+    for condition in job.status.conditions or ():
+        if condition.type in ("Complete", "Failed") and condition.status == "True":
+            return condition.type
+    return ""
 
 
 def job_labels(job: Job) -> dict[str, str]:

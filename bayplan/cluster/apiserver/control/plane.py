@@ -20,7 +20,7 @@ from ...memory import (
     Controllers,
     CronJobController,
 )
-from ...memory.cron_jobs import ended_as
+from ...memory.jobs import ended_as
 from ..registry.registry import ObjectRegistry
 from ..store import RecordChange, Store
 from .budgets import BudgetController

@@ -17,7 +17,7 @@ from ...memory.pod_index import is_ready
 from ...objects import Later
 from ..registry.registry import ObjectRegistry
 from ..store import Record
-from . import workload_status
+from . import job_status, workload_status
 from .cluster import LiveCluster
 from .deployment_progress import fails_at
 from .making import resource_named
@@ -43,8 +43,8 @@ class StatusController:
         self._registry = registry
         self._noted: dict[OwnerKey, None] = {}
         self._time = time
-        self._deadlines: set[OwnerKey] = set()
-        """Deployments for which a timer is set."""
+        self._expected: set[tuple[OwnerKey, datetime]] = set()
+        """Workloads and moments for which a timer is set."""
         self._available = Availability(is_ready, lambda key: self._noted.update({key: None}), time)
 
     def on_add(self, obj: Any) -> None:
@@ -97,31 +97,44 @@ class StatusController:
         revision = ""
         if workload.kind == "Deployment":
             revision = self._mark_revision(workload, tree)
-        if workload.kind == "Deployment":
-            self._expect_deadline(workload, fails_at(tree, status))
-        if status == (tree.get("status") or {}) and not revision:
-            return
-        self._registry.write(resource, record, {**tree, "status": status})
+            self._look_again(workload, fails_at(tree, status), margin_s=1)
+        elif isinstance(workload, Job):
+            self._look_again(workload, job_status.job_deadline(tree, status))
+        if status != (tree.get("status") or {}) or revision:
+            self._registry.write(resource, record, {**tree, "status": status})
         if isinstance(workload, Job):
-            reporter = Reporter("job-controller")
-            for type_, reason, message in workload_status.job_events(
-                tree.get("status") or {}, status
-            ):
-                self._cluster.tell(workload, reporter, (type_, reason), message)
+            self._tell_end(workload, tree.get("status") or {}, status)
+            self._remove_in_time(workload, job_status.job_removal(tree, status))
 
-    def _expect_deadline(self, deployment: KubeObject, moment: datetime | None) -> None:
-        """Look at a deployment again when its rollout has failed, unless there is progress."""
-        key = deployment.kind, deployment.namespace, deployment.name
-        if moment is None or key in self._deadlines:
+    def _look_again(
+        self, workload: KubeObject, moment: datetime | None, margin_s: float = 0
+    ) -> None:
+        """Compute the status again at a moment: a deadline may be over then."""
+        key = workload.kind, workload.namespace, workload.name
+        if moment is None or (key, moment) in self._expected:
             return
-        self._deadlines.add(key)
+        self._expected.add((key, moment))
 
         def look() -> None:
-            self._deadlines.discard(key)
+            self._expected.discard((key, moment))
             self._noted[key] = None
 
         clock, timers = self._time
-        timers.after(max((moment - clock.now()).total_seconds(), 0) + 1, look)
+        timers.after(max((moment - clock.now()).total_seconds(), 0) + margin_s, look)
+
+    def _tell_end(self, job: Job, old: Tree, new: Tree) -> None:
+        reporter = Reporter("job-controller")
+        for type_, reason, message in job_status.job_events(old, new):
+            self._cluster.tell(job, reporter, (type_, reason), message)
+
+    def _remove_in_time(self, job: Job, moment: datetime | None) -> None:
+        """Delete a finished job when its time to live is over."""
+        if moment is None:
+            return
+        if moment > self._time[0].now():
+            self._look_again(job, moment)
+        else:
+            self._cluster.delete(job)
 
     def _status(self, workload: KubeObject, tree: Tree) -> Tree:
         now, owned = self._registry.now(), self._controllers.owned(workload)
@@ -141,7 +154,7 @@ class StatusController:
             case Job():
                 limit = workload.spec.backoff_limit
                 limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
-                return workload_status.job_status(tree, owned, limit, now)
+                return job_status.job_status(tree, owned, limit, now)
             case _ if workload.kind == "Deployment":
                 found = self._replica_sets(workload)
                 newest = max(found, key=_revision, default=None)

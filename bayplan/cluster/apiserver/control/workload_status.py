@@ -1,29 +1,20 @@
 """Workload status: compute the status of a workload from its pods.
 
-Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}.
+Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ....api.pod import Pod
 from ...memory.availability import IsReady
-from ...memory.pod_index import OwnedPods, is_ready
+from ...memory.pod_index import is_ready
 from ...memory.stateful_sets import REVISION_HASH
 from .deployment_progress import set_progress
 
 Tree = dict[str, Any]
-
-COMPLETIONS_REACHED = {
-    "reason": "CompletionsReached",
-    "message": "Reached expected number of succeeded pods",
-}
-BACKOFF_LIMIT_EXCEEDED = {
-    "reason": "BackoffLimitExceeded",
-    "message": "Job has reached the specified backoff limit",
-}
 
 
 def set_plain_condition(status: Tree, condition: Tree, now: str) -> None:
@@ -156,67 +147,3 @@ def daemon_set_status(
         "numberReady",
     )
     return {key: value for key, value in status.items() if value or key in always}
-
-
-def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree:
-    """Status of a Job."""
-    spec, old = tree.get("spec") or {}, tree.get("status") or {}
-    succeeded = max(pods.succeeded, int(old.get("succeeded") or 0))
-    failed = max(pods.failed, int(old.get("failed") or 0))
-    status: Tree = {
-        "active": len(pods.active),
-        "ready": sum(map(is_ready, pods.active.values())),
-        "succeeded": succeeded,
-        "failed": failed,
-        "terminating": len(pods.leaving),
-        "conditions": old.get("conditions") or [],
-        "uncountedTerminatedPods": {},
-    }
-    if not spec.get("suspend"):
-        status["startTime"] = old.get("startTime") or now
-    completions = spec.get("completions")
-    is_done = succeeded >= completions if completions is not None else bool(succeeded)
-    if is_done and not pods.active:
-        _end_job(status, ("SuccessCriteriaMet", "Complete"), COMPLETIONS_REACHED, now)
-        status["completionTime"] = old.get("completionTime") or now
-    elif failed > failed_limit:
-        _end_job(status, ("FailureTarget", "Failed"), BACKOFF_LIMIT_EXCEEDED, now)
-    elif spec.get("suspend"):
-        condition = {"status": "True", "reason": "JobSuspended", "message": "Job suspended"}
-        set_job_condition(status, {"type": "Suspended", **condition}, now)
-    elif any(c.get("type") == "Suspended" for c in status["conditions"]):
-        condition = {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
-        set_job_condition(status, {"type": "Suspended", **condition}, now)
-    always = ("uncountedTerminatedPods", "ready", "terminating")
-    return {key: value for key, value in status.items() if value or key in always}
-
-
-def _end_job(status: Tree, kinds: Sequence[str], why: Tree, now: str) -> None:
-    for kind in kinds:
-        set_job_condition(status, {"type": kind, "status": "True", **why}, now)
-
-
-def job_events(old: Tree, new: Tree) -> Iterator[tuple[str, str, str]]:
-    """Type, reason and message of the events about a job whose status has changed."""
-    before = {c.get("type"): c.get("status") for c in old.get("conditions") or ()}
-    for condition in new.get("conditions") or ():
-        kind, status = condition["type"], condition["status"]
-        if before.get(kind) == status:
-            continue
-        if kind == "Complete":
-            yield "Normal", "Completed", "Job completed"
-        elif kind == "Failed":
-            yield "Warning", condition["reason"], condition["message"]
-        elif kind == "Suspended":
-            yield "Normal", condition["reason"].removeprefix("Job"), condition["message"]
-
-
-def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
-    """Replace the condition of the same type of a job."""
-    conditions = list(status.get("conditions") or ())
-    old = next((c for c in conditions if c.get("type") == condition["type"]), None)
-    if old is not None and old.get("status") == condition["status"]:
-        return
-    others = [c for c in conditions if c.get("type") != condition["type"]]
-    new = {**condition, "lastProbeTime": now, "lastTransitionTime": now}
-    status["conditions"] = [*others, new]

@@ -67,6 +67,9 @@ RETURNED = frozenset(
 )
 """Resources whose deletion returns the last state instead of a Status."""
 
+USER = ("username", "groups", "uid", "extra")
+"""The fields of a user in a CertificateSigningRequest."""
+
 
 class ObjectRequest(NamedTuple):
     """A request about objects, parsed and authorized."""
@@ -107,6 +110,11 @@ class Writing:
             self._registry.bind(namespace, name, body, options.dry_run)
             return success(201)
         tree = to_stored(resource, body)
+        if resource.kind == "CertificateSigningRequest":  # whose request it is, whatever it says
+            spec = {
+                key: value for key, value in (tree.get("spec") or {}).items() if key not in USER
+            }
+            tree["spec"] = {**spec, **user.as_tree()}
         self._grants.check(user, GrantRequest(resource, namespace, ""), tree)
         record = self._registry.create(resource, namespace, tree, options.dry_run)
         return respond(view.object(record), 201, _and_effects(warnings, resource, tree))

@@ -85,6 +85,18 @@ def test_the_documentation_names_every_kind_without_its_effect() -> None:
     assert [kind for kind in missing if kind not in page] == []
 
 
+def test_a_request_for_a_certificate_names_its_sender(api: ServerInThread) -> None:
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    spec = {"request": "eA==", "signerName": "a.b/c", "usages": ["client auth"]}
+    forged = {**spec, "username": "somebody-else", "uid": "1", "groups": ["x"]}
+
+    made = api.make(path, {"metadata": {"name": "c"}, "spec": forged})
+
+    assert made["spec"]["username"] == "bayplan-admin"
+    assert made["spec"]["groups"] == ["system:masters", "system:authenticated"]
+    assert "uid" not in made["spec"]
+
+
 def test_the_approval_of_a_request_is_written(api: ServerInThread) -> None:
     path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
     spec = {"request": "eA==", "signerName": "a.b/c", "usages": ["client auth"]}
