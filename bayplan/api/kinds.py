@@ -164,8 +164,9 @@ def assemble_pod(
         node_name=shared_text(node_name),
         spec=spec,
         status=_share_status(status),
-        **({} if source is None else {"source": source}),
     )
+    if source is not None:
+        _set(made, "source", source)
     return made
 
 

@@ -92,12 +92,13 @@ class PodStatus(Wire, frozen=True):
     @property
     def has_resources(self) -> bool:
         """Whether it has the allocation of a container or of the whole pod, or of devices in resources of the node."""
-        if self.node_allocatable_resource_claim_statuses is not None:
+        if self.resources is not None or self.node_allocatable_resource_claim_statuses is not None:
             return True
-        if self.container_statuses is None and self.init_container_statuses is None:
-            return self.resources is not None
-        statuses = (*(self.container_statuses or ()), *(self.init_container_statuses or ()))
-        return self.resources is not None or any(s.resources is not None for s in statuses)
+        for statuses in (self.container_statuses, self.init_container_statuses):
+            for status in statuses or ():
+                if status.resources is not None:
+                    return True
+        return False
 
     @property
     def is_resize_infeasible(self) -> bool:

@@ -36,6 +36,5 @@ def shared_map(values: dict[str, str] | None) -> dict[str, str]:
     return _MAPS.setdefault(tuple(values.items()), values)
 
 
-def shared_text(text: str) -> str:
-    """Return one text for equal texts that occur often, such as node names."""
-    return sys.intern(text)
+shared_text = sys.intern
+"""Returns one text for equal texts that occur often, such as node names."""

@@ -24,7 +24,7 @@ from ..registry.registry import DeleteOptions, ObjectRegistry
 from .events import EventWriter
 from .making import Making, resource_named
 from .mirror import Mirror
-from .recorder import Described, ObjectRecorder, Reporter
+from .recorder import Described, EventNames, ObjectRecorder, Reporter
 from .revisions import Revisions
 
 Tree = dict[str, Any]
@@ -38,8 +38,9 @@ class LiveCluster:
         self._registry = registry
         self.revisions = Revisions(registry, mirror)
         self.making = Making(registry.store, mirror, self.revisions)
-        self._events = EventWriter(registry)
-        self._recorder = ObjectRecorder(registry)
+        names = EventNames(registry.clock)
+        self._events = EventWriter(registry, names)
+        self._recorder = ObjectRecorder(registry, names)
 
     # Reading
 

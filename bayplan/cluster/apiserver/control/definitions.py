@@ -29,7 +29,8 @@ class DefinitionController:
         self._is_freed = False
         for record in store.list(DEFINITIONS):
             self._look(RecordChange(ADDED, record, DEFINITIONS, None, record))
-        store.follow(self._look)
+        store.follow(self._look, (DEFINITIONS,))
+        store.follow_deletions(self._look_deleted)
 
     @property
     def has_work(self) -> bool:
@@ -37,12 +38,13 @@ class DefinitionController:
         return bool(self._leaving) or self._is_freed
 
     def _look(self, change: RecordChange) -> None:
-        if change.resource == DEFINITIONS:
-            if change.new is None:
-                self._is_freed = True
-            elif b'"deletionTimestamp"' in change.new.data:
-                self._leaving[change.new.key[1]] = None
-        elif change.new is None and self._is_leaving(change.resource):
+        if change.new is None:
+            self._is_freed = True
+        elif b'"deletionTimestamp"' in change.new.data:
+            self._leaving[change.new.key[1]] = None
+
+    def _look_deleted(self, change: RecordChange) -> None:
+        if self._is_leaving(change.resource):
             self._leaving[change.resource] = None
 
     def _is_leaving(self, storage: str) -> bool:

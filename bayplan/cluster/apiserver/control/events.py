@@ -18,6 +18,7 @@ from ..registry.errors import StatusError
 from ..registry.registry import ObjectRegistry
 from ..registry.resources import BY_STORAGE
 from ..store import RecordChange, Store
+from .recorder import EventNames
 
 Tree = dict[str, Any]
 EVENTS = BY_STORAGE["events"]
@@ -55,60 +56,37 @@ class EventSweeper:
 class EventWriter:
     """Writes events."""
 
-    def __init__(self, registry: ObjectRegistry) -> None:
+    def __init__(self, registry: ObjectRegistry, names: EventNames) -> None:
         self._registry = registry
+        self._names = names
         self._known: OrderedDict[tuple[str, ...], str] = OrderedDict()
-        self._last_ns = 0
-        """The time in the name of the last event; no two are the same."""
 
     def record(self, event: PodEvent) -> None:
-        """Write a scheduler's event about a pod."""
-        self.say(
-            _reference(event.regarding),
-            type_=event.type,
-            reason=event.reason,
-            message=event.note,
-            reporter=event.reporting_controller or event.regarding.scheduler_name,
-            action=event.action,
-            related=_reference(event.related) if event.related is not None else None,
-        )
-
-    def say(
-        self,
-        about: Tree,
-        *,
-        type_: str,
-        reason: str,
-        message: str,
-        reporter: str,
-        action: str = "",
-        related: Tree | None = None,
-    ) -> None:
-        """Write an event about an object, or count it."""
-        namespace = about.get("namespace") or "default"
-        key = (about.get("uid", ""), type_, reason, message, reporter)
+        """Write a scheduler's event about a pod, or count it."""
+        pod = event.regarding
+        reporter = event.reporting_controller or pod.scheduler_name
+        namespace = pod.namespace or "default"
+        key = (pod.uid, event.type, event.reason, event.note, reporter)
         known = self._known.get(key)
         if known is not None and self._count(namespace, known):
             return
-        now = self._registry.clock.now()
-        self._last_ns = max(int(now.timestamp() * 1e9), self._last_ns + 1)
-        name = f"{about['name']}.{self._last_ns:x}"
+        name = self._names.make(pod.name)
         tree: Tree = {
             "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": about,
-            "reason": reason,
-            "message": message[:1024],
+            "involvedObject": _reference(pod),
+            "reason": event.reason,
+            "message": event.note[:1024],
             "source": {},
             "firstTimestamp": None,
             "lastTimestamp": None,
-            "type": type_,
-            "eventTime": _micro_time(now),
-            "action": action,
+            "type": event.type,
+            "eventTime": _micro_time(self._registry.clock.now()),
+            "action": event.action,
             "reportingComponent": reporter,
             "reportingInstance": f"{reporter}-bayplan",
         }
-        if related is not None:
-            tree["related"] = related
+        if event.related is not None:
+            tree["related"] = _reference(event.related)
         try:
             self._registry.create_own(EVENTS, namespace, tree)
         except StatusError:

@@ -24,17 +24,19 @@ class NamespaceController:
             record.key[1] for record in store.list("namespaces") if _is_leaving(record)
         }
         self.has_work = bool(self._leaving)
-        store.follow(self._look)
+        store.follow(self._look, ("namespaces",))
+        store.follow_deletions(self._look_deleted)
 
     def _look(self, change: RecordChange) -> None:
-        if change.resource == "namespaces":
-            name = change.record.key[1]
-            if change.new is None:
-                self._leaving.discard(name)
-            elif _is_leaving(change.new):
-                self._leaving.add(name)
-                self.has_work = True
-        elif change.new is None and change.record.key[0] in self._leaving:
+        name = change.record.key[1]
+        if change.new is None:
+            self._leaving.discard(name)
+        elif _is_leaving(change.new):
+            self._leaving.add(name)
+            self.has_work = True
+
+    def _look_deleted(self, change: RecordChange) -> None:
+        if change.record.key[0] in self._leaving:
             self.has_work = True
 
     def run_once(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ....clock import Clock
 from ..registry.errors import StatusError
 from ..registry.registry import ObjectRegistry
 from ..registry.resources import BY_STORAGE
@@ -79,13 +80,25 @@ class _Told(msgspec.Struct):
     written: dict[tuple[str, str], _Written] = {}
 
 
+class EventNames:
+    """Names of events: what an event is about, and a moment. No two are equal."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last_ns = 0
+
+    def make(self, about: str) -> str:
+        """The name of the next event about an object of that name."""
+        self._last_ns = max(int(self._clock.timestamp() * 1e9), self._last_ns + 1)
+        return f"{about}.{self._last_ns:x}"
+
+
 class ObjectRecorder:
     """Writes events about objects."""
 
-    def __init__(self, registry: ObjectRegistry) -> None:
+    def __init__(self, registry: ObjectRegistry, names: EventNames) -> None:
         self._registry = registry
-        self._named_at = 0
-        """The moment in the last event's name, in nanoseconds: no two are equal."""
+        self._names = names
         self._told: OrderedDict[tuple[str, str, Reporter], _Told] = OrderedDict()
 
     def record(
@@ -136,14 +149,13 @@ class ObjectRecorder:
     def _make(
         self, about: Described, reporter: Reporter, type_: str, reason: str, message: str
     ) -> Tree:
-        self._named_at = max(int(self._registry.clock.now().timestamp() * 1e9), self._named_at + 1)
         source = {"component": reporter.component}
         if reporter.host:
             source["host"] = reporter.host
         moment = self._registry.now()
         return {
             "metadata": {
-                "name": f"{about.name}.{self._named_at:x}",
+                "name": self._names.make(about.name),
                 "namespace": about.namespace or "default",
             },
             "involvedObject": {

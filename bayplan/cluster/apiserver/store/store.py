@@ -121,6 +121,7 @@ class Store:
         self._owned: dict[str, dict[tuple[str, Key], None]] = {}
         self._by_uid: dict[str, tuple[str, Key]] = {}
         self._followers: list[tuple[Follower, Collection[str]]] = []
+        self._after_deletions: list[Follower] = []
         self._unpublished: deque[RecordChange] = deque()
         self._waiters: deque[tuple[int, OnSafe]] = deque()
         self.resource_version, entries = self._journal.load()
@@ -226,6 +227,10 @@ class Store:
         for name, shelf in self._shelves.items():
             shelf.followers = self._followers_of(name)
 
+    def follow_deletions(self, follower: Follower) -> None:
+        """Notify `follower` of every deletion."""
+        self._after_deletions.append(follower)
+
     def _followers_of(self, resource: str) -> Sequence[Follower]:
         return [
             follower
@@ -289,6 +294,9 @@ class Store:
             self._unpublished.append(change)
         for follower in shelf.followers:
             follower(change)
+        if change.new is None:
+            for follower in self._after_deletions:
+                follower(change)
 
     def _on_safe(self, version: int) -> None:
         """Notify the watchers and waiting clients."""
@@ -305,6 +313,7 @@ class Store:
 
     def _make(self, resource: str, key: Key, tree: dict[str, Any], version: int) -> Record:
         metadata = tree["metadata"]
+        owners = metadata.get("ownerReferences")
         return Record(
             key,
             metadata["uid"],
@@ -312,8 +321,8 @@ class Store:
             _ENCODER.encode(tree),
             metadata.get("labels"),
             self._fields_of(resource, tree),
-            tuple([owner["uid"] for owner in metadata.get("ownerReferences") or ()]),
-            bool(metadata.get("deletionTimestamp") and metadata.get("finalizers")),
+            tuple([owner["uid"] for owner in owners]) if owners else (),
+            "deletionTimestamp" in metadata and bool(metadata.get("finalizers")),
         )
 
     def _load(self, resource: str, key: Key, data: bytes) -> None:
