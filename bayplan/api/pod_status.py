@@ -94,11 +94,10 @@ class PodStatus(Wire, frozen=True):
         """Whether it has the allocation of a container or of the whole pod, or of devices in resources of the node."""
         if self.resources is not None or self.node_allocatable_resource_claim_statuses is not None:
             return True
-        for statuses in (self.container_statuses, self.init_container_statuses):
-            for status in statuses or ():
-                if status.resources is not None:
-                    return True
-        return False
+        given = self.container_statuses or ()
+        if self.init_container_statuses:
+            given = (*given, *self.init_container_statuses)
+        return bool(given) and any(status.resources is not None for status in given)
 
     @property
     def is_resize_infeasible(self) -> bool:

@@ -279,6 +279,7 @@ def _counts_like(old: Pod, new: Pod) -> bool:
         and (old.deletion_timestamp is None) is (new.deletion_timestamp is None)
         and (
             old.status is new.status
+            or not (old.status.has_resources or new.status.has_resources)
             or (old.usage == new.usage and old.nonzero_usage == new.nonzero_usage)
         )
     )

@@ -39,7 +39,9 @@ class NodeController:
         if isinstance(obj, Node):
             self._changed[obj.name] = None
         elif isinstance(obj, Pod) and obj.node_name:
-            self._pods[obj.namespace, obj.name] = None
+            node: Node | None = self._cluster.get("Node", "", obj.node_name)
+            if node is None or node.taints:
+                self._pods[obj.namespace, obj.name] = None
 
     def on_update(self, old: Any, new: Any) -> None:
         """Handle changed taints and cordons."""

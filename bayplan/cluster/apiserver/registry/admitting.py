@@ -30,7 +30,7 @@ from ...memory.admission import (
 )
 from ...memory.quotas import QuotaLedger
 from .errors import forbidden, invalid
-from .pods import PODS
+from .pods import PODS, qos_class
 from .resources import ApiResource
 
 Tree = dict[str, Any]
@@ -44,8 +44,8 @@ class CheckedSpec(msgspec.Struct, eq=False):
     """With the defaults."""
     spec: PodSpec
     node_name: str
-    admitted: dict[PodSpec, Tree]
-    """The trees of the specs that admission made of it."""
+    admitted: dict[PodSpec, tuple[Tree, str]]
+    """The trees of the specs that admission made of it, and their quality of service."""
 
 
 def kind_of(resource: ApiResource) -> Kind | None:
@@ -66,7 +66,8 @@ class Admitting:
         return self._checked.get(sent)
 
     def admit_pod(self, tree: Tree, sent: bytes, known: CheckedSpec | None) -> Tree:
-        """A pod that is valid but for what placement needs, with the fields for that; raises StatusError."""
+        """A pod that is valid but for what placement needs, with the fields for that and its first status; raises
+        StatusError."""
         if known is None:
             pod: Pod = decode(PODS, KINDS["Pod"], tree)
             known = CheckedSpec(tree["spec"], pod.spec, pod.node_name, {})
@@ -109,12 +110,14 @@ class Admitting:
                 raise forbidden(PODS, pod.name, problem) from None
             cause = Cause("FieldValueInvalid", error.problem, error.path)
             raise invalid(PODS, pod.name, [cause]) from None
-        spec = known.admitted.get(admitted.spec)
-        if spec is None:
+        found = known.admitted.get(admitted.spec)
+        if found is None:
             if len(known.admitted) >= MAX_SPECS:
                 known.admitted.clear()
-            spec = known.admitted[admitted.spec] = _carry_spec(known, admitted.spec)
-        tree = {**tree, "spec": spec}
+            spec = _carry_spec(known, admitted.spec)
+            found = known.admitted[admitted.spec] = spec, qos_class(spec)
+        spec, quality = found
+        tree = {**tree, "spec": spec, "status": {"phase": "Pending", "qosClass": quality}}
         if admitted.annotations is not pod.annotations:
             metadata = {**tree["metadata"], "annotations": dict(admitted.annotations)}
             tree = {**tree, "metadata": metadata}

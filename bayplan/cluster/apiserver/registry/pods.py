@@ -21,11 +21,10 @@ FINISHED = ("Succeeded", "Failed")
 QOS_RESOURCES = ("cpu", "memory")
 
 
-def begin_status(tree: Tree, now: str) -> Tree:
-    """The status of a new pod."""
-    status: Tree = {"phase": "Pending", "qosClass": qos_class(tree.get("spec") or {})}
-    if (tree.get("spec") or {}).get("schedulingGates"):
-        status["conditions"] = [
+def note_gates(tree: Tree, now: str) -> None:
+    """Say in the status of a new pod that gates hold it back."""
+    if tree["spec"].get("schedulingGates"):
+        tree["status"]["conditions"] = [
             {
                 "type": "PodScheduled",
                 "status": "False",
@@ -35,7 +34,6 @@ def begin_status(tree: Tree, now: str) -> Tree:
                 "lastTransitionTime": now,
             }
         ]
-    return status
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:

@@ -88,7 +88,7 @@ def complete(resource: ApiResource, tree: Tree, now: str) -> None:
     """Set the derived fields of a new object."""
     match resource.storage:
         case "pods":
-            tree["status"] = pods.begin_status(tree, now)
+            pods.note_gates(tree, now)
         case "namespaces":
             tree["spec"] = {"finalizers": ["kubernetes"]}
             tree["status"] = {"phase": "Active"}

@@ -195,21 +195,19 @@ Reader = Callable[[Mapping[str, Any]], str]
 
 def _reader(paths: Iterable[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     """Reads the values at the paths. Those in the same object are read together."""
-    runs: list[tuple[tuple[str, ...], list[str]]] = []
+    runs: list[tuple[str, list[str]]] = []
     special = [(i, _SPECIAL[path]) for i, path in enumerate(paths) if path in _SPECIAL]
     for path in paths:
-        *parents, last = path.split(".")
-        if not runs or runs[-1][0] != tuple(parents):
-            runs.append((tuple(parents), []))
-        runs[-1][1].append(last)
+        parent, _, name = path.rpartition(".")
+        if not runs or runs[-1][0] != parent:
+            runs.append((parent, []))
+        runs[-1][1].append(name)
 
     def read(tree: Mapping[str, Any]) -> tuple[Any, ...]:
         values: list[Any] = []
-        for parents, names in runs:
-            found: Any = tree
-            for step in parents:
-                found = found.get(step) or {}
-            values += map(found.get, names)
+        for parent, names in runs:
+            holder = (tree.get(parent) or {}) if parent else tree
+            values += map(holder.get, names)
         for i, get in special:
             values[i] = get(tree)
         return tuple(values)

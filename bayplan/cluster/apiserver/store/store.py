@@ -96,14 +96,14 @@ class Shelf:
 
     def publish(self, change: RecordChange) -> None:
         """Notify the watchers, keep the change for those that come later, and drop the oldest ones."""
-        now = time.monotonic()
-        self.history.append(change)
+        now, history = time.monotonic(), self.history
+        history.append(change)
         self._times.append(now)
-        while len(self.history) > HISTORY or (
-            len(self.history) > LEAST_HISTORY and self._times[0] < now - HISTORY_S
+        while len(history) > LEAST_HISTORY and (
+            len(history) > HISTORY or self._times[0] < now - HISTORY_S
         ):
             self._times.popleft()
-            self.oldest = self.history.popleft().record.resource_version
+            self.oldest = history.popleft().record.resource_version
         for watcher in self.watchers:
             watcher.offer(change)
 
@@ -174,15 +174,16 @@ class Store:
         version = self.resource_version = self.resource_version + 1
         tree["metadata"]["resourceVersion"] = str(version)
         record = self._make(resource, key, tree, version)
-        shelf = self._shelf(resource)
+        shelf = self._shelves.get(resource) or self._shelf(resource)
         old = shelf.put(record)
         if old is None:
             self._link(resource, record)
-        elif old.uid != record.uid or old.owners != record.owners:
+            self._changed(shelf, RecordChange(ADDED, record, resource, None, record))
+            return record
+        if old.uid != record.uid or old.owners != record.owners:
             self._unlink(resource, old)
             self._link(resource, record)
-        kind = ADDED if old is None else MODIFIED
-        self._changed(shelf, RecordChange(kind, record, resource, old, record))
+        self._changed(shelf, RecordChange(MODIFIED, record, resource, old, record))
         return record
 
     def remove(self, resource: str, key: Key) -> Record:

@@ -135,12 +135,16 @@ class RequestReader:
     def on_url(self, piece: bytes) -> None:
         """A piece of the target."""
         self._target += piece
-        self._count_head(len(piece))
+        self._head_size += len(piece)
+        if self._head_size > MAX_HEAD:
+            raise _too_large_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; after the body they have no effect."""
         self._headers.append((name, value))
-        self._count_head(len(name) + len(value))
+        self._head_size += len(name) + len(value)
+        if self._head_size > MAX_HEAD:
+            raise _too_large_head()
 
     def on_headers_complete(self) -> None:
         """The head is complete."""
@@ -155,7 +159,7 @@ class RequestReader:
         if version not in VERSIONS:
             raise MalformedRequestError(400, "the request is no HTTP/1.1")
         hosts = [name for name, _ in headers].count("host")
-        if hosts > 1 or (request.is_1_1 and not hosts):
+        if hosts != 1 and (hosts or request.is_1_1):
             raise MalformedRequestError(400, "the request names no host, or several")
         if request.header("transfer-encoding").lower() not in ("", "chunked"):
             raise MalformedRequestError(400, "the body has an encoding other than chunked")
@@ -178,11 +182,6 @@ class RequestReader:
         self._complete.append(request)
         self._ended = self._begun
         self.wants_continue = False
-
-    def _count_head(self, size: int) -> None:
-        self._head_size += size
-        if self._head_size > MAX_HEAD:
-            raise _too_large_head()
 
 
 def _too_large_head() -> MalformedRequestError:
