@@ -99,8 +99,8 @@ class Shelf:
         now, history = time.monotonic(), self.history
         history.append(change)
         self._times.append(now)
-        while len(history) > LEAST_HISTORY and (
-            len(history) > HISTORY or self._times[0] < now - HISTORY_S
+        while len(history) > HISTORY or (
+            len(history) > LEAST_HISTORY and self._times[0] < now - HISTORY_S
         ):
             self._times.popleft()
             self.oldest = history.popleft().record.resource_version

@@ -25,6 +25,8 @@ from .requests import PARTIAL, TABLE, Options, Target, is_number
 MIN_TIMEOUT_S = 1800.0
 BOOKMARK_EVERY_S = 60.0
 MAX_CHUNK = 1000
+PACE_S = 0.002
+"""Between two sends of one watch: at a thousand changes a second, a send each would cost more than the changes."""
 MAX_WATCHES = 10_000
 RETRY_AFTER_S = 1
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
@@ -98,6 +100,8 @@ class ServedWatch:
         self._connection: ServedConnection
         self._loop = asyncio.get_running_loop()  # connections use real time
         self._due: asyncio.Handle | None = None
+        self._next_s = 0.0
+        """When the loop's time allows the next send."""
         self._timers: list[asyncio.TimerHandle] = []
 
     def begin(self, connection: ServedConnection) -> None:
@@ -130,13 +134,18 @@ class ServedWatch:
         self._stop()
 
     def _on_change(self) -> None:
-        """Send soon: events that come together are sent together."""
+        """Send soon: events that come together are sent together, and a busy watch at a steady pace."""
         if self._due is None:
-            self._due = self._loop.call_soon(self._flush)
+            self._due = (
+                self._loop.call_soon(self._flush)
+                if self._loop.time() >= self._next_s
+                else self._loop.call_at(self._next_s, self._flush)
+            )
 
     def _flush(self) -> None:
         """Send the events, as long as the client takes them."""
         self._due = None
+        self._next_s = self._loop.time() + PACE_S
         if self._watcher.is_cut_off:
             self._end()
             return
