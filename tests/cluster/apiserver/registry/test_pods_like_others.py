@@ -64,9 +64,9 @@ def test_label_keys_are_those_of_the_pod_itself(api: ServerInThread) -> None:
 @pytest.mark.parametrize(
     ("metadata", "code"),
     [
-        pytest.param({"name": "B_"}, 422, id="a name that is none"),
-        pytest.param({"labels": {"a b": "c"}}, 422, id="a label that is none"),
-        pytest.param({"labels": 3}, 400, id="labels that are no map"),
+        pytest.param({"name": "B_"}, 422, id="an invalid name"),
+        pytest.param({"labels": {"a b": "c"}}, 422, id="an invalid label"),
+        pytest.param({"labels": 3}, 400, id="labels that are not a map"),
         pytest.param({"name": "a"}, 409, id="a name that is taken"),
         pytest.param({"labels": None}, 201, id="labels that are null"),
     ],
