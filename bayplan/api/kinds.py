@@ -132,22 +132,22 @@ def group_of(api_version: str) -> str:
 
 def build_pod(wire: PodWire, source: bytes | None = None) -> Pod:
     """Make a pod, with its source if given; its spec, labels and similar parts are shared between equal pods."""
-    spec = wire.spec
+    meta, spec = wire.metadata, wire.spec
+    if not meta.name and not meta.generate_name:
+        raise FieldError("metadata.name", "expected a name; got none")
     node_name = spec.node_name
     key = spec_key(spec)
     common = shared_spec(key)
     if common is None:
         _refuse(spec_problems(spec))
         common = share_spec(key)
-    return assemble_pod(wire.metadata, common, node_name, wire.status, source)
+    return assemble_pod(meta, common, node_name, wire.status, source)
 
 
 def assemble_pod(
     meta: ObjectMeta, spec: PodSpec, node_name: str, status: PodStatus, source: bytes | None
 ) -> Pod:
-    """Make a pod of its parts, of which `spec` is a shared one."""
-    if not meta.name and not meta.generate_name:
-        raise FieldError("metadata.name", "expected a name; got none")
+    """Make a pod of its parts, which has a name, and of which `spec` is a shared one."""
     pod_type: Any = Pod if source is None else SourcedPod
     made: Pod = pod_type(
         meta.name,

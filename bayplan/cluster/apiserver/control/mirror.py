@@ -59,17 +59,11 @@ class Mirror(ObjectIndex):
 
     def _follow(self, change: RecordChange) -> None:
         for kind in self._kinds.get(change.resource, ()):
-            self._follow_kind(kind, change)
-
-    def _follow_kind(self, kind: Kind, change: RecordChange) -> None:
-        if change.new is None:
-            self._remove(kind, change.record)
-            return
-        obj = _decode(kind, change.new, self._pods)
-        if obj is not None:
-            self.put_in(obj)
-        else:
-            self._remove(kind, change.new)  # no stale version stays
+            obj = None if change.new is None else _decode(kind, change.new, self._pods)
+            if obj is not None:
+                self.put_in(obj)
+            else:
+                self._remove(kind, change.record)  # deleted or unreadable: no stale version stays
 
     def _remove(self, kind: Kind, record: Record) -> None:
         gone = self.get(kind.name, *record.key)

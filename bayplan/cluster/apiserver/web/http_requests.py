@@ -87,7 +87,8 @@ class RequestReader:
 
     def __init__(self) -> None:
         self._parser = HttpRequestParser(self)
-        self._complete: deque[WholeRequest] = deque()
+        self.complete: deque[WholeRequest] = deque()
+        """The requests that have arrived whole."""
         self._headers: list[tuple[bytes, bytes]] = []
         self._target = b""
         self._body: list[bytes] = []
@@ -98,10 +99,6 @@ class RequestReader:
         """Numbers of requests."""
         self.wants_continue = False
         """Whether the client waits for a 100 before it sends the body."""
-
-    def next(self) -> WholeRequest | None:
-        """The next request, None while it is incomplete."""
-        return self._complete.popleft() if self._complete else None
 
     def feed(self, data: bytes) -> None:
         """Read bytes; raises MalformedRequestError."""
@@ -179,7 +176,7 @@ class RequestReader:
         request = self._request
         assert request is not None, "a head comes first"
         request.body = b"".join(self._body)
-        self._complete.append(request)
+        self.complete.append(request)
         self._ended = self._begun
         self.wants_continue = False
 

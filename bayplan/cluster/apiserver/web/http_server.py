@@ -111,8 +111,8 @@ class ServedConnection(asyncio.Protocol):
         """Handle the requests that have arrived, up to one that is not answered at once."""
         self._is_proceeding = True
         while self._request is None and not self._is_given_up:
-            self._request = self._reader.next()
-            if self._request is not None:
+            if self._reader.complete:
+                self._request = self._reader.complete.popleft()
                 self._handle(self._request, self)
             elif self._problem is not None:
                 self._give_up(self._problem)

@@ -24,12 +24,10 @@ BARE = b"\r\nGET / HTTP/1.1\r\nHost: h\r\nAccept:  a, b \r\n\r\n"
 
 
 def read(*pieces: bytes) -> list[WholeRequest]:
-    reader, found = RequestReader(), []
+    reader = RequestReader()
     for piece in pieces:
         reader.feed(piece)
-        while (request := reader.next()) is not None:
-            found.append(request)
-    return found
+    return list(reader.complete)
 
 
 @given(st.lists(st.integers(0, len(PLAIN + CHUNKED + BARE)), max_size=8).map(sorted))
