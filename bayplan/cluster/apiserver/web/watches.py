@@ -146,11 +146,10 @@ class ServedWatch:
         """Send the events, as long as the client takes them."""
         self._due = None
         self._next_s = self._loop.time() + PACE_S
-        if self._watcher.is_cut_off:
-            self._end()
-            return
         while self._watcher.has_events and not self._connection.is_paused:
             self._send(self._watcher.take(MAX_CHUNK))
+        if self._watcher.is_cut_off:
+            self._end()  # after the events before it, as far as the client takes them
 
     def _end(self) -> None:
         self._stop()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayplan.cluster.apiserver import ApiServer
 from bayplan.cluster.apiserver.store import store as store_module
 from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
 
@@ -98,6 +99,19 @@ def test_an_expired_version_is_an_error_event(monkeypatch: pytest.MonkeyPatch) -
 def test_a_version_from_before_a_restart_makes_the_client_list_again(api: ServerInThread) -> None:
     with api.watch(f"{MAPS}?resourceVersion=987654") as stream:
         assert stream.take(1)[0]["object"]["code"] == 410
+
+
+def test_events_before_the_end_of_a_watch_are_sent(api: ServerInThread) -> None:
+    def change_and_end(server: ApiServer) -> None:
+        server.load(config_map_tree("a"))
+        server.load(config_map_tree("b"))
+        server.store.end_watches("configmaps")
+
+    with api.watch(MAPS) as stream:
+        api.within(change_and_end)
+
+        assert stream.seen(2) == [("ADDED", "a"), ("ADDED", "b")]
+        assert stream.ends()
 
 
 def test_a_watch_ends_at_its_timeout(api: ServerInThread) -> None:
