@@ -198,7 +198,7 @@ class Filtering(NodeJudge):
                 return wish, status.by(plugin.name)
             if not status.is_rejected:
                 broken = Status(Code.Error, status.reasons, plugin.name, status.error)
-                return KEEP_NOMINATION, broken
+                return PostFilterResult(None, wish.preemption), broken
             if wish.nominated_node_name is not None:
                 result = wish
             reasons.extend(status.reasons)

@@ -468,8 +468,13 @@ def test_errors_on_all_nodes_are_an_error() -> None:
     outcome = preempt(important(), FULL, more=[FailsOn("a", "b")])
 
     assert outcome.status.code is Code.Error
-    assert outcome.status.message == 'preemption: running "FailsOn" filter plugin: broken'
+    text = 'running "FailsOn" filter plugin: broken'
+    assert outcome.status.message == f"preemption: {text}"
     assert outcome.handle.client.evicted == []
+    account = outcome.result.preemption
+    assert account is not None
+    rejected = Status(Code.Error, (text,), "FailsOn")
+    assert account.rejected == {"a": rejected, "b": rejected}
 
 
 def test_different_errors_are_told_together() -> None:

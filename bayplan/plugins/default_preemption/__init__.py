@@ -139,7 +139,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     ) -> tuple[PostFilterResult, Status]:
         account, chosen = self._search(state, pod, diagnosis)
         if isinstance(chosen, Status):
-            return PostFilterResult(), chosen
+            return PostFilterResult(None, account), chosen
         if chosen is None:
             text = no_node_available(self.handle.table.node_count, account.reasons)
             return PostFilterResult("", account), unschedulable(text)

@@ -60,7 +60,8 @@ class OneByOne:
         except PluginError as error:  # counts only when no other node is a candidate
             if error.is_fault:
                 raise
-            return failure(error)
+            status = getattr(error, "status", None)
+            return status if isinstance(status, Status) else failure(error)
 
     def search(self, rows: Ints, offset: int, account: Preemption) -> Victims | Status | None:
         """Try `rows`, from that at `offset` on, until there are enough candidates; returns the best, the errors if
