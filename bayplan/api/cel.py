@@ -67,7 +67,8 @@ class Expression:
             problem = first_line(answer.value())
             wider = _with_domain(data, problem)
             if wider is None:
-                raise CelError(problem)
+                match = _NO_KEY.search(problem)
+                raise CelError(f"no such key: {match['key']}" if match else problem)
             data = wider
 
 
