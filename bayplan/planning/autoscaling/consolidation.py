@@ -7,7 +7,7 @@ Budgets of the pool, annotations and disruption budgets of pods keep nodes. A sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -57,23 +57,20 @@ class Consolidation:
     def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
         """The nodes without pods that may go now."""
         found: list[PoolNode] = []
-        for pool_nodes, allowed in self._by_pool(now, leaving, EMPTY, self._empty_ones):
-            ready = (node for node in pool_nodes if self._is_ready(node, now_s, leaving))
-            found += [node for node in ready if not self._blocker(node)][:allowed]
+        ready = (n for n in self._nodes.empty.values() if self._is_ready(n, now_s, leaving))
+        for pool_nodes, allowed in self._by_pool(now, leaving, EMPTY, ready):
+            found += [node for node in pool_nodes if not self._blocker(node)][:allowed]
         return RemovalCommand(found, "empty") if found else None
-
-    def _empty_ones(self) -> Iterator[PoolNode]:
-        return (node for node in self._nodes.empty.values())
 
     def underutilized(
         self, now_s: float, now: datetime, leaving: set[str]
     ) -> RemovalCommand | None:
         """Nodes whose pods fit elsewhere, or on one cheaper node."""
         candidates: list[PoolNode] = []
-        for pool_nodes, allowed in self._by_pool(now, leaving, UNDERUTILIZED, self._used_ones):
-            ready = [node for node in pool_nodes if self._is_ready(node, now_s, leaving)]
-            ready.sort(key=_disruption_cost)
-            candidates += _first(ready, allowed, self._blocker)
+        ready = (node for node in self._used_ones() if self._is_ready(node, now_s, leaving))
+        for pool_nodes, allowed in self._by_pool(now, leaving, UNDERUTILIZED, ready):
+            pool_nodes.sort(key=_disruption_cost)
+            candidates += _first(pool_nodes, allowed, self._blocker)
         candidates.sort(key=_disruption_cost)
         return self._several(candidates, leaving) or self._single(candidates, leaving)
 
@@ -91,11 +88,11 @@ class Consolidation:
         now: datetime,
         leaving: set[str],
         reason: str,
-        choose: Callable[[], Iterator[PoolNode]],
+        nodes: Iterable[PoolNode],
     ) -> Iterator[tuple[list[PoolNode], int]]:
-        """The chosen nodes of each pool, and how many of them may go."""
+        """The nodes of each pool, and how many of them may go."""
         pools: dict[str, list[PoolNode]] = {}
-        for node in choose():
+        for node in nodes:
             pools.setdefault(node.pool.name, []).append(node)
         for name, members in pools.items():
             pool, total = members[0].pool, self._nodes.use.nodes[name]
@@ -106,8 +103,10 @@ class Consolidation:
             yield members, max(min(allowed, total - gone - pool.minimum), 0)
 
     def _is_ready(self, node: PoolNode, now_s: float, leaving: set[str]) -> bool:
-        since = self.eligible_s(node)
-        return node.is_joined and since is not None and since <= now_s and node.name not in leaving
+        if node.expected_until_s > now_s or node.name in leaving or not node.is_joined:
+            return False
+        after = node.pool.consolidate_after_s
+        return after is not None and node.changed_s + after <= now_s
 
     def _blocker(self, node: PoolNode) -> str:
         stored = self._find_node(node.name)

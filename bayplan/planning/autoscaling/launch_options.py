@@ -84,11 +84,11 @@ class OptionChoice:
     reasons: dict[str, list[str]]
     """The types, as `pool/type`, that a refusal is about."""
     version: int
+    is_possible: bool = False
+    """Whether some option can."""
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether some option can."""
-        return bool(self.accepts.any())
+    def __post_init__(self) -> None:
+        self.is_possible = bool(self.accepts.any())
 
 
 class LaunchOptions:

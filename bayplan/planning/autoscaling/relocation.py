@@ -34,14 +34,15 @@ class Relocation:
         """
         pods = self._pods_of(leaving)
         self._options.learn(pods)
-        rows, use = self._shadow.table.row_of, self._nodes.use.copy()
+        rows = self._shadow.table.row_of
         excluded = {*closed, *(node.name for node in leaving), *self._nodes.booting}
-        for node in leaving:
-            use.add(node.pool, node.record.zone, node.type.capacity, -1)
         without = [rows[name] for name in excluded if name in rows]
         allowed = self._cheaper(leaving, may_replace)
         if not self._may_fit(pods, without, allowed):
             return None
+        use = self._nodes.use.copy()
+        for node in leaving:
+            use.add(node.pool, node.record.zone, node.type.capacity, -1)
         planner = ClaimPlanner(self._options, self._shadow, use, without)
         with self._shadow.trial():
             plan = planner.replace([self._shadow.lift(pod) for pod in pods], allowed)
