@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...api.pod import EMPTY_STATUS, Pod
+from ...api.pod import EMPTY_STATUS, Pod, PodSpec
 from ...table import Bools, Ints
 from .claims import ClaimPlanner
-from .launch_options import ChoiceKey, LaunchOptions, choice_key, largest_first
+from .launch_options import LaunchOptions, largest_first
 from .launch_plan import LaunchPlan
 from .pool_nodes import PoolNode, PoolNodes
 from .shadow import ShadowScheduler
@@ -20,8 +21,8 @@ class Relocation:
 
     def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes
-        self._copies: dict[ChoiceKey, Ints | None] = {}
-        """How many pods of a class each row has room for, outside of trials."""
+        self._copies: dict[PodSpec, Ints | None] = {}
+        """How many pods of a spec each row has room for at most, outside of trials."""
         self._stamp: tuple[int, int] = (-1, -1)
 
     def find(
@@ -51,35 +52,36 @@ class Relocation:
         return plan if plan is not None and self._may_launch(plan) else None
 
     def _may_fit(self, pods: list[Pod], without: list[int], allowed: Bools) -> bool:
-        """False: room is certainly missing. Of each class as many pods are left over as other rows have no room for,
-        even without the pods of other classes; one of the allowed options has to hold them all.
+        """False: room is certainly missing. Of each spec as many pods are left over as other rows have no room for,
+        even without the pods of other specs; one of the allowed options has to hold them all.
 
         The largest are asked about first: where room is missing, it is mostly missing for them.
         """
         wanted = np.zeros(len(self._options.resources), dtype=np.int64)
-        for pod, count in _by_class(pods):
+        for pod, count in _by_spec(pods):
             copies = self._copies_of(pod)
             if copies is None:
                 continue
             left = count - int(copies.sum() - copies[without].sum())
             if left > 0:
-                choice = self._options.choice(pod)
-                wanted += left * choice.requests
-                allowed = allowed & choice.accepts & (self._options.free >= wanted).all(axis=1)
-                if not allowed.any():
+                wanted += left * self._options.choice(pod).requests
+                if not (allowed & (self._options.free >= wanted).all(axis=1)).any():
                     return False
         return True
 
     def _copies_of(self, pod: Pod) -> Ints | None:
+        """int64 per row: how many pods of the spec fit beside each other; other labels may only mean fewer.
+
+        None: not known.
+        """
         moment = self._moment()
         if moment != self._stamp:
             self._copies.clear()
             self._stamp = moment
-        key = choice_key(pod)
-        if key not in self._copies:
+        if pod.spec not in self._copies:
             waiting = pod.replace(node_name="", status=EMPTY_STATUS)
-            self._copies[key] = self._shadow.copies(waiting)
-        return self._copies[key]
+            self._copies[pod.spec] = self._shadow.copies(waiting)
+        return self._copies[pod.spec]
 
     def _moment(self) -> tuple[int, int]:
         return self._shadow.table.row_changes.version, self._shadow.version
@@ -108,10 +110,8 @@ class Relocation:
         ]
 
 
-def _by_class(pods: Iterable[Pod]) -> Iterable[tuple[Pod, int]]:
-    """A pod of each class, the largest first, and how many there are."""
-    found: dict[ChoiceKey, tuple[Pod, int]] = {}
-    for pod in largest_first(pods):
-        key = choice_key(pod)
-        found[key] = (pod, found[key][1] + 1 if key in found else 1)
-    return found.values()
+def _by_spec(pods: Sequence[Pod]) -> list[tuple[Pod, int]]:
+    """A pod of each spec, the largest first, and how many there are."""
+    counts = Counter(pod.spec for pod in pods)
+    samples = {pod.spec: pod for pod in pods}
+    return [(pod, counts[pod.spec]) for pod in largest_first(samples.values())]
