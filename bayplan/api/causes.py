@@ -33,6 +33,11 @@ def invalid_value(field: str, value: Any, problem: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {_shown(value)}: {problem}", field)
 
 
+def not_found_value(field: str, value: Any) -> Cause:
+    """A value names something that is not there."""
+    return Cause("FieldValueNotFound", f"Not found: {_shown(value)}", field)
+
+
 def duplicate(field: str, value: Any) -> Cause:
     """A value that must be unique is there twice."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {_shown(value)}", field)

@@ -8,6 +8,7 @@ import pytest
 from bayplan.testing.live.client import LiveClient
 from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
 from bayplan.testing.live.custom_cases import CustomCases
+from bayplan.testing.live.wrong_objects import answer_of
 
 DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
 
@@ -27,3 +28,19 @@ def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:
         plane.stop()
 
     assert found == json.loads((DATA / "custom_answers.json").read_text())
+
+
+def test_recorded_answers_to_wrong_objects_are_those_of_kube_apiserver(tmp_path: Path) -> None:
+    """To record anew, write what this finds to wrong_objects.json."""
+    if missing_assets():
+        missing = ", ".join(missing_assets())
+        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
+    cases = json.loads((DATA / "wrong_objects.json").read_text())
+    plane = LiveControlPlane(tmp_path)
+    try:
+        client = LiveClient(plane.kubeconfig)
+        found = [{**case, "answer": answer_of(client, case["object"])} for case in cases]
+    finally:
+        plane.stop()
+
+    assert found == cases

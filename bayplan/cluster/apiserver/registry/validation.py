@@ -21,10 +21,17 @@ from ....api.causes import (
 )
 from ....api.group_rules import member_causes
 from ....api.immutable import immutable_causes
-from ....api.name_faults import dns_label_faults, path_segment_faults, subdomain_faults
+from ....api.name_faults import (
+    dns_label_faults,
+    key_faults,
+    path_segment_faults,
+    subdomain_faults,
+    value_faults,
+)
 from ....api.names import is_label_value, is_qualified_name
 from ....api.quantity import parse_quantity
 from ....api.resources import is_extended, is_hugepages
+from . import field_rules
 from .events import event_causes
 from .rbac_rules import GROUP, binding_causes, role_causes, role_ref_causes
 from .resources import ApiResource
@@ -36,10 +43,6 @@ _SERVICE_RULE = (
     "expected a DNS-1035 label: at most 63 lower case letters, digits and '-', beginning with a"
     " letter and ending with a letter or a digit"
 )
-_VALUE_RULE = (
-    "expected a label value: at most 63 letters, digits, '-', '_' and '.', beginning and ending with"
-    " a letter or a digit"
-)
 _LABELLED = frozenset({"namespaces"})
 _FREE_NAMES = frozenset(
     {
@@ -49,7 +52,7 @@ _FREE_NAMES = frozenset(
         "rolebindings.rbac.authorization.k8s.io",
     }
 )
-RESTART_POLICIES = ("Always", "Never", "OnFailure")
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
 def metadata_causes(resource: ApiResource, metadata: Tree) -> Iterator[Cause]:
@@ -60,17 +63,13 @@ def metadata_causes(resource: ApiResource, metadata: Tree) -> Iterator[Cause]:
     else:
         yield from _name_causes(resource, name)
     for key, value in (metadata.get("labels") or {}).items():
-        if not is_qualified_name(key):
-            yield invalid_value("metadata.labels", key, "name part must be a qualified name")
-        if not is_label_value(value):
-            yield invalid_value(
-                "metadata.labels",
-                value,
-                _VALUE_RULE,
-            )
+        for fault in () if is_qualified_name(key) else key_faults(key):
+            yield invalid_value("metadata.labels", key, fault)
+        for fault in () if is_label_value(value) else value_faults(value):
+            yield invalid_value("metadata.labels", value, fault)
     for key in metadata.get("annotations") or {}:
-        if not is_qualified_name(key.lower()):
-            yield invalid_value("metadata.annotations", key, "name part must be a qualified name")
+        for fault in () if is_qualified_name(key.lower()) else key_faults(key.lower()):
+            yield invalid_value("metadata.annotations", key, fault)
     yield from _owner_causes(metadata.get("ownerReferences") or ())
 
 
@@ -151,6 +150,7 @@ def pod_spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
             f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"
         )
     yield from member_causes(spec, path)
+    yield from field_rules.spec_causes(spec, path)
     volumes: set[str] = set()
     for i, volume in enumerate(spec.get("volumes") or ()):
         name = str(volume.get("name") or "")
@@ -197,6 +197,7 @@ def _resource_causes(resources: Tree, path: str) -> Iterator[Cause]:
 def _check_pod(tree: Tree) -> Iterator[Cause]:
     spec = tree.get("spec") or {}
     yield from pod_spec_causes(spec, "spec")
+    yield from field_rules.mount_causes(spec, "spec")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield forbidden_field(
             "spec.nodeName", "cannot be set until all schedulingGates have been cleared"
@@ -216,7 +217,7 @@ def _check_workload(tree: Tree) -> Iterator[Cause]:
     labels = (template.get("metadata") or {}).get("labels") or {}
     if not selector:
         yield required("spec.selector")
-    elif not _selects(selector, labels):
+    if not selector or not _selects(selector, labels):
         yield invalid_value(
             "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
         )
@@ -254,11 +255,24 @@ def _check_job(tree: Tree) -> Iterator[Cause]:
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         yield required("spec.completions", "when completion mode is Indexed")
     template = (spec.get("template") or {}).get("spec") or {}
-    yield from pod_spec_causes(template, "spec.template.spec")
-    if template.get("restartPolicy") == "Always":
-        yield unsupported_value(
-            "spec.template.spec.restartPolicy", "Always", ("OnFailure", "Never")
-        )
+    yield from _run_causes(template, "spec.template.spec")
+
+
+def _check_cron_job(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    words = ("Allow", "Forbid", "Replace")
+    yield from field_rules.word_causes(spec, "concurrencyPolicy", words, "spec")
+    job = (spec.get("jobTemplate") or {}).get("spec") or {}
+    template = (job.get("template") or {}).get("spec") or {}
+    yield from _run_causes(template, "spec.jobTemplate.spec.template.spec")
+
+
+def _run_causes(spec: Tree, path: str) -> Iterator[Cause]:
+    """Yield the faults of the spec of a template whose pods end."""
+    yield from pod_spec_causes(spec, path)
+    yield from field_rules.mount_causes(spec, path)
+    if spec.get("restartPolicy") == "Always":
+        yield required(f"{path}.restartPolicy", 'valid values: "OnFailure", "Never"')
 
 
 # Others
@@ -310,23 +324,36 @@ def _check_budget(tree: Tree) -> Iterator[Cause]:
         yield invalid_value("spec", "", "minAvailable and maxUnavailable cannot be both set")
 
 
+def _all_of(*checks: Callable[[Tree], Iterator[Cause]]) -> Callable[[Tree], Iterator[Cause]]:
+    return lambda tree: (cause for check in checks for cause in check(tree))
+
+
 _BINDINGS = (f"clusterrolebindings.{GROUP}", f"rolebindings.{GROUP}")
 _CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
     f"clusterrolebindings.{GROUP}": partial(binding_causes, is_namespaced=False),
     f"clusterroles.{GROUP}": partial(role_causes, is_namespaced=False),
-    "daemonsets.apps": _check_workload,
-    "deployments.apps": _check_workload,
+    "configmaps": field_rules.key_causes,
+    "cronjobs.batch": _check_cron_job,
+    "daemonsets.apps": _all_of(_check_workload, field_rules.template_mount_causes),
+    "deployments.apps": _all_of(
+        _check_workload, field_rules.template_mount_causes, field_rules.deployment_causes
+    ),
+    "horizontalpodautoscalers.autoscaling": field_rules.autoscaler_causes,
+    "ingresses.networking.k8s.io": field_rules.ingress_causes,
     "jobs.batch": _check_job,
     "leases.coordination.k8s.io": _check_lease,
-    "persistentvolumeclaims": _check_claim,
+    "networkpolicies.networking.k8s.io": field_rules.network_policy_causes,
+    "persistentvolumeclaims": _all_of(_check_claim, field_rules.claim_causes),
     "persistentvolumes": _check_volume,
     "poddisruptionbudgets.policy": _check_budget,
     "pods": _check_pod,
-    "replicasets.apps": _check_workload,
+    "priorityclasses.scheduling.k8s.io": field_rules.priority_class_causes,
+    "replicasets.apps": _all_of(_check_workload, field_rules.template_mount_causes),
     "replicationcontrollers": _check_controller,
     f"rolebindings.{GROUP}": partial(binding_causes, is_namespaced=True),
     f"roles.{GROUP}": partial(role_causes, is_namespaced=True),
-    "services": _check_service,
-    "statefulsets.apps": _check_workload,
+    "secrets": field_rules.key_causes,
+    "services": _all_of(_check_service, field_rules.service_causes),
+    "statefulsets.apps": _all_of(_check_workload, field_rules.stateful_set_causes),
     "storageclasses.storage.k8s.io": _check_storage_class,
 }
