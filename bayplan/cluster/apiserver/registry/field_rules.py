@@ -40,7 +40,7 @@ _VOLUMES = (
     *("photonPersistentDisk", "portworxVolume", "azureDisk", "storageos", "projected", "scaleIO"),
     *("csi", "ephemeral", "image"),
 )
-"""Sources of volumes, in the order in which kube-apiserver looks at them."""
+"""Sources of volumes, in the order in which kube-apiserver checks them."""
 
 
 def spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
