@@ -35,6 +35,9 @@ class Relocation:
         """
         pods = self._pods_of(leaving)
         self._options.learn(pods)
+        if self._stamp != self._moment():
+            self._stamp = self._moment()
+            self._copies.clear()
         rows = self._shadow.table.row_of
         excluded = {*closed, *(node.name for node in leaving), *self._nodes.booting}
         without = [rows[name] for name in excluded if name in rows]
@@ -74,10 +77,6 @@ class Relocation:
 
         None: not known.
         """
-        moment = self._moment()
-        if moment != self._stamp:
-            self._copies.clear()
-            self._stamp = moment
         if pod.spec not in self._copies:
             waiting = pod.replace(node_name="", status=EMPTY_STATUS)
             self._copies[pod.spec] = self._shadow.copies(waiting)
