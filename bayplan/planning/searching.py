@@ -43,12 +43,12 @@ LEAST_RESERVE = 0.5
 """The share of the reserve that there must be without a type."""
 LEFT_FACTOR = 1.3
 """A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
-STEPS = (0.002, 0.004, 0.008, 0.016)
-"""How much of the price exchanges may save, in turn."""
+STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
+"""How much of the price exchanges may save, in turn, and how many times as much where fleets are small."""
 DRAWN, BATCH, UNFIT = 48, 4, 2
 """How many fleets are drawn at a time, and how many of them are verified: of those that are guessed to be good, or of
 the others if there are none."""
-PATIENCE = 200
+PATIENCE = 100
 """How many exchanges in a row may fail before the search ends."""
 
 
@@ -253,12 +253,15 @@ class FleetSearch:
         exchanges = FleetExchanges(self.probe, self.kept_room)
         if self.kept_room is None and not self.demands.survive:
             self._screen = FleetScreen(self.probe, self.verifier.settings)
-        failures = 0
+        failures, reach = 0, 1.0
         while self.state.best is not None and failures < PATIENCE and not self._is_over():
             below = self.state.price
-            fleets = self._screened(self._draw(exchanges, self.state.best.fleet))
-            if not fleets:
-                return
+            drawn = self._draw(exchanges, self.state.best.fleet, reach)
+            if len(drawn) < BATCH:
+                if reach >= MOST_REACH and not drawn:
+                    return
+                reach = min(reach * 2, MOST_REACH)
+            fleets = self._screened(drawn)
             self.verifier.announce([fleet for fleet, _ in fleets])
             for fleet, guess in fleets:
                 if not self._is_over():
@@ -267,9 +270,9 @@ class FleetSearch:
                         self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
             failures = 0 if self.state.price < below else failures + BATCH
 
-    def _draw(self, exchanges: FleetExchanges, best: Fleet) -> list[Fleet]:
-        """Fleets near the best one, near the one that promises most and near the one of the best guess, all a little
-        cheaper than the best."""
+    def _draw(self, exchanges: FleetExchanges, best: Fleet, reach: float) -> list[Fleet]:
+        """Fleets near the best one, near the one that promises most and near the one of the best guess, all cheaper
+        than the best, by so many times the usual steps."""
         drawn: dict[object, Fleet] = {}
 
         def is_known(fleet: Fleet) -> bool:
@@ -277,7 +280,8 @@ class FleetSearch:
 
         starts = [best, self._lead or best, self._guessed or best]
         for number in range(DRAWN if self._screen is not None else BATCH):
-            lowest = max(self.state.price * (1 - STEPS[number % len(STEPS)]), self.state.bound)
+            step = STEPS[number % len(STEPS)] * reach
+            lowest = max(self.state.price * (1 - step), self.state.bound)
             limits = (lowest, self.state.price - CLOSE)
             fleet = exchanges.draw(starts[number % len(starts)], limits, is_known)
             if fleet is not None:

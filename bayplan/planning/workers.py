@@ -1,17 +1,18 @@
 """Workers: copies of this process that verify fleets beside it, one on each further core.
 
 They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. What they say
-is what this process would find out itself: they save time and change no result. Where processes cannot be forked, there
-are none.
+is what this process would find out itself: they save time and change no result. There are none outside of Linux:
+libraries of other systems do not stand it when a process is forked.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing import get_all_start_methods, get_context
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -136,7 +137,6 @@ class WorkerPool:
 
 def count_workers() -> int:
     """How many workers there can be beside this process."""
-    if "fork" not in get_all_start_methods():
+    if sys.platform != "linux":
         return 0
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min((cores or 1) - 1, MOST_WORKERS)
+    return min(len(os.sched_getaffinity(0)) - 1, MOST_WORKERS)

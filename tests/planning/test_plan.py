@@ -1,6 +1,7 @@
 """The planner: plans with a known optimum, and what always holds."""
 
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.planner import PlanRequest, plan_nodes
 from bayplan.planning.probing import probe_workload
 from bayplan.planning.rightsizing import rightsize
+from bayplan.planning.searching import FleetSearch, SearchState
 from bayplan.planning.verifying import NO_DEMANDS, Demands, Verifier
 from bayplan.sim.settings import Settings
 from bayplan.sim.simulation import Simulation
@@ -388,3 +390,16 @@ def test_bound_brute_force_and_plan_are_in_order(kinds: list[tuple[int, str, str
         assert best <= found.price + 1e-6
     assert found.first_fit_price is None or found.price <= found.first_fit_price + 1e-9
     assert placed_by_a_simulation(found, objects) == sum(n for n, *_ in kinds)
+
+
+def test_exchanges_reach_much_cheaper_fleets_where_fleets_are_small() -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
+    search = FleetSearch(probe, verifier, NO_DEMANDS, SearchState(time.monotonic(), 20.0))
+    search._offer(verifier.verify(Fleet({NodeGroupKey(1, ""): 1})))
+    assert search.state.price == pytest.approx(LARGE.price)
+
+    search._improve()
+
+    assert search.state.price == pytest.approx(SMALL.price)
