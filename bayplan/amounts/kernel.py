@@ -9,14 +9,16 @@ Of two refusals the one of the earlier plugin is the larger number.
 
 from __future__ import annotations
 
-import os
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiled_kernel import MODULE, STALE, why_not_compiled
 from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .fitting import shortage_at, shortages
 from .rules import POD_COUNT, BalanceRule, FitRule, ScoreRule, ShareRule
@@ -28,12 +30,13 @@ from .scoring import (
     share_points_of_many,
 )
 
-try:
-    if os.environ.get("BAYPLAN_KERNEL") == "numpy":
-        raise ImportError("the environment asks for NumPy")
-    compiled: Any = import_module(f"{__package__}._kernel")
-except ImportError:
-    compiled = None
+compiled: Any = None
+_why_not = why_not_compiled()
+if _why_not is None:
+    with suppress(ImportError):  # compiled for another Python, or incomplete
+        compiled = import_module(MODULE)
+elif _why_not is STALE:  # its functions may take other arguments than are given to them
+    warnings.warn(f"NumPy is used, which is slower: {STALE}", RuntimeWarning, stacklevel=2)
 
 KERNEL = "NumPy" if compiled is None else "compiled"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import gc
-import os
-from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bayplan import __version__
 
+from ..compiled_kernel import STALE, why_not_compiled
 from .commands import CommandApp, LazyGroup
 
 COLLECT_AFTER = 500_000
 """New objects after which Python searches for garbage, instead of 700: modules and clusters stay as they are."""
-AMOUNTS = Path(__file__).parents[1] / "amounts"
 
 app = CommandApp(
     name="bayplan",
@@ -35,10 +32,10 @@ def _print_version(wanted: bool) -> None:
 
 def _kernel_in_use() -> str:
     """What `bayplan.amounts.KERNEL` is, without importing that package, which takes NumPy."""
-    if os.environ.get("BAYPLAN_KERNEL") == "numpy":
-        return "NumPy"
-    found = PathFinder.find_spec("bayplan.amounts._kernel", [str(AMOUNTS)])
-    return "NumPy" if found is None else "compiled"
+    why_not = why_not_compiled()
+    if why_not is None:
+        return "compiled"
+    return f"NumPy; {why_not}" if why_not is STALE else "NumPy"
 
 
 @app.callback()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bayplan import __version__
+from bayplan import __version__, compiled_kernel
 from bayplan.amounts import KERNEL
 from bayplan.answers import NEAREST
 from bayplan.answers.capacity import DEFAULT_LIMIT
@@ -84,12 +84,49 @@ def test_the_version_finds_an_extension_module(
     suffix: str, kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / f"_kernel{suffix}").touch()
-    monkeypatch.setattr(main, "AMOUNTS", tmp_path)
+    monkeypatch.setattr(compiled_kernel, "FOLDER", tmp_path)
     monkeypatch.delenv("BAYPLAN_KERNEL", raising=False)
 
     result = CliRunner().invoke(main.app, ["--version"])
 
     assert result.output == f"bayplan {__version__} (kernel: {kernel})\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_used"),
+    [
+        pytest.param("_kernel.pyx", False, id="the source is newer"),
+        pytest.param("_domains.pxi", False, id="a file that it includes is newer"),
+        pytest.param("kernel.py", True, id="another file is newer"),
+    ],
+)
+def test_an_extension_module_that_is_older_than_its_source_is_not_used(
+    source: str, is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, changed = tmp_path / f"_kernel{EXTENSION_SUFFIXES[0]}", tmp_path / source
+    for path, moment in ((module, 1000), (changed, 2000)):
+        path.touch()
+        os.utime(path, (moment, moment))
+    monkeypatch.setattr(compiled_kernel, "FOLDER", tmp_path)
+    monkeypatch.delenv("BAYPLAN_KERNEL", raising=False)
+
+    result = CliRunner().invoke(main.app, ["--version"])
+
+    assert ("make kernel" not in result.output) is is_used
+    assert ("kernel: compiled" in result.output) is is_used
+
+
+def test_a_stale_extension_module_is_named_in_a_warning() -> None:
+    code = """
+from bayplan import compiled_kernel
+compiled_kernel.why_not_compiled = lambda: compiled_kernel.STALE
+from bayplan.amounts import KERNEL
+print(KERNEL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "NumPy\n"
+    assert "RuntimeWarning: NumPy is used, which is slower: the compiled kernel" in done.stderr
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
