@@ -190,12 +190,6 @@ MUTANTS = [
         "if self.nodes_keys is not None and self.nodes_key",
     ),
     Mutant("marks hold when columns grow", MARKS, "(table.size.capacity, *", "(*"),
-    Mutant(
-        "a selector that changes has no version",
-        "framework/belonging.py",
-        "self._selectors[key] != found.spec.selector",
-        "False",
-    ),
     dropped("marks are never forgotten", ENGINE, "            self._marks.clear()"),
     Mutant(
         "keys of columns are not in the stamp",

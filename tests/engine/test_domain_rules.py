@@ -173,6 +173,20 @@ def test_rules_hold_while_nodes_of_known_zones_come_and_go(
     assert not asked
 
 
+def test_a_taint_that_a_spread_honours_is_seen() -> None:
+    world = World(nodes=0)
+    for number, zone in enumerate(("z1", "z1", "z2")):
+        world.set_node(number, {"zone": zone})
+        world.bind(f"p{number}", number, labels={"app": "web"})
+    spread = [even(ZONE, HARD, nodeTaintsPolicy="Honor")]
+    pod = make_pod("new", labels={"app": "web"}, spread=spread)
+    assert world.check(pod).totals.keys() == {2}
+
+    world.change_node(1, taints=["gpu=yes:NoSchedule"])
+
+    assert world.check(pod).totals.keys() == {0, 2}
+
+
 def test_a_state_is_as_new_when_no_node_is_within_the_limits() -> None:
     world, state = World(nodes=3), CycleState()
     nowhere = make_pod("new", labels={"app": "web"}, spread=[even("none", HARD)])
