@@ -189,7 +189,7 @@ MUTANTS = [
         "if self.nodes_keys is None or self.nodes_key",
         "if self.nodes_keys is not None and self.nodes_key",
     ),
-    Mutant("marks hold when columns grow", MARKS, "(table.size.capacity, *", "(*"),
+    Mutant("marks hold when columns grow", MARKS, "(table.size.capacity, *", "(0, *"),
     dropped("marks are never forgotten", ENGINE, "            self._marks.clear()"),
     Mutant(
         "keys of columns are not in the stamp",

@@ -148,7 +148,9 @@ def test_rules_follow_nodes_that_come_and_go(wish: dict[str, Any]) -> None:
         world.check(pod)
     for number in range(20, 90):  # more rows than the columns have
         world.set_node(number, {"zone": f"z{number % 3}"})
-    world.check(pod)
+    for number in (1, 4, 88, 89):
+        world.bind(f"r{number}", number, labels={"app": "web"}, cpu="100m")
+        world.check(pod)
 
 
 @pytest.mark.skipif(kernel.compiled is None, reason="rules are applied by the compiled kernel")
