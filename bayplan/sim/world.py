@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import TypeAlias
 
 from ..api.cron_jobs import CronJob
@@ -26,7 +25,7 @@ from ..api.pod_stages import StageRule
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ..api.whole import apply_patch
 from ..api.workloads import Namespace, PodGroup, Workload
-from ..clock import EPOCH, ManualClock, Timers
+from ..clock import ManualClock, Timers
 from ..cluster.memory import (
     WORKLOAD_KINDS,
     AbsentOwners,
@@ -55,6 +54,7 @@ from ..errors import ConflictError, DecodeError, InputError
 from .agenda import Agenda
 from .cron_runs import CronRuns
 from .stand_ins import StandIns, has_custom_workloads
+from .start_time import moment_of, start_time
 from .timeline import (
     CREATED_AT,
     ObjectPatch,
@@ -94,7 +94,9 @@ class World:
         self._place_of: PlaceOf = lambda obj: place_of(self._originals.get(id(obj), (obj,))[0])
         self._gates = gates or {}
         self._is_recorded = is_recorded
-        self.clock = ManualClock(_start(objects))
+        self.clock = ManualClock(
+            start_time(obj for obj in objects if not isinstance(obj, Timeline))
+        )
         self.timers = Timers(self.clock)
         self.agenda = Agenda(self.clock, self.timers)
         self.cluster = MemoryCluster(self.clock, self.agenda)
@@ -317,7 +319,7 @@ class World:
             if stored is not None and stored.uid == pod.uid:
                 self.cluster.delete(stored)
 
-        leaves = _moment(pod.deletion_timestamp) or self.clock.now()
+        leaves = moment_of(pod.deletion_timestamp) or self.clock.now()
         self.agenda.after(max((leaves - self.clock.now()).total_seconds(), 0), leave)
 
     def arrive(self, obj: ClusterObject) -> None:
@@ -482,24 +484,3 @@ def _refuse_no_nodes(objects: Iterable[InputObject]) -> None:
         if isinstance(obj, Node) or any(isinstance(a, Node) for a in added):
             return
     raise InputError("input: expected at least one Node; got none")
-
-
-def _start(objects: Iterable[InputObject]) -> datetime:
-    """The start of the simulation: the latest time in the input, so that all of it is past."""
-    newest = ""
-    for obj in objects:
-        if isinstance(obj, Timeline):
-            continue
-        newest = max(newest, obj.creation_timestamp or "")
-        if isinstance(obj, Pod) and obj.status.start_time:
-            newest = max(newest, obj.status.start_time)
-    return (_moment(newest) or EPOCH).replace(microsecond=0)
-
-
-def _moment(text: str | None) -> datetime | None:
-    """Parse a timestamp; None when it is invalid."""
-    try:
-        moment = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
