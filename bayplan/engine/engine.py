@@ -388,7 +388,7 @@ class Engine:
     def _forget(self) -> None:
         self._planner.clear()
         self._plans.clear()
-        self._budget.clear()
+        self._budget.clear()  # nothing asks for the views of former plans again
 
     def _plan_of(self, key: Hashable, pod: Pod) -> ClassPlan | None:
         if key in self._plans:

@@ -33,39 +33,69 @@ NODES: list[dict[str, Any]] = [
 STEPS = 16
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 ON_SSD = {REQUIRED: {"nodeSelectorTerms": [on_disk("ssd")]}}
-WISHES: list[dict[str, Any]] = [
-    {"spread": [even(ZONE, HARD)]},
-    {"spread": [even(ZONE, HARD, maxSkew=2), even(RACK, HARD, maxSkew=3)]},
-    {"spread": [even(ZONE, HARD, minDomains=6)]},
-    {"spread": [even(HOST, HARD), even(ZONE, SOFT)]},
-    {"spread": [even(ZONE, SOFT), even(HOST, SOFT, maxSkew=4)]},
-    {"spread": [even(RACK, SOFT, maxSkew=3), even(ZONE, SOFT)]},
-    {"spread": [even(RACK, SOFT)], "node_affinity": ON_SSD},
-    {"spread": [even(ZONE, HARD, nodeAffinityPolicy="Ignore")], "node_affinity": ON_SSD},
-    {"spread": [even(ZONE, HARD), even(ZONE, SOFT)], "node_selector": {"disk": "ssd"}},
-    {"spread": [even(ZONE, HARD, nodeTaintsPolicy="Honor"), even(HOST, SOFT)]},
-    {"spread": [even(ZONE, HARD)], "node_affinity": ON_SSD},
-    {"spread": [even(ZONE, HARD, nodeAffinityPolicy="Ignore")], "node_selector": {"disk": "ssd"}},
-    {"spread": [even(ZONE, HARD, "db")], "labels": {"app": "web"}},
-    {"spread": [even("none", SOFT)]},
-    {"spread": [even("none", HARD)]},
-    {"affinity": {"podAffinity": {REQUIRED: [near("web")]}}},
-    {"affinity": {"podAffinity": {REQUIRED: [near("web"), near("web", RACK)]}}},
-    {"affinity": {"podAffinity": {REQUIRED: [near("new", RACK)]}}, "labels": {"app": "new"}},
-    {"affinity": {"podAffinity": {REQUIRED: [near("none")]}}},
-    {"affinity": {"podAntiAffinity": {REQUIRED: [near("web", HOST), near("db", RACK)]}}},
-    {
+WISHES: dict[str, dict[str, Any]] = {
+    "even over zones": {"spread": [even(ZONE, HARD)]},
+    "even over zones and racks, with a skew": {
+        "spread": [even(ZONE, HARD, maxSkew=2), even(RACK, HARD, maxSkew=3)]
+    },
+    "over six zones at least": {"spread": [even(ZONE, HARD, minDomains=6)]},
+    "one per host, even over zones if possible": {"spread": [even(HOST, HARD), even(ZONE, SOFT)]},
+    "even over zones and hosts if possible": {
+        "spread": [even(ZONE, SOFT), even(HOST, SOFT, maxSkew=4)]
+    },
+    "even over racks and zones if possible": {
+        "spread": [even(RACK, SOFT, maxSkew=3), even(ZONE, SOFT)]
+    },
+    "even over racks if possible, on nodes with ssd": {
+        "spread": [even(RACK, SOFT)],
+        "node_affinity": ON_SSD,
+    },
+    "even over all zones, on nodes with ssd": {
+        "spread": [even(ZONE, HARD, nodeAffinityPolicy="Ignore")],
+        "node_affinity": ON_SSD,
+    },
+    "even over zones, twice, with a node selector": {
+        "spread": [even(ZONE, HARD), even(ZONE, SOFT)],
+        "node_selector": {"disk": "ssd"},
+    },
+    "even over zones that are not tainted": {
+        "spread": [even(ZONE, HARD, nodeTaintsPolicy="Honor"), even(HOST, SOFT)]
+    },
+    "even over zones of nodes with ssd": {"spread": [even(ZONE, HARD)], "node_affinity": ON_SSD},
+    "even over all zones, with a node selector": {
+        "spread": [even(ZONE, HARD, nodeAffinityPolicy="Ignore")],
+        "node_selector": {"disk": "ssd"},
+    },
+    "even over zones by pods of another app": {
+        "spread": [even(ZONE, HARD, "db")],
+        "labels": {"app": "web"},
+    },
+    "even over a label that no node has, if possible": {"spread": [even("none", SOFT)]},
+    "even over a label that no node has": {"spread": [even("none", HARD)]},
+    "near web": {"affinity": {"podAffinity": {REQUIRED: [near("web")]}}},
+    "near web by zone and by rack": {
+        "affinity": {"podAffinity": {REQUIRED: [near("web"), near("web", RACK)]}}
+    },
+    "near its own kind, the first of it": {
+        "affinity": {"podAffinity": {REQUIRED: [near("new", RACK)]}},
+        "labels": {"app": "new"},
+    },
+    "near an app that is nowhere": {"affinity": {"podAffinity": {REQUIRED: [near("none")]}}},
+    "away from web and db": {
+        "affinity": {"podAntiAffinity": {REQUIRED: [near("web", HOST), near("db", RACK)]}}
+    },
+    "nearer to db and web, away from web, if possible": {
         "affinity": {
             "podAffinity": {PREFERRED: [weighted(7, near("db")), weighted(2, near("web", RACK))]},
             "podAntiAffinity": {PREFERRED: [weighted(50, near("web", HOST))]},
         }
     },
-    {
+    "even over zones and nearer to db, if possible, with a toleration": {
         "spread": [even(ZONE, SOFT, maxSkew=2)],
         "affinity": {"podAffinity": {PREFERRED: [weighted(9, near("db", RACK))]}},
         "tolerations": ["gpu"],
     },
-]
+}
 BOUND: list[dict[str, Any]] = [
     {"labels": {"app": "web"}, "cpu": "500m"},
     {"labels": {"app": "db"}, "cpu": "1"},
@@ -87,7 +117,8 @@ def test_rules_come_to_what_the_plugins_say(seed: int, monkeypatch: pytest.Monke
     for number in range(5 + 9 * seed):
         world.set_node(number, chance.choice(NODES))
     pods = [
-        make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}) for i, wish in enumerate(WISHES)
+        make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish})
+        for i, wish in enumerate(WISHES.values())
     ]
     by_rules: list[Decision] = []
     decide = world.engine.decide
@@ -127,7 +158,7 @@ CHANGES: list[tuple[int, dict[str, Any]]] = [
 
 
 @pytest.mark.skipif(kernel.compiled is None, reason="rules are applied by the compiled kernel")
-@pytest.mark.parametrize("wish", WISHES, ids=str)
+@pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
 def test_rules_follow_nodes_that_come_and_go(wish: dict[str, Any]) -> None:
     world = World(nodes=0)
     for number in (*range(6), 10, 11, 12):
@@ -206,7 +237,9 @@ def test_pods_share_no_nodes_that_count_for_others_only() -> None:
     for number in (0, 3, 11, 12, 15):
         world.bind(f"p{number}", number, labels={"app": "web"})
 
-    for i, wish in enumerate(WISHES):  # by plugins that have kept nothing of the pods before
+    for i, wish in enumerate(
+        WISHES.values()
+    ):  # by plugins that have kept nothing of the pods before
         world.check(make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}))
 
 
@@ -215,7 +248,7 @@ def test_nodes_without_a_host_name_are_no_host() -> None:
     world.cache.set_node(make_node("nameless", zone="z1").replace(labels={ZONE: "z1"}))
     world.bind("p0", 0, labels={"app": "web"})
 
-    for i, wish in enumerate(WISHES):
+    for i, wish in enumerate(WISHES.values()):
         world.check(make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}))
 
 

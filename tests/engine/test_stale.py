@@ -1,5 +1,6 @@
 """What makes answers stale: after each kind of change the engine decides anew, and otherwise than before."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from bayplan.amounts import kernel
 from bayplan.engine.budget import Budget
+from bayplan.engine.class_view import ClassView
 from bayplan.framework import (
     CLUSTER,
     GROUPS,
@@ -431,6 +433,25 @@ def test_a_resource_that_devices_stand_for_is_left_to_them_while_they_do() -> No
         assert decided(world, **wish).totals.keys() == {4}
         world.lister.remove(gpu)
         assert not decided(world, **wish).totals
+
+
+def test_views_for_former_plans_are_not_kept() -> None:
+    world = make_world()
+    gpu = make_class("gpu", resource=GPU)
+
+    def count_views() -> int:
+        decided(world, requests={GPU: 1})
+        gc.collect()
+        return sum(isinstance(thing, ClassView) for thing in gc.get_objects())
+
+    world.lister.add(gpu)
+    before = count_views()
+    for _ in range(4):
+        world.lister.remove(gpu)
+        count_views()
+        world.lister.add(gpu)
+
+    assert count_views() == before
 
 
 def test_a_resource_that_devices_stand_for_is_scored_by_devices_in_use() -> None:
