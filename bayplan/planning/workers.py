@@ -37,10 +37,14 @@ class FleetWorker:
         self.is_gone = False
 
     def send(self, fleet: Fleet) -> None:
-        """Give it work; it must be idle."""
+        """Give it work; it must be idle. The work of a process that was killed is not done."""
         assert self.fleet is None, "a worker has one fleet at a time"
+        try:
+            self._connection.send(fleet)
+        except OSError:
+            self.is_gone = True
+            return
         self.fleet = fleet
-        self._connection.send(fleet)
 
     def is_ready(self) -> bool:
         """Whether there is an answer."""

@@ -70,6 +70,18 @@ def test_a_worker_that_fails_leaves_its_fleet_to_the_process_that_asks(
     assert answer[0] == 4
 
 
+def test_a_worker_that_is_killed_while_it_is_idle_gets_no_more_work(pool: WorkerPool) -> None:
+    pool.announce([fleet_of(3), fleet_of(4)])
+    _, process = pool.take(fleet_of(4))
+    os.kill(process, signal.SIGKILL)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+
+    pool.announce([fleet_of(5), fleet_of(6), fleet_of(7)])
+
+    answers = [pool.take(fleet_of(size)) for size in (6, 7)]
+    assert [answer and answer[0] for answer in answers] == [6, None]
+
+
 def test_a_plan_is_the_same_with_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     objects = [make_deployment(f"a{i}", 4 + i, f"{700 + 310 * i}m") for i in range(4)]
     monkeypatch.setattr(verifying, "LONG_S", -1.0)
