@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..table import Ints
-from .fleet import Fleet, NodeGroupKey, all_pools, overdrawn_pools, spread_over_zones
+from .fleet import Fleet, NodeGroupKey, pools_allow, spread_over_zones
 from .knapsack import most_copies
 from .probing import Probe
 
@@ -60,17 +60,9 @@ class FleetExchanges:
             if not self._holds_each(changed):
                 continue
             found = self._placed(changed)
-            if not is_known(found) and self.is_allowed(found):
+            if not is_known(found) and pools_allow(found, options):
                 return found
         return None
-
-    def is_allowed(self, fleet: Fleet) -> bool:
-        """Whether a fleet keeps the minimum, the maximum and the limits of every pool."""
-        counts, options = fleet.by_option(), self.probe.options
-        return not overdrawn_pools(fleet, options) and all(
-            sum(counts[i] for i, one in enumerate(options) if one.pool is pool) >= pool.minimum
-            for pool in all_pools(options)
-        )
 
     def _holds_each(self, counts: Counter[int]) -> bool:
         """Whether the nodes can hold the pods of each class, were there no others; nodes that stay may hold any."""

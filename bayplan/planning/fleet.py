@@ -150,8 +150,12 @@ def reduced(node: Node, headroom: float) -> Node:
 
 
 def pools_allow(fleet: Fleet, options: Sequence[NodeOption]) -> bool:
-    """Whether a fleet keeps the maximum and the limits of every pool."""
-    return not any(overdrawn_pools(fleet, options))
+    """Whether a fleet keeps the minimum, the maximum and the limits of every pool."""
+    counts = fleet.by_option()
+    return not overdrawn_pools(fleet, options) and all(
+        sum(counts[i] for i, one in enumerate(options) if one.pool is pool) >= pool.minimum
+        for pool in all_pools(options)
+    )
 
 
 def overdrawn_pools(fleet: Fleet, options: Sequence[NodeOption]) -> list[NodePool]:

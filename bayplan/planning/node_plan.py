@@ -18,6 +18,7 @@ from .node_exchange import NodeExchange
 from .node_types import NodeType
 from .probing import UnplaceableClass
 from .searching import SearchState
+from .verifying import FleetVerdict
 
 
 @dataclass(slots=True)
@@ -218,10 +219,8 @@ def pending_by_workload(pods: Sequence[Pod]) -> Counter[str]:
     return counts
 
 
-def plan_of(state: SearchState, options: Sequence[NodeOption]) -> NodePlan:
-    """The plan that a search came to, without its surroundings."""
-    verdict = state.best or state.failed
-    assert verdict is not None, "a search has a fleet, good or not"
+def plan_of(state: SearchState, verdict: FleetVerdict, options: Sequence[NodeOption]) -> NodePlan:
+    """The plan that a search came to, or the last fleet that it tried, without its surroundings."""
     simulation = verdict.simulation
     pods = list(simulation.cluster.list("Pod")) if simulation is not None else []
     price = verdict.fleet.price(options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,12 @@ from ..api.resources import PODS
 from ..errors import InputError
 from ..sim.settings import DEFAULT_SETTINGS, Settings
 from ..sim.simulation import Simulation
-from ..sim.world import InputObject
+from ..sim.world import InputObject, is_waiting
 from ..table import Ints
-from .fleet import Fleet, NodeGroupKey, all_pools, free_of, overdrawn_pools
+from .fleet import Fleet, free_of
 from .node_plan import NodePlan, pending_by_workload, plan_of
 from .plan_input import PlanInput, prepare_input
+from .plan_notices import count_nodes, notices, used_up
 from .pools import NodePool
 from .probing import Probe, probe_workload
 from .searching import FleetSearch, OnSearch, SearchState
@@ -56,7 +57,7 @@ def plan_nodes(
     names = [obj.name for obj in objects if obj.kind == "Node"] if request.keep_existing else []
     given = prepare_input(objects, names)
     if given.nodes and not request.keep_existing:
-        count = _nodes(len(given.nodes))
+        count = count_nodes(len(given.nodes))
         given.remarks.append(f"not used: {count} of the input; all nodes are planned")
     return search_plan(
         given, pools, settings, request, SearchState(started, request.time_limit_s), on_state
@@ -81,16 +82,18 @@ def search_plan(
     if probe.classes:
         room = _kept_room(given, probe, settings) if given.kept else None
         FleetSearch(probe, verifier, request.demands, state, room, list(candidates), on_state).run()
-        if state.best is not None:
-            verifier.simulation_of(state.best)
-        plan = plan_of(state, probe.options)
+        verdict = state.best or state.failed
+        assert verdict is not None, "a search has a fleet, good or not"
+        simulation = verifier.simulation_of(verdict)
+        plan = plan_of(state, verdict, probe.options)
         if state.best is None:
-            plan.notices += _used_up(plan, probe)
-            _add_messages(plan, verifier)
+            plan.notices += used_up(plan, probe)
+            if simulation is not None:
+                plan.messages = _messages(simulation)
     else:
         plan = NodePlan([], 0.0, 0.0, 0)
     plan.unplaceable = probe.unplaceable
-    plan.notices += [*given.remarks, *probe.notes, *_bound_notes(probe), *_extender_notes(settings)]
+    plan.notices += [*given.remarks, *probe.notes, *notices(plan, probe, settings)]
     plan.simulations = verifier.runs
     demands = request.demands
     plan.demands = {
@@ -100,34 +103,6 @@ def search_plan(
         "keepExisting": request.keep_existing,
     }
     return plan
-
-
-def _bound_notes(probe: Probe) -> Iterator[str]:
-    """Which needs of pods the bound leaves out, though a plan has room for them."""
-    left_out = [
-        *([f"the volumes of {_kinds(probe.mounting)}"] if probe.mounting else ()),
-        *([f"the devices of {_kinds(probe.claiming)}"] if probe.claiming else ()),
-    ]
-    if left_out:
-        yield f"the bound leaves out {' and '.join(left_out)}; plans are verified with them"
-
-
-def _kinds(count: int) -> str:
-    return "1 kind of pods" if count == 1 else f"{count:,} kinds of pods"
-
-
-def _extender_notes(settings: Settings) -> Iterator[str]:
-    """That extenders take part in simulations, and in nothing else."""
-    if settings.config is not None and settings.config.extenders:
-        urls = ", ".join(one.url_prefix for one in settings.config.extenders)
-        yield (
-            f"extenders ({urls}) are asked in every simulation that verifies a plan; "
-            "the bound and the choice of types leave them out"
-        )
-
-
-def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count:,} nodes"
 
 
 def check_prices(pools: Sequence[NodePool]) -> None:
@@ -170,32 +145,10 @@ def _kept_room(given: PlanInput, probe: Probe, settings: Settings) -> Ints:
     return np.maximum(room, 0)
 
 
-def _used_up(plan: NodePlan, probe: Probe) -> list[str]:
-    """The pools that have no further node, each with what limits it."""
-    notices = []
-    counts = plan.fleet.by_option()
-    for pool in all_pools(probe.options):
-        members = [i for i, one in enumerate(probe.options) if one.pool is pool]
-        count = sum(counts[i] for i in members)
-        if pool.maximum is not None and count >= pool.maximum:
-            notices.append(f"{pool.name}: the maximum of {_nodes(pool.maximum)} is too small")
-            continue
-        more = [
-            i for i in members if overdrawn_pools(_one_more(plan.fleet, i, probe), probe.options)
-        ]
-        if pool.limits and len(more) == len(members):
-            notices.append(f"{pool.name}: its limits leave no room for one more node")
-    return notices
-
-
-def _one_more(fleet: Fleet, option: int, probe: Probe) -> Fleet:
-    return fleet.changed({NodeGroupKey(option, probe.options[option].zones[0]): 1})
-
-
-def _add_messages(plan: NodePlan, verifier: Verifier) -> None:
-    """Why pods stay pending, in the scheduler's words."""
-    simulation, pending = verifier.run(plan.fleet)
-    for pod in pending:
+def _messages(simulation: Simulation) -> dict[str, str]:
+    """Why pods stay pending, in the scheduler's words, by workload."""
+    messages: dict[str, str] = {}
+    for pod in filter(is_waiting, simulation.cluster.list("Pod")):
         (name,) = pending_by_workload([pod])
-        if simulation is not None:
-            plan.messages.setdefault(name, simulation.message_of(pod))
+        messages.setdefault(name, simulation.message_of(pod))
+    return messages

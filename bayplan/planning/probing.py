@@ -18,6 +18,7 @@ from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..scheduler.inquiry import Inquiry
 from ..sim.pending import workload_of
+from ..sim.scaling import is_of_daemon
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
@@ -119,7 +120,7 @@ def probe_workload(
         raise InputError("\n".join(["expected a type of nodes that holds its daemons", *notes]))
     census = settings.simulation([*given.at_once(), *given.kept, *objects], pods_end=False)
     census.begin()
-    pods = [pod for pod in census.cluster.list("Pod") if is_waiting(pod) and not _is_own(pod)]
+    pods = [pod for pod in census.cluster.list("Pod") if is_waiting(pod) and not is_of_daemon(pod)]
     if not pods:
         raise InputError("expected pods that wait for a node; got none")
     _add_claims(empty, census)
@@ -133,10 +134,6 @@ def _add_claims(empty: Simulation, census: Simulation) -> None:
             if empty.cluster.get(kind, claim.namespace, claim.name) is None:
                 empty.cluster.add(claim)
     empty.proceed()
-
-
-def _is_own(pod: Pod) -> bool:
-    return workload_of(pod)[0] == "DaemonSet"
 
 
 def _spots(pools: Sequence[NodePool], headroom: float) -> tuple[list[_Spot], list[ClusterObject]]:

@@ -35,7 +35,7 @@ from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
 RESERVE_STEP = 0.15
-RESERVE_SHARE, VARIANTS_SHARE, RELAX_SHARE = 0.5, 0.8, 0.1
+RESERVE_SHARE, VARIANTS_SHARE, RELAX_SHARE = 0.5, 0.8, 0.03
 """How much of the time has passed after the search for a reserve and for variants, and what column generation takes."""
 VARIANT_STEP = 0.015
 """How much of the price a variant is to save."""
@@ -388,7 +388,7 @@ class FleetSearch:
         self.state.bound = max(self.state.bound, next_sum(bound, prices))
 
     def _offer(self, verdict: FleetVerdict) -> bool:
-        """Take a good fleet that is cheaper than the best one."""
+        """Take a good fleet that is cheaper than the best one, and try it without the nodes that run no pods."""
         price = verdict.fleet.price(self.probe.options)
         if not verdict.is_good or price >= self.state.price - CLOSE:
             verdict.simulation = None
@@ -399,6 +399,8 @@ class FleetSearch:
         if self.state.first_plan_s is None:
             self.state.first_plan_s = self.state.elapsed_s
         self._tell()
+        if verdict.idle:
+            self._try(verdict.fleet.changed({group: -n for group, n in verdict.idle.items()}))
         return True
 
     def _has_passed(self, share: float) -> bool:

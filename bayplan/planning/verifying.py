@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,11 +12,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..api.pod import Pod
+from ..sim.scaling import is_of_daemon
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
 from ..table import Ints
-from .fleet import Fleet, NodeOption, fleet_objects
+from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .plan_input import PlanInput
 from .probing import Probe, class_key, pending_counts
 from .workers import WorkerPool, count_workers
@@ -53,6 +55,8 @@ class FleetVerdict:
     loss: str = ""
     """What is gone when they are pending: empty, or a zone or type of node."""
     lost_zone: str | None = None
+    idle: Fleet = field(default_factory=Fleet)
+    """The nodes of a good fleet that run no pod but those of daemons."""
     simulation: Simulation | None = None
     """Of a good fleet that was verified by this process."""
 
@@ -107,7 +111,7 @@ class Verifier:
             self._workers.announce([one for one in fleets if not self.has_verified(one)])
 
     def simulation_of(self, verdict: FleetVerdict) -> Simulation | None:
-        """The simulation of a good fleet, which is run again if a worker verified it."""
+        """The simulation of a fleet, which is run again unless this process found it to be good."""
         if verdict.simulation is None:
             verdict.simulation = self.run(verdict.fleet)[0]
         return verdict.simulation
@@ -134,9 +138,9 @@ class Verifier:
 
     def _judge(self, fleet: Fleet) -> FleetVerdict:
         simulation, pending = self.run(fleet)
-        verdict = FleetVerdict(fleet, pending, simulation=simulation if not pending else None)
-        if pending:
-            return verdict
+        if pending or simulation is None:
+            return FleetVerdict(fleet, pending)
+        verdict = FleetVerdict(fleet, simulation=simulation, idle=self._idle(fleet, simulation))
         for loss, zone, left in self._losses(fleet):
             _, missing = self.run(left)
             floor = self._demands.survive_priority
@@ -144,6 +148,11 @@ class Verifier:
             if missing:
                 return FleetVerdict(fleet, missing, loss=loss, lost_zone=zone)
         return verdict
+
+    def _idle(self, fleet: Fleet, simulation: Simulation) -> Fleet:
+        used = {pod.node_name for pod in simulation.cluster.list("Pod") if not is_of_daemon(pod)}
+        names = node_names(fleet, self.options)
+        return Fleet(Counter(group for name, group in names if name not in used))
 
     def _losses(self, fleet: Fleet) -> Iterator[tuple[str, str | None, Fleet]]:
         if self._demands.survive == ANY_ZONE:

@@ -12,6 +12,12 @@ from msgspec.structs import replace
 from bayplan.api.decode import decode_object
 from bayplan.api.node import ZONE
 from bayplan.config import default_config
+from bayplan.config.plugin_args import (
+    MOST_ALLOCATED,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
 from bayplan.config.types import Extender
 from bayplan.errors import InputError
 from bayplan.planning import NodePool, NodeType
@@ -175,6 +181,35 @@ def test_a_maximum_that_is_too_small_is_named() -> None:
     assert "p: the maximum of 2 nodes is too small" in found.notices
     assert found.messages["deployment default/a"].startswith("0/2 nodes are available")
     assert found.headline().startswith("no plan: 3 pods stay pending")
+
+
+def test_without_a_plan_the_use_of_nodes_and_a_scheduler_that_spreads_pods_are_shown() -> None:
+    spread = NodePool("p", (SMALL,), maximum=2)
+    workload = [make_deployment("a", 2, "1"), make_deployment("late", 1, "2")]
+
+    found = plan(*workload, pool=spread)
+
+    assert found.pending == {"deployment default/late": 1}
+    assert [group.use["cpu"] for group in found.groups] == [0.5]
+    assert found.notices[1:] == [
+        "default-scheduler spreads pods over all nodes (NodeResourcesFit scores LeastAllocated), so that large "
+        "pods which come late find no node with room; with MostAllocated fewer nodes may do"
+    ]
+
+
+def test_a_scheduler_that_fills_nodes_up_is_not_said_to_spread_pods() -> None:
+    strategy = ScoringStrategy(MOST_ALLOCATED, (ResourceSpec("cpu", 1),))
+    config = default_config()
+    (profile,) = config.profiles
+    args = {**profile.plugin_config, "NodeResourcesFit": NodeResourcesFitArgs((), (), strategy)}
+    config = replace(config, profiles=(replace(profile, plugin_config=args),))
+    workload = [make_deployment("a", 5, "8")]
+    pool = NodePool("p", (SMALL, LARGE), maximum=2)
+
+    found = plan_nodes(workload, [pool], Settings(config=config, seed=0), PlanRequest())
+
+    assert found.pending
+    assert not any("spreads" in one for one in found.notices)
 
 
 def test_pods_that_fit_no_pool_are_named_and_the_others_are_planned() -> None:
@@ -403,3 +438,16 @@ def test_exchanges_reach_much_cheaper_fleets_where_fleets_are_small() -> None:
     search._improve()
 
     assert search.state.price == pytest.approx(SMALL.price)
+
+
+def test_a_good_fleet_is_tried_without_the_nodes_that_run_no_pods() -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1"), make_daemon("100m")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
+    search = FleetSearch(probe, verifier, NO_DEMANDS, SearchState(time.monotonic(), 20.0))
+    verdict = verifier.verify(Fleet({NodeGroupKey(1, ""): 4}))
+
+    search._offer(verdict)
+
+    assert verdict.idle == {NodeGroupKey(1, ""): 2}
+    assert search.state.price == pytest.approx(2 * LARGE.price)

@@ -1,0 +1,88 @@
+"""Plan notices: what the reader of a plan should know besides the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..config import default_config
+from ..config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs
+from ..sim.settings import Settings
+from .fleet import Fleet, NodeGroupKey, all_pools, overdrawn_pools
+from .node_plan import NodePlan
+from .probing import Probe
+
+WIDE_GAP = 0.25
+"""Above the bound by this share, what the scheduler leaves unused is worth a word."""
+
+
+def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
+    """What the bound and the choice of types leave out, and why nodes are left half empty."""
+    yield from _bound_notices(probe)
+    yield from _extender_notices(settings)
+    if plan.pending or plan.gap > WIDE_GAP:
+        yield from _spreading_notices(settings)
+
+
+def _spreading_notices(settings: Settings) -> Iterator[str]:
+    """That the scheduler spreads pods, which leaves no node empty for large ones that come late."""
+    config = settings.config or default_config(settings.feature_gates)
+    for profile in config.profiles:
+        args = profile.plugin_config.get("NodeResourcesFit")
+        if not isinstance(args, NodeResourcesFitArgs):
+            continue
+        if args.scoring_strategy.type == LEAST_ALLOCATED:
+            yield (
+                f"{profile.scheduler_name} spreads pods over all nodes (NodeResourcesFit scores {LEAST_ALLOCATED}), "
+                "so that large pods which come late find no node with room; with MostAllocated fewer nodes may do"
+            )
+
+
+def _bound_notices(probe: Probe) -> Iterator[str]:
+    """Which needs of pods the bound leaves out, though a plan has room for them."""
+    left_out = [
+        *([f"the volumes of {_kinds(probe.mounting)}"] if probe.mounting else ()),
+        *([f"the devices of {_kinds(probe.claiming)}"] if probe.claiming else ()),
+    ]
+    if left_out:
+        yield f"the bound leaves out {' and '.join(left_out)}; plans are verified with them"
+
+
+def _kinds(count: int) -> str:
+    return "1 kind of pods" if count == 1 else f"{count:,} kinds of pods"
+
+
+def _extender_notices(settings: Settings) -> Iterator[str]:
+    """That extenders take part in simulations, and in nothing else."""
+    if settings.config is not None and settings.config.extenders:
+        urls = ", ".join(one.url_prefix for one in settings.config.extenders)
+        yield (
+            f"extenders ({urls}) are asked in every simulation that verifies a plan; "
+            "the bound and the choice of types leave them out"
+        )
+
+
+def used_up(plan: NodePlan, probe: Probe) -> list[str]:
+    """The pools that have no further node, each with what limits it."""
+    notices = []
+    counts = plan.fleet.by_option()
+    for pool in all_pools(probe.options):
+        members = [i for i, one in enumerate(probe.options) if one.pool is pool]
+        count = sum(counts[i] for i in members)
+        if pool.maximum is not None and count >= pool.maximum:
+            notices.append(f"{pool.name}: the maximum of {count_nodes(pool.maximum)} is too small")
+            continue
+        more = [
+            i for i in members if overdrawn_pools(_one_more(plan.fleet, i, probe), probe.options)
+        ]
+        if pool.limits and len(more) == len(members):
+            notices.append(f"{pool.name}: its limits leave no room for one more node")
+    return notices
+
+
+def _one_more(fleet: Fleet, option: int, probe: Probe) -> Fleet:
+    return fleet.changed({NodeGroupKey(option, probe.options[option].zones[0]): 1})
+
+
+def count_nodes(count: int) -> str:
+    """`1 node`, `2 nodes`."""
+    return "1 node" if count == 1 else f"{count:,} nodes"
