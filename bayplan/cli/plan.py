@@ -84,6 +84,13 @@ class PlanOptions:
         str,
         typer.Option(metavar="SHARE", help="The share of every node that stays free, such as 20%."),
     ] = "0%"
+    seeds: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            help="With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores.",
+        ),
+    ] = 1
     time_limit: Annotated[str, typer.Option(metavar="DURATION", help="How long to search.")] = (
         DEFAULT_TIME_LIMIT
     )
@@ -101,7 +108,9 @@ class PlanOptions:
             raise InputError(f'--keep: expected {EXISTING}; got "{self.keep}"')
         if self.keep and self.existing:
             raise InputError("expected --keep existing or --existing; got both")
-        demands = _demands(self.survive, self.survive_priority, self.headroom)
+        if self.seeds < 1:
+            raise InputError(f"--seeds: expected a number from 1; got {self.seeds}")
+        demands = _demands(self.survive, self.survive_priority, self.headroom, self.seeds)
         return PlanRequest(demands, bool(self.keep), _duration(self.time_limit))
 
 
@@ -163,7 +172,7 @@ def progress_text(price: float, bound: float) -> str:
     return f"planning: {shown}, bound {bound:,.2f}"
 
 
-def _demands(survive: str, survive_priority: int | None, headroom: str) -> Demands:
+def _demands(survive: str, survive_priority: int | None, headroom: str, seeds: int) -> Demands:
     from ..planning.verifying import Demands
 
     if survive not in ("", *SURVIVE):
@@ -173,7 +182,7 @@ def _demands(survive: str, survive_priority: int | None, headroom: str) -> Deman
     match = _SHARE.fullmatch(headroom.strip())
     if match is None or float(match[1]) >= 100:
         raise InputError(f'--headroom: expected a share such as 20%; got "{headroom}"')
-    return Demands(survive, survive_priority, float(match[1]) / 100)
+    return Demands(survive, survive_priority, float(match[1]) / 100, seeds)
 
 
 def _duration(text: str) -> float:

@@ -18,7 +18,7 @@ from .node_exchange import NodeExchange
 from .node_types import NodeType
 from .probing import UnplaceableClass
 from .searching import SearchState
-from .verifying import FleetVerdict
+from .verifying import FleetVerdict, OtherSeeds
 
 
 @dataclass(slots=True)
@@ -74,6 +74,8 @@ class NodePlan(ShownAnswer):
     is_out_of_time: bool = False
     fleet: Fleet = field(default_factory=Fleet)
     options: Sequence[NodeOption] = ()
+    other_seeds: OtherSeeds | None = None
+    """None: there is no plan, or the search was interrupted."""
     exchange: NodeExchange | None = None
     """Only for a cluster whose nodes are planned again."""
 
@@ -161,6 +163,12 @@ class NodePlan(ShownAnswer):
             "interrupted": self.is_interrupted,
             "outOfTime": self.is_out_of_time,
         }
+        if self.other_seeds is not None:
+            document["otherSeeds"] = {
+                "tried": self.other_seeds.tried,
+                "held": self.other_seeds.held,
+                "mostPending": self.other_seeds.most_pending,
+            }
         if self.exchange is not None:
             document["exchange"] = self.exchange.to_dict()
         return document

@@ -26,6 +26,8 @@ from .solver import load_highs
 from .verifying import ANY_ZONE, NO_DEMANDS, Demands, Verifier
 
 DEFAULT_TIME_LIMIT_S = 60.0
+OTHER_SEEDS_SHARE = 0.05
+"""How much more of the time limit may pass until no further seed is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,10 @@ def search_plan(
         assert verdict is not None, "a search has a fleet, good or not"
         simulation = verifier.simulation_of(verdict)
         plan = plan_of(state, verdict, probe.options)
-        if state.best is None:
+        if state.best is not None and not state.is_interrupted:
+            deadline = time.monotonic() + OTHER_SEEDS_SHARE * state.time_limit_s
+            plan.other_seeds = verifier.try_other_seeds(verdict.fleet, deadline)
+        elif state.best is None:
             plan.notices += used_up(plan, probe)
             if simulation is not None:
                 plan.messages = _messages(simulation)
@@ -100,6 +105,7 @@ def search_plan(
         "survive": demands.survive or None,
         "survivePriority": demands.survive_priority,
         "headroom": demands.headroom,
+        "seeds": demands.seeds,
         "keepExisting": request.keep_existing,
     }
     return plan

@@ -24,6 +24,7 @@ from .workers import WorkerPool, count_workers
 
 ANY_NODE, ANY_ZONE = "node", "zone"
 COLLECT_EVERY = 8
+MOST_OTHER_SEEDS = 4
 LONG_S = 0.1
 """Workers are started when a fleet takes longer than this."""
 
@@ -38,9 +39,22 @@ class Demands:
     """Pods below it may wait then; None: no pod may."""
     headroom: float = 0.0
     """The share of every node that stays free."""
+    seeds: int = 1
+    """With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores."""
 
 
 NO_DEMANDS = Demands()
+
+
+@dataclass(slots=True)
+class OtherSeeds:
+    """Whether a plan holds with seeds that were not asked for."""
+
+    tried: int = 0
+    held: int = 0
+    """With how many of them every pod is placed."""
+    most_pending: int = 0
+    """How many pods stay pending with the worst of them."""
 
 
 @dataclass(slots=True)
@@ -52,9 +66,8 @@ class FleetVerdict:
     """Pods without a node that a pool could hold."""
     missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """int64 per class: how many of them belong to it."""
-    loss: str = ""
-    """What is gone when they are pending: empty, or a zone or type of node."""
     lost_zone: str | None = None
+    """The zone that is gone when they are pending."""
     idle: Fleet = field(default_factory=Fleet)
     """The nodes of a good fleet that run no pod but those of daemons."""
     simulation: Simulation | None = None
@@ -141,12 +154,16 @@ class Verifier:
         if pending or simulation is None:
             return FleetVerdict(fleet, pending)
         verdict = FleetVerdict(fleet, simulation=simulation, idle=self._idle(fleet, simulation))
-        for loss, zone, left in self._losses(fleet):
+        for seed in range(1, self._demands.seeds):
+            _, missing = self.run(fleet, seed)
+            if missing:
+                return FleetVerdict(fleet, missing)
+        for zone, left in self._losses(fleet):
             _, missing = self.run(left)
             floor = self._demands.survive_priority
             missing = [pod for pod in missing if floor is None or pod.priority >= floor]
             if missing:
-                return FleetVerdict(fleet, missing, loss=loss, lost_zone=zone)
+                return FleetVerdict(fleet, missing, lost_zone=zone)
         return verdict
 
     def _idle(self, fleet: Fleet, simulation: Simulation) -> Fleet:
@@ -154,16 +171,28 @@ class Verifier:
         names = node_names(fleet, self.options)
         return Fleet(Counter(group for name, group in names if name not in used))
 
-    def _losses(self, fleet: Fleet) -> Iterator[tuple[str, str | None, Fleet]]:
+    def _losses(self, fleet: Fleet) -> Iterator[tuple[str | None, Fleet]]:
+        """The zone that is gone, if one is, and what is left."""
         if self._demands.survive == ANY_ZONE:
             for zone in fleet.zones():
-                yield f"without zone {zone}", zone, fleet.without_zone(zone)
+                yield zone, fleet.without_zone(zone)
         elif self._demands.survive == ANY_NODE:
             for group, _ in fleet.key():
-                name = self.options[group.option].type.name
-                yield f"without a node of type {name}", None, fleet.changed({group: -1})
+                yield None, fleet.changed({group: -1})
 
-    def run(self, fleet: Fleet) -> tuple[Simulation | None, list[Pod]]:
+    def try_other_seeds(self, fleet: Fleet, deadline: float) -> OtherSeeds:
+        """Place all pods with seeds that were not asked for, one after another until a moment on the clock."""
+        found = OtherSeeds()
+        for further in range(MOST_OTHER_SEEDS):
+            _, pending = self.run(fleet, self._demands.seeds + further)
+            found.tried += 1
+            found.held += not pending
+            found.most_pending = max(found.most_pending, len(pending))
+            if time.monotonic() > deadline:
+                break
+        return found
+
+    def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
         """Place all pods on a fleet; returns the simulation and the pods that stay pending."""
         objects = fleet_objects(fleet, self.options, self._demands.headroom)
         if not objects and not self._given.kept_nodes:
@@ -172,7 +201,9 @@ class Verifier:
         if self.runs % COLLECT_EVERY == 0:
             gc.collect()  # simulations are cycles, which Python does not search for while one runs
         everything = [*self._given.kept, *objects, *self._given.workload]
-        simulation = self.settings.simulation(everything, pods_end=False)
+        seed = (self.settings.seed or 0) + further_seed
+        settings = replace(self.settings, seed=seed) if further_seed else self.settings
+        simulation = settings.simulation(everything, pods_end=False)
         simulation.proceed()
         left_out = self._probe.unplaceable_keys
         waiting = [pod for pod in simulation.cluster.list("Pod") if is_waiting(pod)]

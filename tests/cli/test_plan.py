@@ -1,14 +1,19 @@
 """`bayplan plan`: what is printed, and how it ends."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
+from bayplan.cli.render.plan import render_node_plan
+from bayplan.planning.node_plan import NodePlan
+from bayplan.planning.verifying import OtherSeeds
 
 
 def make_deployment(name: str, replicas: int, cpu: str) -> dict[str, Any]:
@@ -76,6 +81,45 @@ def test_the_nodes_as_manifests_hold_the_workload() -> None:
     result = CliRunner().invoke(app, ["simulate", "-f", "nodes.yaml", "-f", "workload.yaml"])
 
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        pytest.param(
+            OtherSeeds(4, 4, 0),
+            "with 4 other seeds every pod is placed, too",
+            id="a plan that holds with other seeds says so",
+        ),
+        pytest.param(
+            OtherSeeds(3, 1, 1),
+            "with 2 of 3 other seeds up to 1 pod would wait: the scheduler draws among nodes with equal scores; "
+            "--seeds 5 asks for a plan that holds with all",
+            id="a plan that does not hold says with how many and how to get one that does",
+        ),
+    ],
+)
+def test_whether_a_plan_holds_with_other_seeds_is_said(found: OtherSeeds, line: str) -> None:
+    shown = NodePlan([], 1.0, 1.0, 3, demands={"seeds": 2}, other_seeds=found)
+    console = Console(width=200, record=True, file=io.StringIO())
+
+    render_node_plan(console, shown)
+
+    assert line in console.export_text().splitlines()
+
+
+def test_no_seeds_at_all_end_with_2() -> None:
+    _, err = plan("--seeds", "0", code=2)
+
+    assert "--seeds: expected a number from 1; got 0" in err
+
+
+def test_the_seeds_that_are_asked_for_are_part_of_the_document() -> None:
+    out, _ = plan("--seeds", "2", "-o", "json")
+
+    document = json.loads(out)
+    assert document["demands"]["seeds"] == 2
+    assert document["otherSeeds"] == {"tried": 4, "held": 4, "mostPending": 0}
 
 
 def test_pods_that_fit_no_pool_end_with_1() -> None:

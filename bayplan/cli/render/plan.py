@@ -8,6 +8,7 @@ from rich.console import Console
 
 from ...planning.node_exchange import NodeExchange
 from ...planning.node_plan import NodePlan
+from ...planning.verifying import OtherSeeds
 from .listing import Listing
 from .tables import count, percent, price_text, section
 
@@ -25,6 +26,8 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
         for reason, types in one.reasons.items():
             _print(console, f"  {reason} ({', '.join(types)})", "red")
     _print(console, plan.headline(), "bold green" if plan.is_complete else "bold red")
+    if plan.other_seeds is not None:
+        _render_seeds(console, plan, plan.other_seeds)
     if plan.exchange is not None and plan.is_complete:
         _render_exchange(console, plan, plan.exchange)
     elif plan.first_fit_price is not None and plan.first_fit_price > plan.price * 1.0005:
@@ -38,6 +41,20 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
         _print(console, "interrupted: this is the best plan so far", "yellow")
     elif plan.is_out_of_time:
         _print(console, "the time limit ended the search; --time-limit gives it more", "dim")
+
+
+def _render_seeds(console: Console, plan: NodePlan, found: OtherSeeds) -> None:
+    """Print whether the plan holds when the scheduler draws otherwise among equal nodes."""
+    if found.held == found.tried:
+        _print(console, f"with {count(found.tried, 'other seed')} every pod is placed, too", "dim")
+        return
+    _print(
+        console,
+        f"with {found.tried - found.held} of {count(found.tried, 'other seed')} up to "
+        f"{count(found.most_pending, 'pod')} would wait: the scheduler draws among nodes with equal scores; "
+        f"--seeds {plan.demands['seeds'] + found.tried} asks for a plan that holds with all",
+        "yellow",
+    )
 
 
 def _render_exchange(console: Console, plan: NodePlan, exchange: NodeExchange) -> None:
