@@ -86,7 +86,7 @@ class DisruptionController:
 
     def eviction_refusal(self, pod: Pod) -> str:
         """Why the eviction of the pod is refused; empty when its budget allows it."""
-        if pod.is_finished or pod.is_terminating or not pod.node_name:
+        if not self._in or pod.is_finished or pod.is_terminating or not pod.node_name:
             return ""
         found = self._of(pod)
         if len(found) > 1:

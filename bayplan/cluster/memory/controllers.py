@@ -116,6 +116,7 @@ class Controllers(WorkloadPods):
             return made
         except AdmissionRefusedError as error:
             self.refused.note(_key(stored), str(error))
+            self._pods.owned_by(stored).vacated = None  # daemons that are missing are made later
             return []
         except AdmissionError as error:
             if isinstance(error.obj, Pod):
@@ -202,11 +203,13 @@ class Controllers(WorkloadPods):
         """Do the recorded work; consequences are recorded in turn."""
         changed, self._changed_nodes = self._changed_nodes, set()
         for daemon_set in self._cluster.list("DaemonSet") if changed else ():
-            active = self._pods.owned_by(daemon_set, daemon_set.spec.selector).active
+            owned = self._pods.owned_by(daemon_set, daemon_set.spec.selector)
             there = (pod for name in sorted(changed) for pod in self._pods.on_node(name))
-            pods = [pod for pod in there if active.get(pod.name) is pod]
+            pods = [pod for pod in there if owned.active.get(pod.name) is pod]
             if pods:
                 self._delete_misplaced(daemon_set, pods)
+            if owned.vacated is not None:
+                owned.vacated |= changed
             self._note(_key(daemon_set), False)
         abandoned, self._abandoned = self._abandoned, []
         for key in abandoned:
@@ -439,8 +442,7 @@ class Controllers(WorkloadPods):
         owned = self._pods.owned_by(daemon_set, selector)
         if may_delete:
             self._delete_misplaced(daemon_set, owned.active.values())
-        taken = owned.by_target()
-        free = [node for node in self._cluster.list("Node") if node.name not in taken]
+        free = daemons.without_daemon(owned, self._cluster, may_delete)
         if not free and not may_delete:
             return []
         base = daemons.make_spec(template.spec)

@@ -24,6 +24,7 @@ from ...api.selectors import (
 )
 from ...api.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, find_untolerated
 from ...api.workloads import DaemonSet, PodTemplateSpec
+from ..objects import ControllerCluster
 from .pod_index import OwnedPods, target_node
 
 GENERATION = "pod-template-generation"
@@ -49,6 +50,22 @@ def make_spec(spec: PodSpec) -> PodSpec:
         # One that differs only in its seconds is replaced in place; the order does not matter.
         tolerations = (*others, added)
     return replace(spec, tolerations=tolerations)
+
+
+def without_daemon(owned: OwnedPods, cluster: ControllerCluster, has_changed: bool) -> list[Node]:
+    """The nodes that none of the pods is on or waits for, in order.
+
+    Those that the daemon set did not want the last time are left out, unless they or the daemon set have changed.
+    """
+    taken, vacated = owned.by_target(), owned.vacated
+    owned.vacated = set()
+    if has_changed or vacated is None:
+        return [node for node in cluster.list("Node") if node.name not in taken]
+    names = {name for name in vacated if name not in taken}
+    if len(names) > 1:
+        return [node for node in cluster.list("Node") if node.name in names]
+    found = (cluster.get("Node", "", name) for name in names)
+    return [node for node in found if node is not None]
 
 
 def is_eligible(node: Node, spec: PodSpec, node_name: str) -> bool:

@@ -31,6 +31,9 @@ class OwnedPods(msgspec.Struct):
     failed: int = 0
     done_indexes: set[int] = msgspec.field(default_factory=set)
     """Indexes of the pods of an indexed job that succeeded."""
+    vacated: set[str] | None = None
+    """Nodes that were the target of the last of these pods since the controller of the daemons took the set; None: it
+    has to look at all nodes."""
     _by_target: Counter[str] | None = None
     """Made when it is first asked for: only daemons are counted by node."""
 
@@ -61,6 +64,8 @@ class OwnedPods(msgspec.Struct):
             self._by_target[target] -= 1
             if not self._by_target[target]:
                 del self._by_target[target]
+                if self.vacated is not None:
+                    self.vacated.add(target)
 
     def by_target(self) -> Mapping[str, int]:
         """How many active and leaving pods have a node as their `target_node`."""

@@ -6,7 +6,8 @@ import pytest
 
 from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod, PodStatus
-from bayplan.cluster.memory import Admission, Controllers, MemoryCluster
+from bayplan.cluster.memory import Admission, Controllers, MemoryCluster, QuotaLedger
+from bayplan.cluster.memory.pod_index import target_node
 from bayplan.cluster.memory.scaling import first_to_go
 
 LABELS = {"app": "web"}
@@ -143,6 +144,56 @@ def test_a_daemon_is_deleted_from_a_node_that_no_longer_matches() -> None:
     watched.controllers.run()
 
     assert watched.pods() == []
+
+
+def daemons_of(watched: Watched) -> list[str]:
+    """The nodes that have a daemon, in the order in which the daemons were made."""
+    return [target_node(pod) for pod in watched.cluster.list("Pod")]
+
+
+def test_daemons_come_to_nodes_that_join_or_change_and_come_back_where_they_were_deleted() -> None:
+    template = make_template(nodeSelector={"disk": "ssd"})
+    daemons = make_workload("DaemonSet", template=template)
+    watched = Watched(make_node("first", {"disk": "ssd"}), make_node("other"), daemons)
+    assert daemons_of(watched) == ["first"]
+
+    for node in (make_node("third", {"disk": "ssd"}), make_node("second", {"disk": "ssd"})):
+        watched.cluster.add(node)
+    watched.cluster.update(make_node("other", {"disk": "ssd"}))
+    watched.controllers.run()
+    assert daemons_of(watched) == ["first", "other", "third", "second"]
+
+    for pod in list(watched.cluster.list("Pod"))[:2]:
+        watched.cluster.delete(pod)
+    watched.controllers.run()
+    assert daemons_of(watched) == ["third", "second", "first", "other"]
+
+    watched.cluster.delete(make_node("third"))
+    watched.controllers.run()
+    assert daemons_of(watched) == ["second", "first", "other"]
+
+
+def test_daemons_that_a_quota_refuses_are_made_when_there_is_room() -> None:
+    quota = {
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "shop"},
+        "spec": {"hard": {"pods": "2"}},
+    }
+    watched = Watched(make_workload("DaemonSet"), decode_object({"apiVersion": "v1", **quota}))
+    ledger = QuotaLedger(watched.cluster)
+    watched.cluster.watch(ledger)
+    watched.controllers = Controllers(watched.cluster, Admission(watched.cluster, ledger), ())
+    watched.cluster.watch(watched.controllers)
+    for name in "abc":
+        watched.cluster.add(make_node(name))
+    watched.controllers.run()
+    assert daemons_of(watched) == ["a", "b"]
+
+    quota["spec"] = {"hard": {"pods": "3"}}
+    watched.cluster.update(decode_object({"apiVersion": "v1", **quota}))
+    watched.controllers.run()
+
+    assert daemons_of(watched) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
