@@ -203,6 +203,8 @@ class ClassView:
             changed = log.rows_since(known.version)
             try:
                 if changed is not None:
+                    if len(changed) > len(self.values):  # some of them many times
+                        changed = np.arange(len(self.values))
                     columns = known.columns or self.columns_of(marks)
                     known.tracker.update(self.values, columns, changed)
                     known.version = log.version

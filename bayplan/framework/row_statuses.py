@@ -36,6 +36,7 @@ class RowStatuses:
         "_given",
         "_numbers",
         "_rejectors",
+        "_rows_with",
         "counts",
         "refused",
         "said",
@@ -53,6 +54,7 @@ class RowStatuses:
         self._given: list[Status] | None = None
         self._codes_given: frozenset[Code] | None = None
         self._rejectors: tuple[frozenset[str], frozenset[str]] | None = None
+        self._rows_with: dict[Code, Ints] = {}
         self._fit_error = (-1, "")
 
     @classmethod
@@ -105,9 +107,12 @@ class RowStatuses:
         return self._codes[self.said]
 
     def rows_with(self, code: Code) -> Ints:
-        """The rows whose status has this code, ascending."""
-        wanted = np.array([status.code is code for status in self.statuses], dtype=np.bool_)
-        return rows_of_numbers(self.said, wanted)
+        """The rows whose status has this code, ascending; not to be changed."""
+        rows = self._rows_with.get(code)
+        if rows is None:
+            wanted = np.array([status.code is code for status in self.statuses], dtype=np.bool_)
+            rows = self._rows_with[code] = rows_of_numbers(self.said, wanted)
+        return rows
 
     def has(self, code: Code) -> bool:
         """Whether a row has a refusal with this code."""
@@ -183,6 +188,7 @@ class RowStatuses:
     def _forget(self) -> None:
         """The counts are about to change, or did: forget what was worked out from them."""
         self._given = self._codes_given = self._rejectors = None
+        self._rows_with.clear()
         self._fit_error = (-1, "")
 
 

@@ -149,7 +149,7 @@ class TableWriter:
             table.row_changes.mark(row)
 
     def replace_pod(self, old: Pod, new: Pod) -> None:
-        """Remove `old` and add `new`; only the labels are counted again when nothing else that counts differs.
+        """Remove `old` and add `new`; only terms count again when nothing differs but labels, or that it is deleted.
 
         Since v1.35 API servers add the topology labels of the node to a pod that is bound.
         """
@@ -165,7 +165,9 @@ class TableWriter:
             self._restore_ports_at(row)
         if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
             table.row_changes.mark(row)  # the removal of another holder had freed a port
-        if old.labels is not new.labels and old.labels != new.labels:
+        if old.is_terminating is not new.is_terminating or (
+            old.labels is not new.labels and old.labels != new.labels
+        ):
             table.terms.add_pod(row, old, -1)
             table.terms.add_pod(row, new, 1)
             table.row_changes.mark(row)  # terms count pods by their labels
@@ -270,13 +272,12 @@ def _put_last(pods: dict[str, Pod], pod: Pod) -> bool:
 
 
 def _counts_like(old: Pod, new: Pod) -> bool:
-    """Whether every count of the table, but that of labels, is the same for both pods."""
+    """Whether every count of the table, but those of terms, is the same for both pods."""
     return (
         old.spec is new.spec
         and old.namespace == new.namespace
         and old.node_name == new.node_name
         and old.uid == new.uid
-        and (old.deletion_timestamp is None) is (new.deletion_timestamp is None)
         and (
             old.status is new.status
             or not (old.status.has_resources or new.status.has_resources)

@@ -50,7 +50,7 @@ from .budgets import BudgetFollower, Budgets
 from .by_amounts import ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
 from .for_groups import preempt_for_group, victim_units
-from .victims import OneByOne
+from .victims import OneByOne, reject_without_victims
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
@@ -81,6 +81,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._matrix: PodMatrix | None = None
         self._useless: tuple[int, PostFilterResult, Status] | None = None
         """What comes of it when no node can be helped, in a cluster of so many nodes."""
+        self._last_refusal: tuple[int, Counter[str], Status] = (0, Counter(), SUCCESS)
+        """What was said last, for so many nodes and these reasons: pods of a class fail one after another."""
         self._preempting: dict[str, Pod] = {}
         """By uid of the pod that makes room, the last of its victims that is being deleted."""
 
@@ -129,20 +131,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return PostFilterResult(), unschedulable(f"preemption: {refusal}")
         if not diagnosis.has(Code.Unschedulable):
             return self._not_helpful()
-        result, status = self._preempt(state, pod, diagnosis)
-        if status.message:
-            status = Status(status.code, (f"preemption: {status.message}",))
-        return result, status
+        return self._preempt(state, pod, diagnosis)
 
     def _preempt(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
         account, chosen = self._search(state, pod, diagnosis)
         if isinstance(chosen, Status):
-            return PostFilterResult(None, account), chosen
+            return PostFilterResult(None, account), _told(chosen)
         if chosen is None:
-            text = no_node_available(self.handle.table.node_count, account.reasons)
-            return PostFilterResult("", account), unschedulable(text)
+            return PostFilterResult("", account), self._none_helped(account.reasons)
         account.chosen = chosen
         if state.group is not None and self.handle.group_options.evict_for_whole_groups:
             account.is_held = True
@@ -153,7 +151,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             status = self._evict_within_attempt(pod, chosen, account)
             return PostFilterResult(
                 chosen.node_name if status.is_success else None, account
-            ), status
+            ), _told(status)
         self._evict(pod, chosen, account)
         return PostFilterResult(chosen.node_name, account), SUCCESS
 
@@ -166,6 +164,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             status = unschedulable(f"preemption: {text}")
             self._useless = (nodes, PostFilterResult("", account), status)
         return self._useless[1:]
+
+    def _none_helped(self, reasons: Counter[str]) -> Status:
+        """What is said when no node can be helped, for these reasons."""
+        nodes = self.handle.table.node_count
+        if self._last_refusal[0] != nodes or self._last_refusal[1] != reasons:
+            status = _told(unschedulable(no_node_available(nodes, reasons)))
+            self._last_refusal = (nodes, reasons.copy(), status)
+        return self._last_refusal[2]
 
     def _why_not_alone(self, pod: Pod) -> str:
         """Why a member of a pod group must not preempt for itself; empty when it may."""
@@ -204,24 +210,23 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         When only amounts decide, the nodes are tried together; otherwise one by one. No more of them are tried than the
         arguments ask for. Extenders are sent the victims on every candidate, so for them it is one by one.
         """
-        table, filters = self.handle.table, room_filters(self.handle)
+        table = self.handle.table
         rows = diagnosis.rows_with(Code.Unschedulable)
         account = Preemption()
         if table.node_count != len(rows):
             account.reasons[NOT_HELPFUL] = table.node_count - len(rows)
         offset = self.handle.random.randrange(len(rows))
+        if not table.priorities.may_have_below(pod.priority):
+            account.reasons[NO_VICTIMS] = len(rows)
+            account.fill_in = partial(reject_without_victims, table, rows, offset)
+            return account, None
         percentage = len(rows) * self._min_percentage // 100
         wanted = min(max(percentage, self._min_absolute), len(rows))
-        budgets = self._budgets.get(self.handle.lister)
+        filters, budgets = room_filters(self.handle), self._budgets.get(self.handle.lister)
         extenders = self.handle.extenders
         if extenders is not None and not extenders.have_a_say(pod):
             extenders = None
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
-        fill_in = partial(one_by_one.fill_in, rows, offset)
-        if not table.priorities.may_have_below(pod.priority):
-            account.reasons[NO_VICTIMS] = len(rows)
-            account.fill_in = fill_in
-            return account, None
         rule = filters.demands(state, pod, diagnosis) if extenders is None else None
         if rule is None:
             one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
@@ -229,7 +234,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
             return account, chosen
-        account.fill_in = fill_in
+        account.fill_in = partial(one_by_one.fill_in, rows, offset)
         reserved = filters.reserved(pod, table)
         found = self._by_amounts(pod, rule, budgets, reserved).search(rows, offset, wanted)
         if isinstance(found, Victims):
@@ -373,6 +378,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if stopped:
             self.handle.client.record_event(preempted_event(victim, preemptor, in_memory=True))
         return stopped
+
+
+def _told(status: Status) -> Status:
+    """The status, with what it is about before its message."""
+    return Status(status.code, (f"preemption: {status.message}",)) if status.message else status
 
 
 async def _evicted(

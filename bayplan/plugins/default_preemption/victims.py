@@ -69,8 +69,7 @@ class OneByOne:
         rows = rotated(rows, offset)
         has_victims = self._table.priorities.below(self._pod.priority)[rows] > 0
         idle, order = rows[~has_victims], rows[has_victims]
-        names = map(self._table.names.__getitem__, idle.tolist())
-        account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
+        reject_without_victims(self._table, idle, 0, account)
         harmless = 0
         reasons: Counter[str] = Counter()
         errors: dict[str, Status] = {}
@@ -97,6 +96,12 @@ class OneByOne:
     def fill_in(self, rows: Ints, offset: int, account: Preemption) -> None:
         """Say of every node what `search` would have said."""
         self.search(rows, offset, Preemption(account.candidates, account.rejected))
+
+
+def reject_without_victims(table: NodeTable, rows: Ints, offset: int, account: Preemption) -> None:
+    """Say of the nodes at `rows`, from that at `offset` on, that they have no pods of lower priority."""
+    names = map(table.names.__getitem__, rotated(rows, offset).tolist())
+    account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
 
 
 def select_victims(
