@@ -5,6 +5,7 @@ Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nod
 plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 """
 
+from ..engine import Decision
 from ..queue import QueuedPodInfo
 from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import build_scheduler
@@ -27,6 +28,7 @@ from .settings import PluginSource, SchedulerSettings
 __all__ = [
     "Attempt",
     "SchedulerCluster",
+    "Decision",
     "Explanation",
     "FirstByName",
     "FirstFound",

@@ -11,8 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ..amounts.kernel import REFUSED
+from ..amounts.kernel import REFUSED, summarize
 from ..api.pod import Pod
+from ..engine import Decision
 from ..errors import InputError
 from ..framework import CycleState, Diagnosis, Status
 from ..runtime import PreFiltered, ProfileRuntime
@@ -113,15 +114,19 @@ class Inquiry:
 
     def totals(self) -> Ints:
         """int64 per row: the total by which a node is chosen; negative where the pod does not fit."""
+        return self.decision().totals
+
+    def decision(self) -> Decision:
+        """The same as a decision, which says the best row without the totals of the others."""
         decision = self._scheduler.decision_on(self.profile, self.pod)
         if decision is not None:
-            return decision.totals
+            return decision
         found = np.full(len(self.table), REFUSED)
         if self.feasible_nodes:
             scoring = self.profile.scoring
             scoring.run_pre_scores(self.state, self.pod, self.table, self.rows)
             found[self.rows] = scoring.run_scores(self.state, self.pod, self.table, self.rows)
-        return found
+        return Decision(found, summarize(found))
 
     def copies(self) -> Ints | None:
         """int64 per row: how many pods like this one fit beside each other.

@@ -7,12 +7,12 @@ Budgets of the pool, annotations and disruption budgets of pods keep nodes. A sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...api.node import Node
-from ..pools import WHEN_UNDERUTILIZED
+from ..pools import WHEN_UNDERUTILIZED, NodePool
 from .blockers import Blockers
 from .launch_options import LaunchOption
 from .pool_budgets import EMPTY, UNDERUTILIZED, allowed_disruptions
@@ -56,10 +56,14 @@ class Consolidation:
 
     def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
         """The nodes without pods that may go now."""
+        pools: dict[str, list[PoolNode]] = {}
+        for node in self._nodes.empty.values():
+            pools.setdefault(node.pool.name, []).append(node)
         found: list[PoolNode] = []
-        ready = (n for n in self._nodes.empty.values() if self._is_ready(n, now_s, leaving))
-        for pool_nodes, allowed in self._by_pool(now, leaving, EMPTY, ready):
-            found += [node for node in pool_nodes if not self._blocker(node)][:allowed]
+        for members in pools.values():
+            ready = [node for node in _ready(members, now_s, leaving) if not self._blocker(node)]
+            if ready:
+                found += ready[: self._allowed(ready[0].pool, now, leaving, EMPTY)]
         return RemovalCommand(found, "empty") if found else None
 
     def underutilized(
@@ -67,46 +71,23 @@ class Consolidation:
     ) -> RemovalCommand | None:
         """Nodes whose pods fit elsewhere, or on one cheaper node."""
         candidates: list[PoolNode] = []
-        ready = (node for node in self._used_ones() if self._is_ready(node, now_s, leaving))
-        for pool_nodes, allowed in self._by_pool(now, leaving, UNDERUTILIZED, ready):
-            pool_nodes.sort(key=_disruption_cost)
-            candidates += _first(pool_nodes, allowed, self._blocker)
-        candidates.sort(key=_disruption_cost)
+        for members in self._nodes.joined.values():
+            ready = _ready(members, now_s, leaving)
+            ready = [node for node in ready if node.pods and node.record.price is not None]
+            if ready and ready[0].pool.consolidation_policy == WHEN_UNDERUTILIZED:
+                allowed = self._allowed(ready[0].pool, now, leaving, UNDERUTILIZED)
+                ready.sort(key=_number_of_pods)  # which keeps the order of equal ones
+                candidates += _first(ready, allowed, self._blocker)
+        candidates.sort(key=_disruption_cost)  # those of several pools
         return self._several(candidates, leaving) or self._single(candidates, leaving)
 
-    def _used_ones(self) -> Iterator[PoolNode]:
-        return (
-            node
-            for node in self._nodes
-            if node.pods
-            and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
-            and node.record.price is not None
-        )
-
-    def _by_pool(
-        self,
-        now: datetime,
-        leaving: set[str],
-        reason: str,
-        nodes: Iterable[PoolNode],
-    ) -> Iterator[tuple[list[PoolNode], int]]:
-        """The nodes of each pool, and how many of them may go."""
-        pools: dict[str, list[PoolNode]] = {}
-        for node in nodes:
-            pools.setdefault(node.pool.name, []).append(node)
-        for name, members in pools.items():
-            pool, total = members[0].pool, self._nodes.use.nodes[name]
-            gone = sum(
-                node.pool is pool for node in map(self._nodes.live.get, leaving) if node is not None
-            )
-            allowed = allowed_disruptions(pool, reason, now, nodes=total, disrupted=gone)
-            yield members, max(min(allowed, total - gone - pool.minimum), 0)
-
-    def _is_ready(self, node: PoolNode, now_s: float, leaving: set[str]) -> bool:
-        if node.expected_until_s > now_s or node.name in leaving or not node.is_joined:
-            return False
-        after = node.pool.consolidate_after_s
-        return after is not None and node.changed_s + after <= now_s
+    def _allowed(self, pool: NodePool, now: datetime, leaving: set[str], reason: str) -> int:
+        """How many nodes of the pool may go."""
+        total = self._nodes.use.nodes[pool.name]
+        going = (self._nodes.live.get(name) for name in leaving)
+        gone = sum(node.pool is pool for node in going if node is not None)
+        allowed = allowed_disruptions(pool, reason, now, nodes=total, disrupted=gone)
+        return max(min(allowed, total - gone - pool.minimum), 0)
 
     def _blocker(self, node: PoolNode) -> str:
         stored = self._find_node(node.name)
@@ -152,6 +133,24 @@ class Consolidation:
         if plan is None:
             return None
         return RemovalCommand(nodes, "underutilized", [option for option, _ in plan.launches])
+
+
+def _ready(nodes: Sequence[PoolNode], now_s: float, leaving: set[str]) -> list[PoolNode]:
+    """Those of the nodes of a pool that have joined and not changed for long enough."""
+    after = nodes[0].pool.consolidate_after_s if nodes else None
+    if after is None:
+        return []
+    return [
+        node
+        for node in nodes
+        if node.changed_s + after <= now_s
+        and node.expected_until_s <= now_s
+        and node.name not in leaving
+    ]
+
+
+def _number_of_pods(node: PoolNode) -> int:
+    return len(node.pods)
 
 
 def _disruption_cost(node: PoolNode) -> tuple[int, float, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -28,11 +29,11 @@ class PoolNode:
     """When such a pod came or went, or it joined."""
     expected_until_s: float = 0.0
     """Until then pods are expected on it, and it is not taken away."""
+    name: str = ""
+    """The name of the node."""
 
-    @property
-    def name(self) -> str:
-        """The name of the node."""
-        return self.record.name
+    def __post_init__(self) -> None:
+        self.name = self.record.name
 
     @property
     def is_joined(self) -> bool:
@@ -47,6 +48,8 @@ class PoolNodes:
         self._pools = {pool.name: pool for pool in pools}
         self.live: dict[str, PoolNode] = {}
         self.booting: dict[str, PoolNode] = {}
+        self.joined: dict[str, list[PoolNode]] = {name: [] for name in self._pools}
+        """By pool: nodes that have joined, the dearest first, equal ones by name."""
         self.empty: dict[str, PoolNode] = {}
         """Nodes that have joined and have no pods but daemons."""
         self.records: list[ScaledNode] = []
@@ -93,6 +96,9 @@ class PoolNodes:
     def remove(self, node: PoolNode, now_s: float, why: str) -> None:
         """A node is gone."""
         del self.live[node.name]
+        if node.is_joined:
+            joined = self.joined[node.pool.name]
+            del joined[bisect_left(joined, _dearest_first(node), key=_dearest_first)]
         self.booting.pop(node.name, None)
         self.empty.pop(node.name, None)
         node.record.removed_s, node.record.why = now_s, node.record.why or why
@@ -102,7 +108,7 @@ class PoolNodes:
         """A node has booted."""
         node.record.joined_s = node.changed_s = now_s
         del self.booting[node.name]
-        self.empty[node.name] = node
+        self._note_joined(node)
 
     def put_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note a pod on a node, or its change; whether it is new there."""
@@ -121,10 +127,21 @@ class PoolNodes:
 
     def _add(self, node: PoolNode) -> PoolNode:
         self.live[node.name] = node
-        (self.empty if node.is_joined else self.booting)[node.name] = node
+        if node.is_joined:
+            self._note_joined(node)
+        else:
+            self.booting[node.name] = node
         self.records.append(node.record)
         self.use.add(node.pool, node.record.zone, node.type.capacity)
         return node
+
+    def _note_joined(self, node: PoolNode) -> None:
+        self.empty[node.name] = node
+        insort(self.joined[node.pool.name], node, key=_dearest_first)
+
+
+def _dearest_first(node: PoolNode) -> tuple[float, str]:
+    return -(node.record.price or 0.0), node.name
 
 
 def _type_of(node: Node, pool: NodePool) -> NodeType | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ...api.pod import EMPTY_STATUS, Pod, PodSpec
+from ...api.resources import CPU, MEMORY
 from ...table import Bools, Ints
 from .claims import ClaimPlanner
 from .launch_options import LaunchOptions, largest_first
@@ -42,8 +43,9 @@ class Relocation:
         excluded = {*closed, *(node.name for node in leaving), *self._nodes.booting}
         without = [rows[name] for name in excluded if name in rows]
         allowed = self._cheaper(leaving, may_replace)
-        if not self._may_fit(pods, without, allowed):
-            return None
+        fits = self._fit(pods, without, allowed)
+        if fits is not None:
+            return LaunchPlan() if fits else None
         use = self._nodes.use.copy()
         for node in leaving:
             use.add(node.pool, node.record.zone, node.type.capacity, -1)
@@ -54,23 +56,29 @@ class Relocation:
         self._stamp = self._moment()  # all is as before
         return plan if plan is not None and self._may_launch(plan) else None
 
-    def _may_fit(self, pods: list[Pod], without: list[int], allowed: Bools) -> bool:
-        """False: room is certainly missing. Of each spec as many pods are left over as other rows have no room for,
-        even without the pods of other specs; one of the allowed options has to hold them all.
+    def _fit(self, pods: list[Pod], without: list[int], allowed: Bools) -> bool | None:
+        """Whether all pods have a place on other rows, as far as amounts can tell; None: they have to be tried.
 
-        The largest are asked about first: where room is missing, it is mostly missing for them.
+        False: of each spec as many pods are left over as other rows have no room for, even without the pods of other
+        specs; one of the allowed options has to hold them all. The largest are asked about first: where room is
+        missing, it is mostly missing for them. True: there is room wherever the others go.
         """
         wanted = np.zeros(len(self._options.resources), dtype=np.int64)
+        groups: list[tuple[Pod, int, int]] = []
+        is_clear = not self._shadow.table.carried  # else rows may refuse pods by their labels
         for pod, count in _by_spec(pods):
             copies = self._copies_of(pod)
             if copies is None:
+                is_clear = False
                 continue
-            left = count - int(copies.sum() - copies[without].sum())
-            if left > 0:
-                wanted += left * self._options.choice(pod).requests
+            room = int(copies.sum() - copies[without].sum())
+            groups.append((pod, count, room))
+            if count > room:
+                is_clear = False
+                wanted += (count - room) * self._options.choice(pod).requests
                 if not (allowed & (self._options.free >= wanted).all(axis=1)).any():
                     return False
-        return True
+        return True if is_clear and _is_room_for_all(groups) else None
 
     def _copies_of(self, pod: Pod) -> Ints | None:
         """int64 per row: how many pods of the spec fit beside each other; other labels may only mean fewer.
@@ -107,6 +115,31 @@ class Relocation:
             for pod in self._shadow.pods_on(node.name)
             if pod.uid in node.pods and not pod.is_terminating
         ]
+
+
+def _is_room_for_all(groups: Sequence[tuple[Pod, int, int]]) -> bool:
+    """Whether each spec has room for its pods wherever those go that are placed before them.
+
+    `groups` have a pod of each spec, the number of pods, and how many rows have room for without the others.
+    """
+    for pod, count, room in groups:
+        for other, number, _ in groups:
+            if other is not pod and _size(other) >= _size(pod):
+                room -= number * _displaced(other, pod)
+        if room < count:
+            return False
+    return True
+
+
+def _size(pod: Pod) -> tuple[int, int]:
+    """By which pods are placed, the largest first."""
+    return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
+
+
+def _displaced(other: Pod, pod: Pod) -> int:
+    """How many pods like `pod` a node has no room for at most once `other` is there."""
+    shares = (-(-other.requests.get(name, 0) // wanted) for name, wanted in pod.requests.items())
+    return max(shares, default=1) or 1
 
 
 def _by_spec(pods: Sequence[Pod]) -> list[tuple[Pod, int]]:

@@ -19,7 +19,7 @@ from ...api.pod import EMPTY_STATUS, Pod
 from ...clock import Clock
 from ...cluster.objects import ClusterObject
 from ...config import default_config
-from ...scheduler import FirstByName, Inquiry, SchedulerSettings, build_scheduler
+from ...scheduler import Decision, FirstByName, Inquiry, SchedulerSettings, build_scheduler
 from ...scheduler.fill_inquiry import fill_in_order
 from ...sim.settings import Settings
 from ...table import Bools, Ints, NodeTable
@@ -99,7 +99,11 @@ class ShadowScheduler:
 
     def totals(self, pod: Pod) -> Ints:
         """int64 per row of the table: the score of a node, negative where the pod does not fit."""
-        found = Inquiry(self._scheduler, pod).totals()
+        return self.decide(pod).totals
+
+    def decide(self, pod: Pod) -> Decision:
+        """The same as a decision: the best node, and the totals on demand."""
+        found = Inquiry(self._scheduler, pod).decision()
         self._scheduler.faults.check()
         return found
 

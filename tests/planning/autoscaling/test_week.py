@@ -42,24 +42,24 @@ def test_week_has_its_recorded_result(
 
 
 @pytest.mark.parametrize("autoscaler", ["karpenter", "cluster-autoscaler"])
-def test_nodes_that_are_not_tried_for_want_of_room_could_not_go(
+def test_nodes_that_are_not_tried_could_not_go_or_could_without_a_new_one(
     autoscaler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_fit, find = Relocation._may_fit, Relocation.find
-    said: list[bool] = []
+    fit, find = Relocation._fit, Relocation.find
+    said: list[bool | None] = []
     wrong: list[Any] = []
 
-    def noted(self: Relocation, *given: Any) -> bool:
-        said.append(may_fit(self, *given))
-        return True
+    def noted(self: Relocation, *given: Any) -> None:
+        said.append(fit(self, *given))
 
     def tried(self: Relocation, *given: Any, **more: Any) -> Any:
         plan = find(self, *given, **more)
-        if plan is not None and not said[-1]:
+        found = plan is not None and (None if plan.launches else True)
+        if said[-1] not in (None, found):
             wrong.append(given)
         return plan
 
-    monkeypatch.setattr(Relocation, "_may_fit", noted)
+    monkeypatch.setattr(Relocation, "_fit", noted)
     monkeypatch.setattr(Relocation, "find", tried)
     pool = make_pool(*TYPES, consolidate_after_s=300.0)
     options = AutoscalerOptions(autoscaler=autoscaler)
@@ -67,4 +67,4 @@ def test_nodes_that_are_not_tried_for_want_of_room_could_not_go(
     run_scaled(list(make_week(0.1, 1, deployments=20)), [pool], options, until_s=DAY_S)
 
     assert not wrong
-    assert set(said) == {True, False}
+    assert {True, False} <= set(said)
