@@ -181,10 +181,13 @@ TERMS = st.builds(
 PODS = st.tuples(LABELS, st.sampled_from(["n1", "n2"]), st.booleans(), st.sampled_from("abc"))
 
 
+STEPS = ["pod", "deletion", "term", "zone"]
+
+
 @settings(max_examples=100)
 @given(
     st.lists(PODS, min_size=1, max_size=8),
-    st.lists(st.tuples(st.sampled_from(["pod", "term", "zone"]), st.integers(0, 7)), max_size=25),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 7)), max_size=25),
     st.lists(TERMS, min_size=1, max_size=4),
     st.sampled_from([64, 128, 1 << 20]),
 )
@@ -211,6 +214,11 @@ def test_counts_equal_those_of_every_pod_asked(
                         node_name=node_name,
                     )
                     writer.add_pod(there[i])
+            elif what == "deletion":
+                if i in there:
+                    leaving_pod = there[i].replace(deletion_timestamp="2030-01-01T00:00:00Z")
+                    writer.replace_pod(there[i], leaving_pod)
+                    there[i] = leaving_pod
             elif what == "zone":
                 name = "abc"[i % 3]
                 zones[name] = f"z{i}" if i else None
