@@ -40,8 +40,8 @@ def _spreading_notices(settings: Settings) -> Iterator[str]:
 def _bound_notices(probe: Probe) -> Iterator[str]:
     """Which needs of pods the bound leaves out, though a plan has room for them."""
     left_out = [
-        *([f"the volumes of {_kinds(probe.mounting)}"] if probe.mounting else ()),
-        *([f"the devices of {_kinds(probe.claiming)}"] if probe.claiming else ()),
+        *([f"volumes and claims that {_kinds(probe.sharing)} share"] if probe.sharing else ()),
+        *([f"which devices {_kinds(probe.claiming)} ask for"] if probe.claiming else ()),
     ]
     if left_out:
         yield f"the bound leaves out {' and '.join(left_out)}; plans are verified with them"

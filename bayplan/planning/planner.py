@@ -15,6 +15,7 @@ from ..sim.settings import DEFAULT_SETTINGS, Settings
 from ..sim.simulation import Simulation
 from ..sim.world import InputObject, is_waiting
 from ..table import Ints
+from .attachments import UNLIMITED
 from .fleet import Fleet, free_of
 from .node_plan import NodePlan, pending_by_workload, plan_of
 from .plan_input import PlanInput, prepare_input
@@ -148,7 +149,8 @@ def _kept_room(given: PlanInput, probe: Probe, settings: Settings) -> Ints:
     for pod in simulation.cluster.list("Pod"):
         if pod.node_name:
             room -= free_of({**pod.requests, PODS: 1}, probe.resources)
-    return np.maximum(room, 0)
+    is_attachment = np.array([name in probe.attachments for name in probe.resources])
+    return np.where(is_attachment, UNLIMITED, np.maximum(room, 0))
 
 
 def _messages(simulation: Simulation) -> dict[str, str]:

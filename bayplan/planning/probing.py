@@ -23,6 +23,7 @@ from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
 from ..table import Bools, Ints
+from .attachments import UNLIMITED, Attachments, room_for
 from .fleet import NodeOption, free_of, reduced
 from .node_types import NodeType
 from .plan_input import PlanInput
@@ -49,6 +50,8 @@ class PlannedClass:
     name: str
     pod: Pod
     count: int = 0
+    needs: dict[str, int] = field(default_factory=dict)
+    """What a pod takes of a node: itself, what it requests, volumes and devices."""
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ class Probe:
     classes: list[PlannedClass]
     options: list[NodeOption]
     resources: list[str]
-    """The names of what `requests` and the options' `free` count: pods, cpu, memory, then others."""
+    """The names of what `requests` and the options' `free` count: pods, cpu, memory, then others, attachments last."""
     requests: Ints
     """int64 per class and resource."""
     numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -79,8 +82,10 @@ class Probe:
     """Their `class_key`."""
     order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """int64 per pod, in the order in which the scheduler tries them: the number of its class."""
-    mounting: int = 0
-    """How many kinds of pods mount volumes of claims."""
+    attachments: set[str] = field(default_factory=set)
+    """Those of `resources` that are no amounts of nodes (`attachments.py`)."""
+    sharing: int = 0
+    """How many kinds of pods use volumes or claims together with others."""
     claiming: int = 0
     """How many kinds of pods claim devices."""
     notes: list[str] = field(default_factory=list)
@@ -186,20 +191,23 @@ def _judge(empty: Simulation, pods: list[Pod], spots: list[_Spot], notes: list[s
     accepts: list[list[bool]] = []
     caps: list[list[int]] = []
     probe = Probe([], [], [], np.zeros((0, 0), dtype=np.int64), notes=notes)
+    attachments = Attachments(empty, pods, [spot.type for spot in spots])
     for key, one in classes.items():
         accepted, reasons = _accepting(empty, one.pod, spots)
         if not any(accepted):
             probe.unplaceable.append(UnplaceableClass(one.name, one.pod, one.count, reasons))
             probe.unplaceable_keys.add(key)
             continue
-        spec = one.pod.spec
-        probe.mounting += any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
-        probe.claiming += bool(spec.resource_claims)
+        probe.sharing += attachments.shares(one.pod)
+        probe.claiming += bool(one.pod.spec.resource_claims)
+        attached = attachments.of(one.pod)
+        probe.attachments |= attached.keys()
+        needs = {**one.pod.requests, PODS: 1, **attached}
         limits = _caps(empty, one.pod, spots, accepted)
-        needs = tuple(sorted(one.pod.requests.items())), one.pod.priority, tuple(accepted)
-        group = key if min(limits) < NO_CAP else needs
+        alike = tuple(sorted(needs.items())), one.pod.priority, tuple(accepted)
+        group = key if min(limits) < NO_CAP else alike
         if group not in groups:
-            groups[group] = PlannedClass(one.name, one.pod)
+            groups[group] = PlannedClass(one.name, one.pod, needs=needs)
             accepts.append(accepted)
             caps.append(limits)
         groups[group].count += one.count
@@ -208,6 +216,9 @@ def _judge(empty: Simulation, pods: list[Pod], spots: list[_Spot], notes: list[s
     numbers = [probe.numbers.get(class_key(pod)) for pod in queued]
     probe.order = np.array([n for n in numbers if n is not None], dtype=np.int64)
     _measure(probe, list(groups.values()))
+    for spot in spots:
+        room = room_for(spot.type)
+        spot.free.update({name: room.get(name, UNLIMITED) for name in probe.attachments})
     shape = len(groups), len(spots)
     probe.options = _options(
         spots,
@@ -221,10 +232,10 @@ def _judge(empty: Simulation, pods: list[Pod], spots: list[_Spot], notes: list[s
 def _measure(probe: Probe, classes: list[PlannedClass]) -> None:
     """Set the classes and their requests."""
     probe.classes = classes
-    names = dict.fromkeys(name for one in classes for name in one.pod.requests)
-    probe.resources = list(dict.fromkeys([PODS, CPU, MEMORY, *names]))
+    names = [name for one in classes for name in one.pod.requests]
+    probe.resources = list(dict.fromkeys([PODS, CPU, MEMORY, *names, *sorted(probe.attachments)]))
     probe.requests = np.array(
-        [free_of({**one.pod.requests, PODS: 1}, probe.resources) for one in classes], dtype=np.int64
+        [free_of(one.needs, probe.resources) for one in classes], dtype=np.int64
     ).reshape(len(classes), len(probe.resources))
 
 

@@ -71,7 +71,8 @@ class FleetScreen:
     def _make_rows(self, option: int, count: int) -> None:
         """Have so many nodes of an option; what daemons take of them is gone."""
         one, rows = self._probe.options[option], self._rows[option]
-        free = dict(zip(self._probe.resources, one.free.tolist(), strict=True))
+        amounts = zip(self._probe.resources, one.free.tolist(), strict=True)
+        free = {name: n for name, n in amounts if name not in self._probe.attachments}
         if len(rows) >= count:
             return
         for number in range(len(rows), count + SPARE_ROWS):

@@ -142,8 +142,12 @@ class FleetSearch:
     # The parts in order
 
     def _begin_with_first_fit(self) -> None:
-        counts = first_fit(self.probe.options, self.probe.requests, self._first_fit_demand())
-        verdict = self._repair(self._fleet(counts), np.inf)
+        probe = self.probe
+        # Karpenter does not count the volumes and devices of new nodes.
+        is_amount = np.array([name not in probe.attachments for name in probe.resources])
+        requests = probe.requests * is_amount
+        counts = first_fit(probe.options, requests, self._first_fit_demand())
+        verdict = self._repair(self._fleet(counts), np.inf, requests=requests)
         if verdict.is_good:
             self.state.first_fit_price = verdict.fleet.price(self.probe.options)
         else:
@@ -331,15 +335,18 @@ class FleetSearch:
                 counts[min(members, key=lambda i: self.probe.options[i].price)] += missing
         return spread_over_zones(counts, self.probe.options)
 
-    def _repair(self, fleet: Fleet, below: float, most: int = REPAIRS) -> FleetVerdict:
+    def _repair(
+        self, fleet: Fleet, below: float, most: int = REPAIRS, requests: Ints | None = None
+    ) -> FleetVerdict:
         """Add nodes for pods that stay pending until none does, or the fleet is not below a price."""
+        requests = self.probe.requests if requests is None else requests
         verdict = self.verifier.verify(fleet)
         for attempt in range(most):
             if verdict.is_good or self._is_over(only_after_first=True):
                 break
             options = self.probe.options
             need = verdict.missing << max(attempt - 2, 0)
-            added = first_fit(options, self.probe.requests, need, start=fleet.by_option())
+            added = first_fit(options, requests, need, start=fleet.by_option())
             more = spread_over_zones(added, options, start=fleet, but=verdict.lost_zone)
             if not added or more.price(options) >= below - CLOSE:
                 break

@@ -61,22 +61,6 @@ def make_deployment(name: str, replicas: int, cpu: str, memory: str = "1Gi", **s
     )
 
 
-def make_stateful_set(name: str, replicas: int, cpu: str, storage_class: str) -> Any:
-    """Each pod has a volume of its own."""
-    labels = {"app": name}
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
-    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": storage_class}}
-    spec = {
-        "replicas": replicas,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        "volumeClaimTemplates": [claim],
-    }
-    return decode_object(
-        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": spec}
-    )
-
-
 def make_daemon(cpu: str) -> Any:
     container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}}}
     template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [container]}}
@@ -278,30 +262,6 @@ def test_kept_nodes_are_used_first() -> None:
     assert found.bound <= found.price
     # First fit decreasing, too, is for the pods that have no place on the nodes there are.
     assert found.first_fit_price == found.price
-
-
-def test_volumes_are_named_as_left_out_of_the_bound() -> None:
-    source = {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}
-    storage = decode_object(
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "fast"},
-            "provisioner": "disks.example.com",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        }
-    )
-    mounting = make_deployment("a", 2, "1", volumes=[{"name": "data", "ephemeral": source}])
-    stateful = make_stateful_set("s", 2, "1", "fast")
-
-    found = plan(storage, mounting, stateful, make_deployment("b", 1, "1"))
-
-    assert found.is_complete
-    assert (
-        "the bound leaves out the volumes of 2 kinds of pods; plans are verified with them"
-        in found.notices
-    )
-    assert not plan(make_deployment("b", 1, "1")).notices
 
 
 def test_extenders_are_named_with_what_they_are_not_asked_for() -> None:

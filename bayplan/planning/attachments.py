@@ -1,0 +1,132 @@
+"""Attachments: what pods take of a node besides the amounts they request: volumes of CSI drivers, and devices.
+
+They are counted like resources, each under a name of its own, so that the bound, first fit and the choice of types know
+of them. Only what surely takes a place of its own is counted: volumes and claims that one pod alone uses, on types
+that say how many there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ..api.dra import (
+    ALL_DEVICES,
+    ClaimNotReadyError,
+    DeviceRequest,
+    ResourceClaim,
+    claim_name_of,
+)
+from ..api.pod import Pod
+from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from ..api.volumes import Volume
+from ..scheduler.inquiry import profile_of
+from ..sim.simulation import Simulation
+from .node_types import NodeType
+
+DEVICES = "devices"
+UNLIMITED = 1 << 40
+
+
+def room_for(one: NodeType) -> dict[str, int]:
+    """How many volumes and devices a node can have, where that is known; those that are shared are not limited."""
+    room = {_volumes(name): count for name, count in one.csi_limits.items() if count is not None}
+    devices = [device for spec in one.slices for device in spec.devices or ()]
+    is_shared = any(device.allow_multiple_allocations for device in devices)
+    return room | {DEVICES: UNLIMITED if is_shared else len(devices)}
+
+
+def _volumes(driver: str) -> str:
+    return f"volumes of {driver}"
+
+
+class Attachments:
+    """What the pods of a workload attach, if the scheduler counts it."""
+
+    def __init__(self, world: Simulation, pods: Sequence[Pod], types: Sequence[NodeType]) -> None:
+        self._cluster, self._scheduler = world.cluster, world.scheduler
+        self._limited = {name for one in types for name in room_for(one)}
+        if any(not one.spec.node_name for one in self._cluster.list("ResourceSlice")):
+            self._limited.discard(DEVICES)  # pods may take devices that belong to no node
+        self._users = Counter(claim for pod in pods for claim in (*_claims(pod), *_requested(pod)))
+
+    def of(self, pod: Pod) -> Counter[str]:
+        """How many volumes of each driver and how many devices a pod takes."""
+        filters = {ref.name for ref in profile_of(self._scheduler, pod).points["filter"]}
+        found: Counter[str] = Counter()
+        if "NodeVolumeLimits" in filters:
+            found.update(_volumes(driver) for driver in self._drivers(pod))
+        if "DynamicResources" in filters:
+            found[DEVICES] = self._count_devices(pod)
+        return Counter({name: n for name, n in found.items() if n and name in self._limited})
+
+    def shares(self, pod: Pod) -> bool:
+        """Whether a pod uses a volume or a claim that others use, too."""
+        return any(self._users[claim] > 1 for claim in (*_claims(pod), *_requested(pod)))
+
+    def _drivers(self, pod: Pod) -> Iterator[str]:
+        """The driver of each volume that only this pod uses."""
+        for key in _claims(pod):
+            claim = self._cluster.get(*key)
+            if isinstance(claim, PersistentVolumeClaim) and self._users[key] == 1:
+                volume = self._cluster.get("PersistentVolume", "", claim.spec.volume_name)
+                storage_class = self._cluster.get("StorageClass", "", claim.storage_class_name)
+                if isinstance(volume, PersistentVolume):
+                    yield volume.spec.csi.driver if volume.spec.csi is not None else ""
+                elif isinstance(storage_class, StorageClass):
+                    yield storage_class.provisioner
+
+    def _count_devices(self, pod: Pod) -> int:
+        """The least number of devices that the claims of this pod alone come to."""
+        claims = [self._cluster.get(*key) for key in _requested(pod) if self._users[key] == 1]
+        return sum(
+            _least(request)
+            for claim in claims
+            if isinstance(claim, ResourceClaim)
+            for request in claim.spec.devices.requests or ()
+        )
+
+
+ClaimKey = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+def _claims(pod: Pod) -> Iterator[ClaimKey]:
+    """The PersistentVolumeClaims of a pod."""
+    for volume in pod.spec.volumes or ():
+        name = _claim_name(pod, volume)
+        if name:
+            yield "PersistentVolumeClaim", pod.namespace, name
+
+
+def _claim_name(pod: Pod, volume: Volume) -> str:
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else ""
+
+
+def _requested(pod: Pod) -> Iterator[ClaimKey]:
+    """The ResourceClaims of a pod; those that are not there yet are left out."""
+    for entry in pod.spec.resource_claims or ():
+        try:
+            name = claim_name_of(pod, entry)
+        except ClaimNotReadyError:
+            continue
+        if name:
+            yield "ResourceClaim", pod.namespace, name
+
+
+def _least(request: DeviceRequest) -> int:
+    """How many devices a request takes at least."""
+    if request.exactly is not None:
+        if request.exactly.admin_access:
+            return 0
+        one = request.exactly
+        return 1 if one.allocation_mode == ALL_DEVICES else max(one.count, 1)
+    return min(
+        (
+            1 if one.allocation_mode == ALL_DEVICES else max(one.count, 1)
+            for one in request.first_available or ()
+        ),
+        default=0,
+    )
