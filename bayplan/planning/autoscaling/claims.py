@@ -49,8 +49,6 @@ class NodeClaim:
     objects: list[ClusterObject]
     """What the shadow has for it."""
     pods: list[Pod] = field(default_factory=list)
-    number: int = -1
-    """Its place among the claims; -1: it is tried."""
 
 
 class ClaimPlanner:
@@ -70,10 +68,6 @@ class ClaimPlanner:
         self._use = use.copy()
         self._claims: dict[int, NodeClaim] = {}
         """By row of the shadow's table."""
-        self._room: Ints = np.zeros((0, len(options.resources)), dtype=np.int64)
-        """int64 per claim and resource: what is free on it, as the option that is shown."""
-        self._by_amounts: set[ChoiceKey] = set()
-        """Pods for which no node that is there has room; of claims, amounts tell which ones have."""
         self._full: set[ChoiceKey] = set()
         self._number = 0
         self._plan = LaunchPlan()
@@ -138,21 +132,15 @@ class ClaimPlanner:
 
     def _fill(self, pod: Pod, choice: OptionChoice) -> bool:
         """Put the pod on a node that exists or boots, else on a claim; False: it fits none."""
-        key = choice_key(pod)
-        if key in self._by_amounts and not self._shadow.table.carried:
-            claimed = self._with_room(choice)
-        else:
-            decision = self._shadow.decide(pod)
-            total_at = decision.total_at
-            claimed = [row for row in self._claims if total_at(row) >= 0]
-            row = self._best_row(decision, claimed)
-            if row >= 0:
-                name = self._shadow.table.names[row]
-                self._shadow.place(pod, name)
-                self._plan.existing[pod.uid] = name
-                return True
-            if self._claims and self._shadow.copies(pod) is not None:
-                self._by_amounts.add(key)  # from now on there is only less room
+        decision = self._shadow.decide(pod)
+        total_at = decision.total_at
+        claimed = [row for row in self._claims if total_at(row) >= 0]
+        row = self._best_row(decision, claimed)
+        if row >= 0:
+            name = self._shadow.table.names[row]
+            self._shadow.place(pod, name)
+            self._plan.existing[pod.uid] = name
+            return True
         claimed.sort(key=lambda row: (len(self._claims[row].pods), row))
         if any(self._join(self._claims[row], pod, choice) for row in claimed):
             return True
@@ -175,19 +163,6 @@ class ClaimPlanner:
             return row if totals[row] >= 0 else -1
         return row
 
-    def _with_room(self, choice: OptionChoice) -> list[int]:
-        """The rows of the claims that have room for a pod, and whose shown option can run it."""
-        rows, shown = list(self._claims), [claim.shown for claim in self._claims.values()]
-        fits = (self._room[: len(rows)] >= choice.requests).all(axis=1) & choice.accepts[shown]
-        return [rows[i] for i in np.flatnonzero(fits).tolist()]
-
-    def _note_room(self, claim: NodeClaim) -> None:
-        """Keep what is free on a claim."""
-        if claim.number >= len(self._room):
-            self._room = np.vstack((self._room, np.zeros((64, self._room.shape[1]), np.int64)))
-        if claim.number >= 0:
-            self._room[claim.number] = self._options.free[claim.shown] - claim.used
-
     def _narrowed(self, claim: NodeClaim, choice: OptionChoice) -> Ints:
         """The options of a claim that hold one more pod."""
         numbers, used = claim.options, claim.used + choice.requests
@@ -203,8 +178,6 @@ class ClaimPlanner:
         claim.pods.append(pod)
         if claim.shown not in left:
             self._show(claim, self._largest(left))
-        else:
-            self._note_room(claim)
         return True
 
     def _join_as_other(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
@@ -224,7 +197,6 @@ class ClaimPlanner:
         claim.objects = self._options.all[number].make_objects(claim.name, is_shadow=True)
         self._shadow.put(claim.objects)
         claim.shown = number
-        self._note_room(claim)
 
     def _largest(self, numbers: Ints) -> int:
         found: list[int] = numbers.tolist()
@@ -279,9 +251,7 @@ class ClaimPlanner:
             if chosen is not None:
                 self._shadow.drop(chosen.objects)
             return False
-        chosen.number = len(self._claims)
         self._claims[rows[chosen.name]] = chosen
-        self._note_room(chosen)
         self._reserve(chosen)
         return True
 

@@ -22,8 +22,8 @@ class Relocation:
 
     def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes
-        self._copies: dict[PodSpec, Ints | None] = {}
-        """How many pods of a spec each row has room for at most, outside of trials."""
+        self._copies: dict[PodSpec, tuple[Ints, int] | None] = {}
+        """How many pods of a spec each row has room for at most, outside of trials, and all rows together."""
         self._stamp: tuple[int, int] = (-1, -1)
 
     def find(
@@ -71,7 +71,7 @@ class Relocation:
             if copies is None:
                 is_clear = False
                 continue
-            room = int(copies.sum() - copies[without].sum())
+            room = copies[1] - int(copies[0][without].sum())
             groups.append((pod, count, room))
             if count > room:
                 is_clear = False
@@ -80,14 +80,14 @@ class Relocation:
                     return False
         return True if is_clear and _is_room_for_all(groups) else None
 
-    def _copies_of(self, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods of the spec fit beside each other; other labels may only mean fewer.
-
-        None: not known.
+    def _copies_of(self, pod: Pod) -> tuple[Ints, int] | None:
+        """int64 per row: how many pods of the spec fit beside each other, and their sum; other labels may only mean
+        fewer. None: not known.
         """
         if pod.spec not in self._copies:
             waiting = pod.replace(node_name="", status=EMPTY_STATUS)
-            self._copies[pod.spec] = self._shadow.copies(waiting)
+            copies = self._shadow.copies(waiting)
+            self._copies[pod.spec] = None if copies is None else (copies, int(copies.sum()))
         return self._copies[pod.spec]
 
     def _moment(self) -> tuple[int, int]:

@@ -108,7 +108,7 @@ class UnneededNodes:
         if row is None:
             return 1.0
         shares = [
-            int(table.requested[name][row]) / node.allocatable[name]
+            table.requested.amount(name, row) / node.allocatable[name]
             for name in (CPU, MEMORY)
             if node.allocatable.get(name)
         ]

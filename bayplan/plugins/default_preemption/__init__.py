@@ -81,7 +81,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._matrix: PodMatrix | None = None
         self._useless: tuple[int, PostFilterResult, Status] | None = None
         """What comes of it when no node can be helped, in a cluster of so many nodes."""
-        self._last_refusal: tuple[int, Counter[str], Status] = (0, Counter(), SUCCESS)
+        self._last_refusal: tuple[int, tuple[tuple[str, int], ...], Status] = (0, (), SUCCESS)
         """What was said last, for so many nodes and these reasons: pods of a class fail one after another."""
         self._preempting: dict[str, Pod] = {}
         """By uid of the pod that makes room, the last of its victims that is being deleted."""
@@ -167,10 +167,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     def _none_helped(self, reasons: Counter[str]) -> Status:
         """What is said when no node can be helped, for these reasons."""
-        nodes = self.handle.table.node_count
-        if self._last_refusal[0] != nodes or self._last_refusal[1] != reasons:
+        nodes, given = self.handle.table.node_count, tuple(reasons.items())
+        if self._last_refusal[0] != nodes or self._last_refusal[1] != given:
             status = _told(unschedulable(no_node_available(nodes, reasons)))
-            self._last_refusal = (nodes, reasons.copy(), status)
+            self._last_refusal = (nodes, given, status)
         return self._last_refusal[2]
 
     def _why_not_alone(self, pod: Pod) -> str:
