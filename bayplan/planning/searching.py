@@ -35,8 +35,10 @@ from .verifying import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
 RESERVE_STEP = 0.15
-RESERVE_SHARE, VARIANTS_SHARE, RELAX_SHARE = 0.5, 0.8, 0.03
-"""How much of the time has passed after the search for a reserve and for variants, and what column generation takes."""
+RESERVE_SHARE, VARIANTS_SHARE = 0.5, 0.8
+"""How much of the time has passed after the search for a reserve and for variants."""
+RELAX_S = 2.0
+"""What column generation takes: few classes are done by then, with many it does not raise the bound for long."""
 VARIANT_STEP = 0.015
 """How much of the price a variant is to save."""
 LEAST_RESERVE = 0.5
@@ -242,7 +244,7 @@ class FleetSearch:
         return self.state.price * (1 - VARIANT_STEP)
 
     def _relax(self, master: Master) -> None:
-        for relaxation in master.relax(time.monotonic() + RELAX_SHARE * self.state.time_limit_s):
+        for relaxation in master.relax(min(self.state.deadline, time.monotonic() + RELAX_S)):
             self._raise_bound(relaxation.bound)
             self._tell()
 
