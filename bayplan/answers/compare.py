@@ -52,7 +52,7 @@ class Difference:
 
     pod: str
     nodes: tuple[str, ...]
-    """Its node under each scheduler; empty where it is pending or absent."""
+    """Its node under each scheduler; empty where it is pending."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -69,14 +69,24 @@ class Comparison(ShownAnswer):
     """Requests of a typical pod of the workload; used to measure fragmentation."""
 
     def differences(self) -> list[Difference]:
-        """The pods that get different nodes, with the first seed."""
-        keys = dict.fromkeys(key for each in self.contenders for key in each.placements)
+        """The pods that get different nodes, of those that are in every run, with the first seed."""
         found = []
-        for key in keys:
-            nodes = tuple(each.placements.get(key, "") for each in self.contenders)
+        for key in self.common_pods():
+            nodes = tuple(each.placements[key] for each in self.contenders)
             if len(set(nodes)) > 1:
                 found.append(Difference(key, nodes))
         return found
+
+    def common_pods(self) -> list[str]:
+        """The pods that are in every run; one that takes the place of an evicted pod has a name of its own."""
+        first, *others = (each.placements for each in self.contenders)
+        return [key for key in first if all(key in each for each in others)]
+
+    def other_pod_count(self) -> int:
+        """How many pods are in some of the runs only."""
+        return len({key for each in self.contenders for key in each.placements}) - len(
+            self.common_pods()
+        )
 
     def metric_rows(self) -> list[dict[str, Any]]:
         """One row per scheduler and metric: over the seeds, and the difference to the first scheduler."""
@@ -121,7 +131,7 @@ class Comparison(ShownAnswer):
     def headline(self) -> str:
         """`spread, pack: 3 of 40 pods land elsewhere, 5 runs each`."""
         names = ", ".join(each.name for each in self.contenders)
-        pods = max((len(each.placements) for each in self.contenders), default=0)
+        pods = len(self.common_pods())
         text = f"{names}: {len(self.differences()):,} of {pods:,} pods land elsewhere"
         return f"{text}, {len(self.seeds)} runs each" if len(self.seeds) > 1 else text
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.answers.compare import Comparison, compare
+from bayplan.answers.compare import Comparison, Contender, compare
 from bayplan.config import parse_config
 from bayplan.errors import InputError
 from bayplan.sim.settings import Settings
@@ -125,3 +125,17 @@ def test_one_run_says_nothing_about_significance() -> None:
 def test_an_empty_comparison_is_rejected() -> None:
     with pytest.raises(InputError, match="expected at least one scheduler"):
         run([make_node("a")])
+
+
+def test_pods_that_are_in_one_run_only_do_not_land_elsewhere() -> None:
+    # An autoscaler evicts pods, and those that take their place have names of their own.
+    one = Contender("one", {}, {"default/a": "n1", "default/b": "n1", "default/old": "n1"})
+    two = Contender("two", {}, {"default/a": "n2", "default/b": "n1", "default/new": ""})
+
+    answer = Comparison([one, two], [0])
+
+    assert [(each.pod, each.nodes) for each in answer.differences()] == [
+        ("default/a", ("n1", "n2"))
+    ]
+    assert answer.other_pod_count() == 2
+    assert answer.headline() == "one, two: 1 of 2 pods land elsewhere"

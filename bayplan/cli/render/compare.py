@@ -41,7 +41,10 @@ def render_comparison(console: Console, answer: Comparison, everything: bool = F
     ):
         text = f"* differs from {answer.contenders[0].name}: 95 % interval of the differences, seed by seed"
         console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
-    pods = max(len(each.placements) for each in answer.contenders)
+    pods, others = len(answer.common_pods()), answer.other_pod_count()
+    if others:
+        text = f"{count(others, 'further pod')} in some of the runs only"
+        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
     verb = "lands" if len(differences) == 1 else "land"
     seeds = f", {count(len(answer.seeds), 'run')} each" if len(answer.seeds) > 1 else ""
     console.print(
