@@ -28,7 +28,7 @@ from .probing import NO_CAP
 from .solver import SparseProgram, solve_program
 
 Floats = NDArray[np.float64]
-LP_S, WHOLE_S = 20.0, 2.0
+MOST_LP_S, WHOLE_S = 20.0, 2.0
 WHOLE_GAP = 0.002
 SHAPES = 12
 """Classes are joined if their shares of the resources are equal in such steps."""
@@ -122,8 +122,11 @@ class _FluidProgram:
 class FluidPlan:
     """The relaxed problem of one workload."""
 
-    def __init__(self, problem: PlanningProblem, penalty: float) -> None:
-        self._problem, self._penalty = problem, penalty
+    def __init__(
+        self, problem: PlanningProblem, penalty: float, limit_s: float = MOST_LP_S
+    ) -> None:
+        """A linear program is solved within `limit_s`, or not at all."""
+        self._problem, self._penalty, self._limit_s = problem, penalty, limit_s
         self._usual = [
             usual_sizes(problem.requests[one.accepts], problem.demand[one.accepts])
             for one in problem.options
@@ -137,7 +140,7 @@ class FluidPlan:
         answer: FluidAnswer | None = None
         for _ in range(CUT_ROUNDS):
             made = self._program(self._problem, self._limits, 0.0, cuts)
-            found = solve_program(made.program, LP_S)
+            found = solve_program(made.program, self._limit_s)
             if found is None:
                 break
             before = answer.price if answer is not None else 0.0
@@ -156,7 +159,7 @@ class FluidPlan:
         count = len(self._problem.options)
         found = solve_program(program, WHOLE_S, whole=count, relative_gap=WHOLE_GAP)
         if found is None:
-            found = solve_program(program, LP_S)
+            found = solve_program(program, self._limit_s)
         if found is None:
             return None
         if (
@@ -169,7 +172,7 @@ class FluidPlan:
 
     def price(self, reserve: float, variant: FleetVariant) -> float:
         """What parts of nodes cost with a reserve; infinite if there was no time."""
-        found = solve_program(self._variant_program(reserve, variant), LP_S)
+        found = solve_program(self._variant_program(reserve, variant), self._limit_s)
         return np.inf if found is None else found.objective
 
     def reserve_for(self, price: float, variant: FleetVariant) -> float | None:
@@ -277,6 +280,21 @@ class FluidPlan:
             if limits[which] * use[k].max() < WELL_FILLED:
                 entries[program.add_row(0.0, {number: float(limits[which])})] = -1.0
             program.add(0.0, entries)
+
+
+def least_price(problem: PlanningProblem) -> float:
+    """A price that no plan is below, at once: what the cheapest nodes for one resource alone come to."""
+    needed = problem.demand @ problem.requests
+    if problem.kept_room is not None:
+        needed = needed - problem.kept_room
+    prices = np.array([one.price for one in problem.options])
+    free = np.array([one.free for one in problem.options]).T
+    least = [
+        amount / (room / prices).max()
+        for amount, room in zip(needed, free, strict=True)
+        if amount > 0 and room.any()
+    ]
+    return max(least, default=0.0)
 
 
 def _most_on(option: NodeOption, requests: Ints) -> Floats:

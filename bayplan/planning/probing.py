@@ -7,7 +7,7 @@ filter that compares a pod with other pods is no answer, because the other pods 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
 from ..table import Bools, Ints
 from .attachments import UNLIMITED, Attachments, room_for
+from .dominance import without_replaceable
 from .fleet import NodeOption, free_of, reduced
 from .node_types import NodeType
 from .plan_input import PlanInput
@@ -114,9 +115,16 @@ def class_key(pod: Pod) -> tuple[object, ...]:
 
 
 def probe_workload(
-    given: PlanInput, pools: Sequence[NodePool], settings: Settings, headroom: float = 0.0
+    given: PlanInput,
+    pools: Sequence[NodePool],
+    settings: Settings,
+    headroom: float = 0.0,
+    needed: Collection[NodeType] = (),
 ) -> Probe:
-    """Ask which class of pods can run where; raises InputError when there are no pods or no usable types."""
+    """Ask which class of pods can run where; raises InputError when there are no pods or no usable types.
+
+    Types that others replace are left out, unless they are `needed`.
+    """
     spots, objects = _spots(pools, headroom)
     empty = settings.simulation([*given.surroundings(), *objects], pods_end=False)
     empty.proceed()
@@ -129,7 +137,14 @@ def probe_workload(
     if not pods:
         raise InputError("expected pods that wait for a node; got none")
     _add_claims(empty, census)
-    return _judge(empty, pods, spots, notes)
+    probe = _judge(empty, pods, spots, notes)
+    options = without_replaceable(probe.options, needed)
+    left_out = len(probe.options) - len(options)
+    if left_out:
+        text = f"{left_out:,} of {len(probe.options):,} node types are left out"
+        probe.notes.append(f"{text}: others hold as much at no higher price")
+    probe.options = options
+    return probe
 
 
 def _add_claims(empty: Simulation, census: Simulation) -> None:

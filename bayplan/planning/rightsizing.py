@@ -57,7 +57,8 @@ def rightsize(
     if settings.seed is None:
         settings = replace(settings, seed=0)
     given = prepare_input(objects, unknown)
-    probe = probe_workload(given, pools, settings, request.demands.headroom)
+    types = [one for one in matched.values() if one is not None]
+    probe = probe_workload(given, pools, settings, request.demands.headroom, types)
     current = _current_fleet(nodes, matched, probe.options)
     state = SearchState(started, request.time_limit_s)
     plan = search_plan(given, pools, settings, request, state, on_state, [current], probe)

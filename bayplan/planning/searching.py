@@ -24,7 +24,15 @@ from ..table import Ints
 from .exchanges import CLOSE, FleetExchanges
 from .first_fit import first_fit
 from .fleet import Fleet, all_pools, pools_allow, spread_over_zones
-from .fluid import MOST_RESERVE, PLAIN, FleetVariant, FluidPlan, PlanningProblem
+from .fluid import (
+    MOST_LP_S,
+    MOST_RESERVE,
+    PLAIN,
+    FleetVariant,
+    FluidPlan,
+    PlanningProblem,
+    least_price,
+)
 from .master import Master
 from .pool_rows import pool_rows
 from .price_sums import next_sum
@@ -37,6 +45,8 @@ AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
 RESERVE_STEP = 0.15
 RESERVE_SHARE, VARIANTS_SHARE = 0.5, 0.8
 """How much of the time has passed after the search for a reserve and for variants."""
+LP_SHARE = 0.2
+"""How much of the time a linear program may take."""
 RELAX_S = 2.0
 """What column generation takes: few classes are done by then, with many it does not raise the bound for long."""
 VARIANT_STEP = 0.015
@@ -126,7 +136,9 @@ class FleetSearch:
             if pools_allow(fleet, self.probe.options):
                 self._offer(self.verifier.verify(fleet))
         problem = self._problem()
-        fluid = FluidPlan(problem, self._penalty)
+        self._raise_bound(least_price(problem))
+        limit_s = min(MOST_LP_S, LP_SHARE * self.state.time_limit_s)
+        fluid = FluidPlan(problem, self._penalty, limit_s)
         relaxed = fluid.relax()
         if relaxed is not None:
             self._raise_bound(relaxed.price)
