@@ -1,4 +1,4 @@
-"""Relocation: where the pods of nodes would land if the nodes were gone, as the scheduler judges."""
+"""Relocation: whether the pods of nodes would have a place if the nodes were gone, as the scheduler judges."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Relocation:
     def find(
         self, leaving: Sequence[PoolNode], closed: Iterable[str], *, may_replace: bool
     ) -> LaunchPlan | None:
-        """Where all pods of `leaving` would land; None: some would not.
+        """What is launched so that all pods of `leaving` have a place; None: some would have none.
 
         With `may_replace`, one new node may be launched that is cheaper than all that leave. Nodes that are `closed`,
-        and those that boot, get no pod.
+        and those that boot, get no pod. Where amounts tell that there is room, the plan does not say where pods go.
         """
         pods = self._pods_of(leaving)
         self._options.learn(pods)
