@@ -108,12 +108,18 @@ def spread_over_zones(
         counts.items(), key=lambda item: (-options[item[0]].type.allocatable.get(CPU, 0), item[0])
     )
     for option, count in sizes:
-        one = options[option]
+        one, kind = options[option], kinds[option]
         zones = [zone for zone in one.zones if zone != but] or list(one.zones)
+        groups = {zone: NodeGroupKey(option, zone) for zone in zones}
+        size = one.type.allocatable.get(CPU, 0)
+        if len(zones) == 1:
+            weight[kind, zones[0]] += size * count
+            fleet[groups[zones[0]]] += count
+            continue
         for _ in range(count):
-            zone = min(zones, key=lambda name: (weight[kinds[option], name], name))
-            weight[kinds[option], zone] += one.type.allocatable.get(CPU, 0)
-            fleet[NodeGroupKey(option, zone)] += 1
+            _, zone = min((weight[kind, name], name) for name in zones)
+            weight[kind, zone] += size
+            fleet[groups[zone]] += 1
     return fleet
 
 
