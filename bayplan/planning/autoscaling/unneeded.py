@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ...api.node import Node
 from ...api.resources import CPU, MEMORY
 from .blockers import Blockers
@@ -45,7 +47,7 @@ class UnneededNodes:
         found: dict[str, float] = {}
         closed = set(leaving)
         tried = 0
-        for node in sorted(self._nodes, key=lambda node: (len(node.pods), node.name)):
+        for node in sorted(self._underutilised(), key=lambda node: (len(node.pods), node.name)):
             if not self._may_go(node, leaving):
                 continue
             if node.pods:
@@ -98,18 +100,16 @@ class UnneededNodes:
         if not node.is_joined or node.name in leaving:
             return False
         stored = self._find_node(node.name)
-        if stored is None or self.utilisation(stored) >= THRESHOLD:
-            return False
-        return not self._blockers.of_node(node, stored)
+        return stored is not None and not self._blockers.of_node(node, stored)
 
-    def utilisation(self, node: Node) -> float:
-        """The larger of the shares of cpu and memory that pods request, daemons included."""
-        table, row = self._shadow.table, self._shadow.table.row_of.get(node.name)
-        if row is None:
-            return 1.0
-        shares = [
-            table.requested.amount(name, row) / node.allocatable[name]
-            for name in (CPU, MEMORY)
-            if node.allocatable.get(name)
-        ]
-        return max(shares, default=0.0)
+    def _underutilised(self) -> list[PoolNode]:
+        """The nodes on which pods, daemons included, request less than half of the cpu and of the memory."""
+        table = self._shadow.table
+        is_low = np.ones(len(table), dtype=np.bool_)
+        for name in (CPU, MEMORY):
+            offered = table.allocatable[name]
+            shares = table.requested[name] / np.maximum(offered, 1)
+            is_low &= (shares < THRESHOLD) | (offered == 0)
+        names = (table.names[row] for row in np.flatnonzero(is_low).tolist())
+        nodes = (self._nodes.live.get(name) for name in names)
+        return [node for node in nodes if node is not None]
