@@ -145,7 +145,7 @@ def plan(*objects: Any, pool: NodePool = POOL, settings: Settings = SEEDED) -> N
         ),
     ],
 )
-def test_the_bound_knows_of_volumes_and_devices(objects: list[Any], nodes: int) -> None:
+def test_volumes_and_devices_are_part_of_the_bound(objects: list[Any], nodes: int) -> None:
     pool = with_devices(2) if any(one.kind == "DeviceClass" for one in objects) else POOL
 
     found = plan(*objects, pool=pool)
