@@ -14,6 +14,8 @@ from ..api.dra import (
     ALL_DEVICES,
     ClaimNotReadyError,
     DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
     ResourceClaim,
     claim_name_of,
 )
@@ -119,14 +121,9 @@ def _requested(pod: Pod) -> Iterator[ClaimKey]:
 def _least(request: DeviceRequest) -> int:
     """How many devices a request takes at least."""
     if request.exactly is not None:
-        if request.exactly.admin_access:
-            return 0
-        one = request.exactly
-        return 1 if one.allocation_mode == ALL_DEVICES else max(one.count, 1)
-    return min(
-        (
-            1 if one.allocation_mode == ALL_DEVICES else max(one.count, 1)
-            for one in request.first_available or ()
-        ),
-        default=0,
-    )
+        return 0 if request.exactly.admin_access else _count(request.exactly)
+    return min(map(_count, request.first_available or ()), default=0)
+
+
+def _count(one: ExactDeviceRequest | DeviceSubRequest) -> int:
+    return 1 if one.allocation_mode == ALL_DEVICES else max(one.count, 1)

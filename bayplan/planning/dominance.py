@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from ..table import Bools
-from .attachments import UNLIMITED
+from .attachments import DEVICES, UNLIMITED, room_for
 from .fleet import NodeOption
 from .node_types import NodeType
 from .pools import NodePool
@@ -57,9 +57,11 @@ def _replaces(one: NodeOption, options: Sequence[NodeOption]) -> Bools:
 
 def _attaches_as_much(one: NodeType, other: NodeType) -> bool:
     """Whether a node of one type takes as many volumes as one of the other, and has its devices."""
-    limits = {name: count for name, count in one.csi_limits.items() if count is not None}
+    room = room_for(other)
     return (not other.slices or one.slices == other.slices) and all(
-        (other.csi_limits.get(name) or UNLIMITED) <= count for name, count in limits.items()
+        room.get(name, UNLIMITED) <= count
+        for name, count in room_for(one).items()
+        if name != DEVICES
     )
 
 

@@ -114,6 +114,12 @@ def test_an_option_goes_if_another_holds_as_much_for_less(other: NodeOption, sta
             id="a dearer one stays if it takes more volumes",
         ),
         pytest.param(
+            option("a", 1.0, csi_limits={"disks": 1}),
+            option("b", 1.1, csi_limits={"disks": 0}),
+            1,
+            id="a dearer one goes if it takes no volumes",
+        ),
+        pytest.param(
             option("a", 1.0, csi_limits={"disks": 9}),
             option("b", 1.1, csi_limits={"disks": 9}),
             1,
