@@ -42,14 +42,21 @@ class FleetExchanges:
         ]
 
     def draw(
-        self, fleet: Fleet, prices: tuple[float, float], is_known: Callable[[Fleet], bool]
+        self,
+        fleet: Fleet,
+        prices: tuple[float, float],
+        is_known: Callable[[Fleet], bool],
+        scale: int = 1,
     ) -> Fleet | None:
-        """A fleet near `fleet` with a price within two limits, enough of every resource, and not known; None: none."""
+        """A fleet near `fleet` with a price within two limits, enough of every resource, and not known; None: none.
+
+        Nodes are exchanged `scale` at a time.
+        """
         options, counts = self.probe.options, fleet.by_option()
         room = self._room(counts) - self.probe.demand @ self.probe.requests
         start = fleet.price(options)
         for _ in range(DRAWS):
-            change = self._change(counts)
+            change = self._change(counts, scale)
             price = start + sum(options[i].price * n for i, n in change.items())
             if not prices[0] - CLOSE <= price <= prices[1]:
                 continue
@@ -71,18 +78,19 @@ class FleetExchanges:
         holds = sum((self._most[i] * n for i, n in counts.items()), np.zeros_like(self._demand))
         return bool((holds >= self._demand).all())
 
-    def _change(self, counts: Counter[int]) -> Counter[int]:
+    def _change(self, counts: Counter[int], scale: int) -> Counter[int]:
         """Nodes of up to two types fewer, of up to two types more."""
         draw, change = self._random, Counter[int]()
         used = [option for option, count in counts.items() if count > 0]
         for _ in range(draw.choice((0, 1, 1, 2))):
             if used:
                 option = draw.choice(used)
-                change[option] -= min(draw.choice((1, 1, 2, 3)), counts[option] + change[option])
+                number = draw.choice((1, 1, 2, 3)) * scale
+                change[option] -= min(number, counts[option] + change[option])
         for _ in range(draw.choice((0, 1, 1, 2))):
             is_used = used and draw.random() < USED_TYPES
             option = draw.choice(used) if is_used else draw.randrange(len(self.probe.options))
-            change[option] += draw.choice((1, 1, 2, 3))
+            change[option] += draw.choice((1, 1, 2, 3)) * scale
         return change
 
     def _placed(self, counts: Counter[int]) -> Fleet:

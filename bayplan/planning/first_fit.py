@@ -25,6 +25,8 @@ class _Claim:
     used: Ints
     options: Bools
     copies: Ints
+    cheapest: int = -1
+    """The cheapest of its options."""
 
 
 def first_fit(
@@ -32,36 +34,32 @@ def first_fit(
     requests: Ints,
     demand: Ints,
     start: Mapping[int, int] | None = None,
-    allowed: Bools | None = None,
 ) -> Counter[int]:
     """Nodes per option for `demand`, pods per class; pods that pools leave no node for are left out.
 
-    `start` are nodes that there are already, which count for the limits of their pools. `allowed` options may be used.
+    `start` are nodes that there are already, which count for the limits of their pools.
     """
-    book = _Book(options, requests, Counter(start or {}), allowed)
+    book = _Book(options, requests, Counter(start or {}))
     for number in np.lexsort((-requests[:, MEMORY_COLUMN], -requests[:, CPU_COLUMN])):
-        book.place(int(number), int(demand[number]))
-    return book.close()
+        if demand[number] > 0:
+            book.place(int(number), int(demand[number]))
+    return +book.chosen
 
 
 class _Book:
     """The open nodes."""
 
-    def __init__(
-        self,
-        options: Sequence[NodeOption],
-        requests: Ints,
-        start: Counter[int],
-        allowed: Bools | None,
-    ) -> None:
+    def __init__(self, options: Sequence[NodeOption], requests: Ints, start: Counter[int]) -> None:
         self._options, self._requests = options, requests
         self._free = np.array([one.free for one in options])
         self._accepts = np.array([one.accepts for one in options])
         self._caps = np.array([one.caps for one in options])
         self._prices = np.array([one.price for one in options])
-        self._allowed = np.ones(len(options), dtype=np.bool_) if allowed is None else allowed
         self._claims: list[_Claim] = []
         self._start = start
+        self.chosen: Counter[int] = Counter()
+        """Nodes per option, each as the cheapest that it can be."""
+        self._has_limits = any(one.pool.maximum is not None or one.pool.limits for one in options)
 
     def place(self, number: int, count: int) -> None:
         """Put pods of one class on open nodes, those with the fewest pods first, then on new ones."""
@@ -72,7 +70,7 @@ class _Book:
         while count > 0:
             claim = _Claim(
                 np.zeros_like(self._free[0]),
-                self._allowed & self._open_options(),
+                self._open_options(),
                 np.zeros(len(self._requests), dtype=np.int64),
             )
             placed = self._fill(claim, number, count)
@@ -80,14 +78,6 @@ class _Book:
                 return  # the pools are used up
             self._claims.append(claim)
             count -= placed
-
-    def close(self) -> Counter[int]:
-        """Choose the cheapest type of each node."""
-        chosen: Counter[int] = Counter()
-        for claim in self._claims:
-            prices = np.where(claim.options, self._prices, np.inf)
-            chosen[int(prices.argmin())] += 1
-        return chosen
 
     def _levelled(self, fits: Sequence[int], count: int) -> list[int]:
         """How many of `count` pods each node gets, if the one with the fewest pods that has room is always next."""
@@ -122,11 +112,21 @@ class _Book:
             claim.options = claim.options & (fits >= placed)
             claim.used = claim.used + need * placed
             claim.copies[number] += placed
+            self._choose(claim)
         return placed
+
+    def _choose(self, claim: _Claim) -> None:
+        """Count a node as the cheapest of its types."""
+        if claim.cheapest >= 0:
+            self.chosen[claim.cheapest] -= 1
+        claim.cheapest = int(np.where(claim.options, self._prices, np.inf).argmin())
+        self.chosen[claim.cheapest] += 1
 
     def _open_options(self) -> Bools:
         """The options whose pools may have one more node, if each open node were the cheapest it can be."""
-        counts = self._start + self.close()
+        if not self._has_limits:
+            return np.ones(len(self._options), dtype=np.bool_)
+        counts = self._start + self.chosen
         return np.array([self._is_open(one, counts) for one in self._options], dtype=np.bool_)
 
     def _is_open(self, option: NodeOption, counts: Counter[int]) -> bool:

@@ -10,9 +10,7 @@ from ..sim.settings import Settings
 from .fleet import Fleet, NodeGroupKey, all_pools, overdrawn_pools
 from .node_plan import NodePlan
 from .probing import Probe
-
-WIDE_GAP = 0.25
-"""Above the bound by this share, what the scheduler leaves unused is worth a word."""
+from .searching import WIDE_GAP
 
 
 def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:

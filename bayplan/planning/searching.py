@@ -1,9 +1,9 @@
 """Searching: find a cheap fleet on which the scheduler places every pod; every step is verified by a simulation.
 
-Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; whole nodes of the fluid
-problem, with the smallest reserve on every node with which the scheduler places all pods; variants of them; column
-generation, which raises the bound; then nodes are exchanged: of many fleets those are simulated that promise most by
-a guess (`screening.py`).
+Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; ever more nodes, if there
+is no plan by then (`growing.py`); whole nodes of the fluid problem, with the smallest reserve on every node with which
+the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are exchanged: of
+many fleets those are simulated that promise most by a guess (`screening.py`).
 
 A fleet on which pods stay pending is not a plan, and still says something: its price and what these pods are worth are
 an estimate of what a plan like it costs. Types and exchanges are judged by it.
@@ -28,11 +28,13 @@ from .fluid import (
     MOST_LP_S,
     MOST_RESERVE,
     PLAIN,
+    RESERVE_ACCURACY,
     FleetVariant,
     FluidPlan,
     PlanningProblem,
     least_price,
 )
+from .growing import grow, with_more
 from .master import Master
 from .pool_rows import pool_rows
 from .price_sums import next_sum
@@ -60,6 +62,10 @@ STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
 DRAWN, BATCH, UNFIT = 48, 4, 2
 """How many fleets are drawn at a time, and how many of them are verified: of those that are guessed to be good, or of
 the others if there are none."""
+WIDE_GAP = 0.25
+"""Above the bound by this share, many nodes are exchanged at a time."""
+COARSE_SHARE, COARSE_DRAWN = 8, 16
+"""An eighth of the nodes at first; and how many such fleets are drawn at a time."""
 PATIENCE = 100
 """How many exchanges in a row may fail before the search ends."""
 
@@ -145,6 +151,7 @@ class FleetSearch:
             self._worth = relaxed.duals[: len(self.probe.classes)]
         high = self._begin_with_reserve(fluid)
         self._begin_with_first_fit()
+        self._begin_with_many()
         self._find_reserve(fluid, high)
         self._vary(fluid)
         if relaxed is not None and not self._is_over():
@@ -166,6 +173,12 @@ class FleetSearch:
             self.state.first_fit_price = verdict.fleet.price(self.probe.options)
         else:
             self.state.failed = verdict
+
+    def _begin_with_many(self) -> None:
+        """A plan in any case, even if dear."""
+        if self.state.best is None and self.state.failed is not None:
+            verdict = grow(self.state.failed, self.probe, self.verifier.verify, self._is_over)
+            self.state.failed = None if self._offer(verdict) else verdict
 
     def _begin_with_reserve(self, fluid: FluidPlan) -> float:
         """A plan soon: an ample reserve is mostly enough. Returns the highest reserve to try."""
@@ -227,6 +240,8 @@ class FleetSearch:
         counts = None if reserve is None else fluid.whole(reserve, variant)
         if reserve is None or counts is None:
             return
+        if reserve >= MOST_RESERVE - RESERVE_ACCURACY:
+            return  # whole nodes of the fluid problem are far below this price
         options = [i for i, _ in counts.most_common()]
         for option, resource in zip_longest(options, self._by_tightness(counts)):
             if option is not None:
@@ -267,28 +282,43 @@ class FleetSearch:
             self._is_enough(self._fleet(whole))
 
     def _improve(self) -> None:
-        """Exchange nodes of the best fleet and of those that promise most."""
+        """Exchange nodes of the best fleet and of those that promise most; far above the bound many at a time, then
+        ever fewer."""
         exchanges = FleetExchanges(self.probe, self.kept_room)
         if self.kept_room is None and not self.demands.survive:
             self._screen = FleetScreen(self.probe, self.verifier.settings)
-        failures, reach = 0, 1.0
+        failures, reach, scale = 0, 1.0, self._first_scale()
         while self.state.best is not None and failures < PATIENCE and not self._is_over():
             below = self.state.price
-            drawn = self._draw(exchanges, self.state.best.fleet, reach)
-            if len(drawn) < BATCH:
+            drawn = self._draw(exchanges, self.state.best.fleet, reach, scale)
+            if len(drawn) < BATCH and scale == 1:
                 if reach >= MOST_REACH and not drawn:
                     return
                 reach = min(reach * 2, MOST_REACH)
-            fleets = self._screened(drawn)
+            fleets = self._screened(drawn, UNFIT if scale == 1 else 0)
             self.verifier.announce([fleet for fleet, _ in fleets])
             for fleet, guess in fleets:
                 if not self._is_over():
                     self._is_enough(fleet)
                     if self._screen is not None and self.verifier.has_verified(fleet):
                         self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
-            failures = 0 if self.state.price < below else failures + BATCH
+            if self.state.price < below:
+                failures = 0
+            elif scale > 1:
+                scale //= 2
+            else:
+                failures += BATCH
 
-    def _draw(self, exchanges: FleetExchanges, best: Fleet, reach: float) -> list[Fleet]:
+    def _first_scale(self) -> int:
+        """How many nodes are exchanged at a time."""
+        best = self.state.best
+        if best is None or self.state.price <= self.state.bound * (1 + WIDE_GAP):
+            return 1
+        return max(best.fleet.size() // COARSE_SHARE, 1)
+
+    def _draw(
+        self, exchanges: FleetExchanges, best: Fleet, reach: float, scale: int
+    ) -> list[Fleet]:
         """Fleets near the best one, near the one that promises most and near the one of the best guess, all cheaper
         than the best, by so many times the usual steps."""
         drawn: dict[object, Fleet] = {}
@@ -296,20 +326,23 @@ class FleetSearch:
         def is_known(fleet: Fleet) -> bool:
             return fleet.key() in drawn or self.verifier.has_verified(fleet)
 
-        starts = [best, self._lead or best, self._guessed or best]
-        for number in range(DRAWN if self._screen is not None else BATCH):
-            step = STEPS[number % len(STEPS)] * reach
+        is_fine = scale == 1
+        starts = [best, self._lead or best, self._guessed or best] if is_fine else [best]
+        count = DRAWN if is_fine else COARSE_DRAWN
+        for number in range(count if self._screen is not None else BATCH):
+            step = STEPS[number % len(STEPS)] * reach if is_fine else 1.0
             lowest = max(self.state.price * (1 - step), self.state.bound)
             limits = (lowest, self.state.price - CLOSE)
-            fleet = exchanges.draw(starts[number % len(starts)], limits, is_known)
+            fleet = exchanges.draw(starts[number % len(starts)], limits, is_known, scale)
             if fleet is not None:
                 drawn[fleet.key()] = fleet
             elif number >= len(drawn) + len(STEPS):
                 break  # few fleets are left
         return list(drawn.values())
 
-    def _screened(self, fleets: list[Fleet]) -> list[tuple[Fleet, int]]:
-        """The fleets that are guessed to be best, the best first, with the number of pods that may stay pending."""
+    def _screened(self, fleets: list[Fleet], unfit: int) -> list[tuple[Fleet, int]]:
+        """The fleets that are guessed to be best, the best first, with the number of pods that may stay pending; so
+        many if all are guessed to be unfit."""
         if not fleets:
             return []
         missing = None if self._screen is None else self._screen.missing(fleets)
@@ -321,7 +354,7 @@ class FleetSearch:
         order = np.argsort(guesses, kind="stable").tolist()
         self._guessed = fleets[order[0]]
         fitting = [i for i in order if not missing[i].any()]
-        chosen = fitting[:BATCH] or order[:UNFIT]
+        chosen = fitting[:BATCH] or order[:unfit]
         return [(fleets[i], int(missing[i].sum())) for i in chosen]
 
     def _try(self, fleet: Fleet) -> float:
@@ -353,18 +386,14 @@ class FleetSearch:
         self, fleet: Fleet, below: float, most: int = REPAIRS, requests: Ints | None = None
     ) -> FleetVerdict:
         """Add nodes for pods that stay pending until none does, or the fleet is not below a price."""
-        requests = self.probe.requests if requests is None else requests
         verdict = self.verifier.verify(fleet)
         for attempt in range(most):
             if verdict.is_good or self._is_over(only_after_first=True):
                 break
-            options = self.probe.options
-            need = verdict.missing << max(attempt - 2, 0)
-            added = first_fit(options, requests, need, start=fleet.by_option())
-            more = spread_over_zones(added, options, start=fleet, but=verdict.lost_zone)
-            if not added or more.price(options) >= below - CLOSE:
+            more = with_more(verdict, 1 << max(attempt - 2, 0), self.probe, requests)
+            if more is None or more.price(self.probe.options) >= below - CLOSE:
                 break
-            fleet, verdict = more, self.verifier.verify(more)
+            verdict = self.verifier.verify(more)
         self._offer(verdict)
         return verdict
 

@@ -286,6 +286,18 @@ def test_exchanges_keep_the_minimum_and_the_maximum_of_pools() -> None:
     assert exchanges_of(options, 2).draw(fleet, (5.0, 9.0), lambda _: False) is None
 
 
+def test_many_nodes_are_exchanged_at_a_time() -> None:
+    options = [make_option(4, 4, 1.0, 1), make_option(9, 9, 2.0, 1)]
+    fleet = spread_over_zones({0: 100}, options)
+
+    for prices in ((10.0, 99.0), (101.0, 500.0)):
+        found = exchanges_of(options, 1).draw(fleet, prices, lambda _: False, scale=8)
+
+        assert found is not None
+        counts = found.by_option()
+        assert (counts[0] - 100) % 8 == counts[1] % 8 == 0
+
+
 def test_a_drawn_fleet_may_have_a_node_in_another_zone() -> None:
     options = [make_option(4, 4, 1.0, 1, zones=("x", "y"))]
     fleet = spread_over_zones(Counter({0: 4}), options)
