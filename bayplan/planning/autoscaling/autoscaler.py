@@ -29,7 +29,7 @@ from .group_estimates import GroupPlanner
 from .launch_options import LaunchOption, LaunchOptions, class_label
 from .launch_plan import LaunchPlan
 from .options import AutoscalerOptions
-from .pool_nodes import PoolNode, PoolNodes
+from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes
 from .scale_down import ScaleDown
 from .shadow import ShadowScheduler
 
@@ -37,8 +37,6 @@ MAX_LAUNCHES = 3
 """So many nodes are launched for one pod; if it still waits after that, further ones do not help."""
 
 
-EXPECTED_S = 20.0
-"""How long a node is kept for pods that are expected on it, as Karpenter does."""
 PRIORITY_CUTOFF = -10
 """Cluster Autoscaler launches nothing for pods of a lower priority."""
 
@@ -178,6 +176,8 @@ class Autoscaler:
             self._pending.pop(pod.uid, None)
             return
         if pod.uid not in self._pending:
+            if not self._pending:
+                self._first_s = None  # what changed while no pod waited begins no batch
             self._changed()
         self._pending[pod.uid] = pod
 
@@ -190,15 +190,12 @@ class Autoscaler:
     # Scaling up
 
     def _scale_up(self) -> None:
-        pods = self._candidates()
+        pods = self.waiting()
         if not pods:
             return
         plan = self._plan(pods)
         now = self._clock.monotonic()
-        for name in plan.existing.values():
-            node = self.nodes.live.get(name)
-            if node is not None:
-                node.expected_until_s = max(node.expected_until_s, now + EXPECTED_S)
+        self.nodes.expect_pods(plan.existing.values(), now + EXPECTED_S)
         for option, planned in plan.launches:
             self.launch(option)
             for pod in planned:
@@ -216,7 +213,7 @@ class Autoscaler:
         planner.close()
         return plan
 
-    def _candidates(self) -> list[Pod]:
+    def waiting(self) -> list[Pod]:
         """The pods for which a node may help; those that no pool can run are recorded."""
         self.choices.learn(self._pending.values())
         found = []

@@ -8,7 +8,7 @@ all pods of a claim. Which node can run a pod is asked from the shadow scheduler
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,10 +60,12 @@ class ClaimPlanner:
         shadow: ShadowScheduler,
         use: PoolUse,
         excluded: Iterable[int] = (),
+        booting: Sequence[int] = (),
     ) -> None:
         self._options, self._shadow = options, shadow
-        self._excluded = frozenset(excluded)
+        self._excluded = frozenset(excluded).union(booting)
         """Rows of nodes that get no pod."""
+        self._booting = list(booting)
         self._excluded_rows: Ints = np.array(list(self._excluded), dtype=np.int64)
         self._use = use.copy()
         self._claims: dict[int, NodeClaim] = {}
@@ -89,13 +91,16 @@ class ClaimPlanner:
     def replace(self, pods: Iterable[Pod], allowed: Bools) -> LaunchPlan | None:
         """Find places for all `pods`: on nodes that are there, and for the others on one new node of an allowed option.
 
-        None: some have no place. New nodes are tried only if an option holds all pods that are left.
+        None: some have no place, or have one on a node that boots. New nodes are tried only if an option holds all pods
+        that are left.
         """
         wanted, left = np.zeros(len(self._options.resources), dtype=np.int64), list[Pod]()
         for pod in largest_first(pods):
             choice = self._options.choice(pod)
             if choice_key(pod) not in self._full and self._fill(pod, choice):
                 continue
+            if len(self._booting) and (self._shadow.totals(pod)[self._booting] >= 0).any():
+                return None
             self._full.add(choice_key(pod))
             left.append(pod)
             wanted += choice.requests

@@ -7,22 +7,21 @@ Budgets of the pool, annotations and disruption budgets of pods keep nodes. A sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...api.node import Node
+from ...api.pod import Pod
 from ..pools import WHEN_UNDERUTILIZED, NodePool
 from .blockers import Blockers
-from .launch_options import LaunchOption
+from .launch_plan import LaunchPlan
 from .pool_budgets import EMPTY, UNDERUTILIZED, allowed_disruptions
 from .pool_nodes import PoolNode, PoolNodes
 from .relocation import Relocation
 
-MAX_NODES, MAX_PODS = 100, 300
+MAX_NODES = 100
 """Of a group of nodes that are tried together."""
-MAX_SINGLE = 20
-"""Single nodes that are tried at a time; the next time goes on behind them."""
 
 
 @dataclass(slots=True)
@@ -31,7 +30,7 @@ class RemovalCommand:
 
     nodes: list[PoolNode]
     why: str
-    launches: list[LaunchOption] = field(default_factory=list)
+    plan: LaunchPlan = field(default_factory=LaunchPlan)
 
 
 class Consolidation:
@@ -46,8 +45,6 @@ class Consolidation:
     ) -> None:
         self._nodes, self._relocation, self._blockers = nodes, relocation, blockers
         self._find_node = find_node
-        self._last = ""
-        """The single node that was tried last."""
 
     def eligible_s(self, node: PoolNode) -> float | None:
         """From when on the node may be taken away; None: never."""
@@ -56,30 +53,72 @@ class Consolidation:
 
     def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
         """The nodes without pods that may go now."""
-        pools: dict[str, list[PoolNode]] = {}
-        for node in self._nodes.empty.values():
-            pools.setdefault(node.pool.name, []).append(node)
-        found: list[PoolNode] = []
-        for members in pools.values():
-            ready = [node for node in _ready(members, now_s, leaving) if not self._blocker(node)]
-            if ready:
-                found += ready[: self._allowed(ready[0].pool, now, leaving, EMPTY)]
-        return RemovalCommand(found, "empty") if found else None
+        empty = [node for node in self._nodes.empty.values() if _is_ready(node, now_s, leaving)]
+        found = self._within_budgets(empty, now, leaving, EMPTY)
+        return RemovalCommand(found, EMPTY) if found else None
 
     def underutilized(
-        self, now_s: float, now: datetime, leaving: set[str]
+        self, now_s: float, now: datetime, leaving: set[str], waiting: list[Pod]
     ) -> RemovalCommand | None:
-        """Nodes whose pods fit elsewhere, or on one cheaper node."""
-        candidates: list[PoolNode] = []
-        for members in self._nodes.joined.values():
-            ready = _ready(members, now_s, leaving)
-            ready = [node for node in ready if node.pods and node.record.price is not None]
-            if ready and ready[0].pool.consolidation_policy == WHEN_UNDERUTILIZED:
-                allowed = self._allowed(ready[0].pool, now, leaving, UNDERUTILIZED)
-                ready.sort(key=_number_of_pods)  # which keeps the order of equal ones
-                candidates += _first(ready, allowed, self._blocker)
-        candidates.sort(key=_disruption_cost)  # those of several pools
-        return self._several(candidates, leaving) or self._single(candidates, leaving)
+        """Nodes whose pods fit elsewhere, or on one cheaper node, beside the pods that are `waiting`."""
+        with self._relocation.beside(waiting) as taken:
+            if taken is None:
+                return None
+            ready = [
+                node
+                for members in self._nodes.joined.values()
+                for node in members
+                if _is_ready(node, now_s, leaving)
+                and node.pods
+                and node.record.price is not None
+                and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
+                and node.name not in taken
+            ]
+            ready.sort(key=_number_of_pods)  # of equal ones, the dearest stays first
+            candidates = self._within_budgets(ready, now, leaving, UNDERUTILIZED)
+            return self._several(candidates, leaving) or self._single(candidates, leaving)
+
+    def confirmed(
+        self,
+        command: RemovalCommand,
+        now_s: float,
+        now: datetime,
+        leaving: set[str],
+        waiting: list[Pod],
+    ) -> RemovalCommand | None:
+        """What holds of a command when it is validated: the nodes that are still empty, others only all together."""
+        ready = [
+            node
+            for node in command.nodes
+            if node.name in self._nodes.live
+            and _is_ready(node, now_s, leaving)
+            and bool(node.pods) == (command.why == UNDERUTILIZED)
+        ]
+        found = self._within_budgets(ready, now, leaving, command.why)
+        if command.why == EMPTY:
+            return RemovalCommand(found, EMPTY) if found else None
+        if found != command.nodes:
+            return None
+        with self._relocation.beside(waiting) as taken:
+            if taken is None or any(node.name in taken for node in found):
+                return None
+            again = self._try(found, leaving)
+        return again if again is not None and again.plan.price <= command.plan.price else None
+
+    def _within_budgets(
+        self, nodes: Iterable[PoolNode], now: datetime, leaving: set[str], reason: str
+    ) -> list[PoolNode]:
+        """The first of the nodes that nothing keeps, as many of each pool as may go."""
+        left: dict[str, int] = {}
+        found = []
+        for node in nodes:
+            name = node.pool.name
+            if name not in left:
+                left[name] = self._allowed(node.pool, now, leaving, reason)
+            if left[name] > 0 and not self._blocker(node):
+                left[name] -= 1
+                found.append(node)
+        return found
 
     def _allowed(self, pool: NodePool, now: datetime, leaving: set[str], reason: str) -> int:
         """How many nodes of the pool may go."""
@@ -98,12 +137,7 @@ class Consolidation:
 
         Most searches find none, and try two nodes only; others double their number as long as they can go.
         """
-        most = pods = 0
-        for node in candidates[:MAX_NODES]:
-            pods += len(node.pods)
-            if pods > MAX_PODS:
-                break
-            most += 1
+        most = min(len(candidates), MAX_NODES)
         found, size = None, 2
         while size <= most and (command := self._try(candidates[:size], leaving)) is not None:
             found, size = command, 2 * size
@@ -118,52 +152,30 @@ class Consolidation:
         return found
 
     def _single(self, candidates: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
-        """The first single candidate that can go, from where the last search ended."""
-        names = [node.name for node in candidates]
-        start = names.index(self._last) + 1 if self._last in names else 0
-        for node in (candidates[start:] + candidates[:start])[:MAX_SINGLE]:
-            self._last = node.name
-            command = self._try([node], leaving)
-            if command is not None:
-                return command
-        return None
+        """The first single candidate that can go."""
+        tried = (self._try([node], leaving) for node in candidates)
+        return next((command for command in tried if command is not None), None)
 
     def _try(self, nodes: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
         plan = self._relocation.find(nodes, leaving, may_replace=True)
         if plan is None:
             return None
-        return RemovalCommand(nodes, "underutilized", [option for option, _ in plan.launches])
+        kinds = {node.type.name for node in nodes} if len(nodes) > 1 else set()
+        if any(option.type.name in kinds for option, _ in plan.launches):
+            return None  # one of the nodes could stay instead
+        return RemovalCommand(nodes, UNDERUTILIZED, plan)
 
 
-def _ready(nodes: Sequence[PoolNode], now_s: float, leaving: set[str]) -> list[PoolNode]:
-    """Those of the nodes of a pool that have joined and not changed for long enough."""
-    after = nodes[0].pool.consolidate_after_s if nodes else None
-    if after is None:
-        return []
-    return [
-        node
-        for node in nodes
-        if node.changed_s + after <= now_s
+def _is_ready(node: PoolNode, now_s: float, leaving: set[str]) -> bool:
+    """Whether a node has not changed for long enough, and is not about to go or to get pods."""
+    after = node.pool.consolidate_after_s
+    return (
+        after is not None
+        and node.changed_s + after <= now_s
         and node.expected_until_s <= now_s
         and node.name not in leaving
-    ]
+    )
 
 
 def _number_of_pods(node: PoolNode) -> int:
     return len(node.pods)
-
-
-def _disruption_cost(node: PoolNode) -> tuple[int, float, str]:
-    """Nodes with fewer pods first; of these the dearer ones."""
-    return len(node.pods), -(node.record.price or 0.0), node.name
-
-
-def _first(nodes: list[PoolNode], count: int, blocker: Callable[[PoolNode], str]) -> list[PoolNode]:
-    """The first `count` nodes that nothing keeps."""
-    found: list[PoolNode] = []
-    for node in nodes:
-        if len(found) >= count:
-            break
-        if not blocker(node):
-            found.append(node)
-    return found

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from ...api.cron import parse_cron
 from ..pools import NodeBudget, NodePool
 
-EMPTY, UNDERUTILIZED = "Empty", "Underutilized"
+EMPTY, UNDERUTILIZED = "empty", "underutilized"
+"""Reasons, which budgets have with a capital letter."""
 
 
 def allowed_disruptions(
@@ -17,7 +18,7 @@ def allowed_disruptions(
     active = [
         budget.allowed(nodes)
         for budget in pool.budgets
-        if (not budget.reasons or reason in budget.reasons) and is_active(budget, now)
+        if (not budget.reasons or reason.capitalize() in budget.reasons) and is_active(budget, now)
     ]
     return max(min(active, default=nodes) - disrupted, 0)
 

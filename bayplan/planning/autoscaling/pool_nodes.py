@@ -15,6 +15,9 @@ from ..pools import NodePool
 from .launch_options import LaunchOption
 from .pool_use import PoolUse
 
+EXPECTED_S = 20.0
+"""How long a node is kept for pods that are expected on it, as Karpenter does."""
+
 
 @dataclass(slots=True, eq=False)
 class PoolNode:
@@ -109,6 +112,13 @@ class PoolNodes:
         node.record.joined_s = node.changed_s = now_s
         del self.booting[node.name]
         self._note_joined(node)
+
+    def expect_pods(self, names: Iterable[str], until_s: float) -> None:
+        """Keep nodes for pods that are expected on them."""
+        for name in names:
+            node = self.live.get(name)
+            if node is not None:
+                node.expected_until_s = max(node.expected_until_s, until_s)
 
     def put_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note a pod on a node, or its change; whether it is new there."""

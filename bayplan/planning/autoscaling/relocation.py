@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -22,12 +24,30 @@ class Relocation:
 
     def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes
-        self._copies: dict[PodSpec, tuple[Ints, int] | None] = {}
-        """How many pods of a spec each row has room for at most, outside of trials, and all rows together."""
-        self._stamp: tuple[int, int] = (-1, -1)
+        self._copies: dict[PodSpec, Ints | None] = {}
+        """How many pods of a spec each row has room for at most."""
+        self._moment: tuple[int, int] = (-1, -1)
+        """What the copies depend on."""
+        self._closed: frozenset[str] = frozenset()
+        self._closed_rows: list[int] = []
+        self._booting_rows: list[int] = []
+        self._rooms: dict[PodSpec, int] = {}
+        """How many pods of a spec the other rows have room for together."""
+
+    @contextmanager
+    def beside(self, waiting: list[Pod]) -> Iterator[set[str] | None]:
+        """Ask with the `waiting` pods where they fit; gives the nodes that they take, None: they need new ones."""
+        if not waiting:
+            yield set()
+            return
+        planner = ClaimPlanner(self._options, self._shadow, self._nodes.use)
+        with self._shadow.trial():
+            plan = planner.plan(waiting)
+            yield None if plan.launches else set(plan.existing.values())
+        planner.close()
 
     def find(
-        self, leaving: Sequence[PoolNode], closed: Iterable[str], *, may_replace: bool
+        self, leaving: Sequence[PoolNode], closed: AbstractSet[str], *, may_replace: bool
     ) -> LaunchPlan | None:
         """What is launched so that all pods of `leaving` have a place; None: some would have none.
 
@@ -35,26 +55,38 @@ class Relocation:
         and those that boot, get no pod. Where amounts tell that there is room, the plan does not say where pods go.
         """
         pods = self._pods_of(leaving)
-        self._options.learn(pods)
-        if self._stamp != self._moment():
-            self._stamp = self._moment()
-            self._copies.clear()
-        rows = self._shadow.table.row_of
-        excluded = {*closed, *(node.name for node in leaving), *self._nodes.booting}
-        without = [rows[name] for name in excluded if name in rows]
+        self._look(closed)
+        rows = [self._shadow.table.row_of[node.name] for node in leaving]
         allowed = self._cheaper(leaving, may_replace)
-        fits = self._fit(pods, without, allowed)
+        fits = self._fit(pods, rows, allowed)
         if fits is not None:
             return LaunchPlan() if fits else None
         use = self._nodes.use.copy()
         for node in leaving:
             use.add(node.pool, node.record.zone, node.type.capacity, -1)
-        planner = ClaimPlanner(self._options, self._shadow, use, without)
+        planner = ClaimPlanner(
+            self._options, self._shadow, use, [*self._closed_rows, *rows], self._booting_rows
+        )
         with self._shadow.trial():
             plan = planner.replace([self._shadow.lift(pod) for pod in pods], allowed)
         planner.close()
-        self._stamp = self._moment()  # all is as before
+        self._moment = self._now()  # all is as before
         return plan if plan is not None and self._may_launch(plan) else None
+
+    def _look(self, closed: AbstractSet[str]) -> None:
+        """Forget what is not so any more, since the last question."""
+        if self._moment == self._now() and self._closed == closed:
+            return
+        if self._moment != self._now():
+            self._copies.clear()
+        self._rooms.clear()
+        self._moment, self._closed = self._now(), frozenset(closed)
+        rows = self._shadow.table.row_of
+        self._closed_rows = [rows[name] for name in self._closed if name in rows]
+        self._booting_rows = [rows[name] for name in self._nodes.booting if name in rows]
+
+    def _now(self) -> tuple[int, int]:
+        return self._shadow.table.row_changes.version, self._shadow.version
 
     def _fit(self, pods: list[Pod], without: list[int], allowed: Bools) -> bool | None:
         """Whether all pods have a place on other rows, as far as amounts can tell; None: they have to be tried.
@@ -65,13 +97,14 @@ class Relocation:
         """
         wanted = np.zeros(len(self._options.resources), dtype=np.int64)
         groups: list[tuple[Pod, int, int]] = []
+        self._options.learn(pods)
         is_clear = not self._shadow.table.carried  # else rows may refuse pods by their labels
         for pod, count in _by_spec(pods):
             copies = self._copies_of(pod)
             if copies is None:
                 is_clear = False
                 continue
-            room = copies[1] - int(copies[0][without].sum())
+            room = self._room_of(pod.spec, copies) - sum([int(copies[row]) for row in without])
             groups.append((pod, count, room))
             if count > room:
                 is_clear = False
@@ -80,18 +113,21 @@ class Relocation:
                     return False
         return True if is_clear and _is_room_for_all(groups) else None
 
-    def _copies_of(self, pod: Pod) -> tuple[Ints, int] | None:
-        """int64 per row: how many pods of the spec fit beside each other, and their sum; other labels may only mean
-        fewer. None: not known.
+    def _copies_of(self, pod: Pod) -> Ints | None:
+        """int64 per row: how many pods of the spec fit beside each other; other labels may only mean fewer.
+
+        None: not known.
         """
         if pod.spec not in self._copies:
             waiting = pod.replace(node_name="", status=EMPTY_STATUS)
-            copies = self._shadow.copies(waiting)
-            self._copies[pod.spec] = None if copies is None else (copies, int(copies.sum()))
+            self._copies[pod.spec] = self._shadow.copies(waiting)
         return self._copies[pod.spec]
 
-    def _moment(self) -> tuple[int, int]:
-        return self._shadow.table.row_changes.version, self._shadow.version
+    def _room_of(self, spec: PodSpec, copies: Ints) -> int:
+        if spec not in self._rooms:
+            others = self._closed_rows + self._booting_rows
+            self._rooms[spec] = int(copies.sum()) - int(copies[others].sum())
+        return self._rooms[spec]
 
     def _may_launch(self, plan: LaunchPlan) -> bool:
         """Whether limits allow what is launched beside the nodes that leave later."""
@@ -144,6 +180,8 @@ def _displaced(other: Pod, pod: Pod) -> int:
 
 def _by_spec(pods: Sequence[Pod]) -> list[tuple[Pod, int]]:
     """A pod of each spec, the largest first, and how many there are."""
-    counts = Counter(pod.spec for pod in pods)
     samples = {pod.spec: pod for pod in pods}
+    if len(samples) == 1:
+        return [(pods[-1], len(pods))]
+    counts = Counter([pod.spec for pod in pods])
     return [(pod, counts[pod.spec]) for pod in largest_first(samples.values())]

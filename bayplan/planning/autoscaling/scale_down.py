@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
+from ...api.pod import Pod
 from ...sim.scaling import ScalingEviction
 from ...sim.simulation import Simulation
 from .alarm import Alarm
@@ -28,6 +29,8 @@ from .unneeded import UnneededNodes
 
 PAUSE_S = 60.0
 """Between two searches for nodes with pods that are not needed, if the last one found none."""
+VALIDATION_DELAY_S = 15.0
+"""From a decision of Karpenter to its validation, after which it acts."""
 NOTICE_S = 120.0
 """From the notice of an interruption to the end of the node."""
 EXPIRED, INTERRUPTED = "expired", "interrupted"
@@ -40,6 +43,9 @@ class ScalingTools(Protocol):
     choices: LaunchOptions
     shadow: ShadowScheduler
 
+    def waiting(self) -> list[Pod]:
+        """The pods that were refused, and for which a node may help."""
+
     def launch(self, option: LaunchOption) -> PoolNode:
         """Launch a node."""
 
@@ -51,7 +57,8 @@ class ScaleDown:
         self, simulation: Simulation, tools: ScalingTools, options: AutoscalerOptions
     ) -> None:
         self._simulation, self._options = simulation, options
-        self._nodes, self._launch = tools.nodes, tools.launch
+        self._nodes, self._launch, self._waiting = tools.nodes, tools.launch, tools.waiting
+        self._shadow = tools.shadow
         self._clock = simulation.clock
         blockers = Blockers(options.is_karpenter, simulation.eviction_refusal)
         taint = KARPENTER_TAINT if options.is_karpenter else GROUP_TAINT
@@ -67,6 +74,8 @@ class ScaleDown:
         """Whether nodes changed since the last search that found nothing."""
         self._searches_s = 0.0
         """When nodes with pods may be searched again."""
+        self._decided: tuple[float, RemovalCommand] | None = None
+        """What Karpenter decided, and when it validates it."""
         self._moves = True
         """Whether drains may have something to do."""
         self._alarm = Alarm(simulation, self._woken)
@@ -128,7 +137,9 @@ class ScaleDown:
             self.drains.proceed()
             self.drains.bring_back()
         due = self._due_s()
-        if due is not None:
+        if self._decided is not None:
+            self._alarm.set(self._decided[0])
+        elif due is not None:
             self._alarm.set(self._at_scan(due))
         self._wake_for_fate()
 
@@ -160,7 +171,25 @@ class ScaleDown:
 
     # Decisions
 
+    def _validate(self) -> bool:
+        """Carry out what was decided, as far as it holds; whether Karpenter is free to search."""
+        if self._decided is None:
+            return True
+        at_s, command = self._decided
+        now, leaving = self._clock.monotonic(), set(self.drains.under_way)
+        if now < at_s:
+            return False
+        self._decided = None
+        holds = self._consolidation.confirmed(
+            command, now, self._clock.now(), leaving, self._waiting()
+        )
+        if holds is not None:
+            self._execute(holds)
+        return holds is not None
+
     def _consolidate(self) -> None:
+        if not self._validate():
+            return
         now = self._clock.monotonic()
         while self._due and self._due[0][0] <= now:
             _, name = heapq.heappop(self._due)
@@ -176,14 +205,14 @@ class ScaleDown:
         leaving, moment = set(self.drains.under_way), self._clock.now()
         command = self._consolidation.empty(now, moment, leaving)
         if command is None and now >= self._searches_s:
-            command = self._consolidation.underutilized(now, moment, leaving)
+            command = self._consolidation.underutilized(now, moment, leaving, self._waiting())
             self._searches_s = now if command is not None else now + PAUSE_S
             self._is_stale = command is not None or self._is_held_back()
         elif command is None and "" not in self._queued:
             self._queued.add("")
             heapq.heappush(self._due, (self._searches_s, ""))
         if command is not None:
-            self._execute(command)
+            self._decided = now + VALIDATION_DELAY_S, command
 
     def _is_held_back(self) -> bool:
         """Whether a budget with a schedule holds now, so that nodes may be allowed to go later."""
@@ -208,10 +237,25 @@ class ScaleDown:
             self._execute(command)
 
     def _execute(self, command: RemovalCommand) -> None:
-        new = [self._launch(option) for option in command.launches]
+        new = [self._launch(option) for option, _ in command.plan.launches]
+        self._move_pods(command, new)
         for node in command.nodes:
             self.drains.begin(node, command.why, new)
         self._moves = True
+
+    def _move_pods(self, command: RemovalCommand, new: list[PoolNode]) -> None:
+        """Keep the places of pods that are evicted later, when the new nodes have joined."""
+        if not new:
+            return
+        places = dict(command.plan.existing)
+        for node, (_, pods) in zip(new, command.plan.launches, strict=True):
+            places |= {pod.uid: node.name for pod in pods}
+        for node in command.nodes:
+            for pod in self._shadow.pods_on(node.name):
+                if pod.uid in places:
+                    self._shadow.move(pod, places[pod.uid])
+        joined_s = max(node.expected_until_s for node in new)
+        self._nodes.expect_pods(command.plan.existing.values(), joined_s)
 
     # Expiry and interruptions
 

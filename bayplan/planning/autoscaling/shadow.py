@@ -45,8 +45,12 @@ class ShadowScheduler:
             ),
         )
         self._cluster.watch(self._scheduler)
+        self._depth = 0
+        """Of trials within each other."""
         self._on_trial: list[Pod] = []
         self._lifted: list[Pod] = []
+        self._moved: dict[str, str] = {}
+        """By uid: the nodes of pods that are still elsewhere in the simulation."""
 
     @property
     def table(self) -> NodeTable:
@@ -71,15 +75,29 @@ class ShadowScheduler:
 
     def on_update(self, old: Any, new: Any) -> None:
         """Take over a change; a new condition of a waiting pod is of no account."""
-        if isinstance(new, Pod) and not new.node_name and is_condition_only(old, new):
-            return
+        if isinstance(new, Pod):
+            if not new.node_name and is_condition_only(old, new):
+                return
+            if new.uid in self._moved:
+                if new.is_terminating or new.is_finished:
+                    self.on_delete(new)
+                    return
+                new = new.with_node(self._moved[new.uid])
         self._cluster.put_in(new)
 
     def on_delete(self, obj: Any) -> None:
         """Take over a deletion."""
+        if isinstance(obj, Pod):
+            self._moved.pop(obj.uid, None)
         known = self._cluster.get(obj.kind, obj.namespace, obj.name)
         if known is not None:
             self._cluster.take_out(known)
+
+    def move(self, pod: Pod, node_name: str) -> None:
+        """Have a pod where it will be created again, from now until it is evicted."""
+        self._cluster.take_out(pod)
+        self._cluster.put_in(pod.with_node(node_name))
+        self._moved[pod.uid] = node_name
 
     # Questions
 
@@ -119,18 +137,23 @@ class ShadowScheduler:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Pods that are placed or taken off within it are back where they were at its end."""
-        self._trial = self._scheduler.cache.begin_trial(hides_terms=False)
+        """Pods that are placed or taken off within it are back where they were at its end. Trials may be nested."""
+        placed, lifted = len(self._on_trial), len(self._lifted)
+        if not self._depth:
+            self._trial = self._scheduler.cache.begin_trial(hides_terms=False)
+        self._depth += 1
         try:
             yield
         finally:
-            for pod in reversed(self._on_trial):
-                self._trial.forget(pod)
-            self._on_trial.clear()
-            self._scheduler.cache.end_trial()
-            for pod in self._lifted:
+            self._depth -= 1
+            self.take_back(len(self._on_trial) - placed)
+            if not self._depth:
+                self._scheduler.cache.end_trial()
+            for pod in self._lifted[lifted:]:
+                if self._depth:
+                    self._trial.restore(pod)
                 self._scheduler.cache.pod_groups.set_pod(pod)
-            self._lifted.clear()
+            del self._lifted[lifted:]
 
     def place(self, pod: Pod, node_name: str) -> None:
         """Put a waiting pod on a node, within a trial."""

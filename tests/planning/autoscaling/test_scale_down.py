@@ -8,6 +8,7 @@ from bayplan.api.decode import decode_object
 from bayplan.planning.autoscaling import AutoscalerOptions
 from bayplan.planning.pools import NodeBudget
 from bayplan.sim import SimulationReport
+from bayplan.sim.scaling import waiting_times
 from bayplan.testing.builders import make_node
 from tests.planning.autoscaling.scaled import (
     GROUPS,
@@ -66,9 +67,9 @@ def test_empty_nodes_go(options: AutoscalerOptions) -> None:
 @pytest.mark.parametrize(
     ("pool", "removed_s"),
     [
-        # The pods need their 30 seconds to end; Karpenter searches every ten.
-        pytest.param(make_pool(SMALL), 640.0, id="at once"),
-        pytest.param(make_pool(SMALL, consolidate_after_s=300.0), 930.0, id="after five minutes"),
+        # The pods need their 30 seconds to end; Karpenter searches every ten, and validates after 15.
+        pytest.param(make_pool(SMALL), 655.0, id="at once"),
+        pytest.param(make_pool(SMALL, consolidate_after_s=300.0), 945.0, id="after five minutes"),
         pytest.param(make_pool(SMALL, consolidate_after_s=None), None, id="never"),
         pytest.param(make_pool(SMALL, minimum=1), None, id="not below the minimum"),
     ],
@@ -79,6 +80,41 @@ def test_karpenter_waits_as_long_as_the_pool_says(pool: Any, removed_s: float | 
     (node,) = scaling_of(run_scaled(objects, [pool], until_s=HOUR)).nodes
 
     assert node.removed_s == removed_s
+
+
+@pytest.mark.parametrize(
+    ("at", "launched"),
+    [
+        pytest.param("10m50s", 1, id="pods that come before the validation keep their node"),
+        pytest.param("10m58s", 2, id="pods that come after it need another one"),
+    ],
+)
+def test_karpenter_validates_a_decision_before_it_acts(at: str, launched: int) -> None:
+    changes = make_timeline((AT_NOON, {"web": 0}), (at, {"web": 4}))
+
+    report = run_scaled([make_workload("web", 4), changes], [make_pool(SMALL)], until_s=HOUR)
+
+    assert scaling_of(report).launched == launched
+
+
+def test_karpenter_keeps_the_places_of_pods_on_a_new_node_until_they_are_there() -> None:
+    """Else the pod of `late` would take the room of pods that are evicted when the new node has joined."""
+    late = make_workload("late", 0, "2")
+    changes = make_timeline((AT_NOON, {"web": 3}), ("11m20s", {"late": 1}))
+
+    report = run_scaled(
+        [make_workload("web", 14), late, changes], [make_pool(SMALL, BIG)], until_s=HOUR
+    )
+
+    big, first, second = scaling_of(report).nodes
+    assert (big.why, first.type, second.type) == ("underutilized", "small", "small")
+    assert first.joined_s is not None
+    assert first.launched_s < 680
+    assert second.launched_s == 681
+    assert second.launched_s < first.joined_s
+    assert waiting_times(report.pods)["max"] < 2 * 60, (
+        "no pod waits for two nodes one after the other"
+    )
 
 
 def test_cluster_autoscaler_waits_until_a_node_was_unneeded_for_ten_minutes() -> None:

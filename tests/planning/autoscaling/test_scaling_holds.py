@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.node import Node
 from bayplan.planning import NodePool
-from bayplan.planning.autoscaling import AutoscalerOptions, autoscaled
+from bayplan.planning.autoscaling import Autoscaler, AutoscalerOptions, autoscaled
 from bayplan.planning.pools import NodeBudget
 from bayplan.sim import Simulation
 from bayplan.sim.scaling import ScalingReport
@@ -112,6 +112,30 @@ def integral_of_cost(scaling: ScalingReport) -> float:
     return total
 
 
+def cluster_pods(simulation: Simulation) -> dict[str, str]:
+    """The nodes of pods by their names. A pod that leaves a node that goes may be left out by the shadow."""
+    return {
+        pod.name: pod.node_name
+        for pod in simulation.cluster.list("Pod")
+        if pod.node_name and not pod.is_terminating
+    }
+
+
+def shadow_pods(simulation: Simulation) -> dict[str, str]:
+    """The same as the shadow has it, with pods that it has elsewhere where they still are."""
+    scaler = simulation._controller
+    assert isinstance(scaler, Autoscaler)
+    shadow = scaler.shadow
+    return {
+        pod.name: simulation.cluster.get("Pod", pod.namespace, pod.name).node_name
+        if pod.uid in shadow._moved
+        else name
+        for name in shadow.table.row_of
+        for pod in shadow.pods_on(name)
+        if not pod.is_terminating
+    }
+
+
 @settings(max_examples=25, deadline=None, derandomize=True, phases=(Phase.generate,))
 @given(make_case())
 def test_rules_of_scaling(case: tuple[list[Any], NodePool, AutoscalerOptions]) -> None:
@@ -132,6 +156,7 @@ def test_rules_of_scaling(case: tuple[list[Any], NodePool, AutoscalerOptions]) -
         assert scaling.cost == pytest.approx(scaling.series()[0].mean * HOURS)
     interrupted = {node.name for node in scaling.nodes if node.why == "interrupted"}
     assert watch.doomed <= interrupted, "a pod that must not be disrupted lost its node"
+    assert shadow_pods(simulation) == cluster_pods(simulation), "the shadow follows the cluster"
     forced = sum(node.why in ("interrupted", "expired") for node in scaling.nodes)
     if options.is_karpenter and not forced and pool.expire_after_s is None:
         for leaving, nodes in watch.begun:

@@ -18,9 +18,9 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 @pytest.mark.parametrize(
     ("autoscaler", "totals", "digest"),
     [
-        pytest.param("karpenter", (126, 122, 479, 146.273), "7613c6592f53239d", id="Karpenter"),
+        pytest.param("karpenter", (78, 74, 296, 138.751), "9d71c9a16256b127", id="Karpenter"),
         pytest.param(
-            "cluster-autoscaler", (77, 68, 133, 58.886), "d98851245ea3983e", id="Cluster Autoscaler"
+            "cluster-autoscaler", (77, 68, 133, 58.885), "cb18250eefc630d0", id="Cluster Autoscaler"
         ),
     ],
 )
