@@ -56,11 +56,11 @@ class NodePart:
         log = table.node_changes
         if self._nodes == log.version:
             return
-        changed = log.rows_since(self._nodes)
-        if changed is None or 4 * len(changed) > len(table):
+        rows = log.since(self._nodes)
+        if rows is None or 4 * len(rows) > len(table):
             changed = np.arange(len(table), dtype=np.int64)
         else:
-            changed = np.unique(changed)
+            changed = np.array(rows, dtype=np.int64)
         is_stale = self._nodes < 0 or self.raw_ids is not None
         self._nodes = -1  # if a plugin raises, everything stays stale
         self._judge(state, pod, table, changed)

@@ -42,9 +42,11 @@ class WorkloadPods:
         labels: Mapping[str, str] | None = None,
     ) -> list[Pod]:
         """Create the missing pods."""
+        if missing <= 0:
+            return []
         pod = make_pod(owner, template, "", labels=labels)
         names = self._pods.free_names(owner, f"{owner.name}-")
-        return [self._add(pod.replace(name=name)) for name in islice(names, max(missing, 0))]
+        return [self._add(pod.replace(name=name)) for name in islice(names, missing)]
 
     def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
         """Delete the surplus pods."""

@@ -13,7 +13,7 @@ from ...api.pod import EMPTY_STATUS, Pod, PodSpec
 from ...api.resources import CPU, MEMORY
 from ...table import Bools, Ints
 from .claims import ClaimPlanner
-from .launch_options import LaunchOptions, largest_first
+from .launch_options import LaunchOptions
 from .launch_plan import LaunchPlan
 from .pool_nodes import PoolNode, PoolNodes
 from .shadow import ShadowScheduler
@@ -61,6 +61,7 @@ class Relocation:
         fits = self._fit(pods, rows, allowed)
         if fits is not None:
             return LaunchPlan() if fits else None
+        self._options.learn(pods)
         use = self._nodes.use.copy()
         for node in leaving:
             use.add(node.pool, node.record.zone, node.type.capacity, -1)
@@ -97,7 +98,6 @@ class Relocation:
         """
         wanted = np.zeros(len(self._options.resources), dtype=np.int64)
         groups: list[tuple[Pod, int, int]] = []
-        self._options.learn(pods)
         is_clear = not self._shadow.table.carried  # else rows may refuse pods by their labels
         for pod, count in _by_spec(pods):
             copies = self._copies_of(pod)
@@ -108,6 +108,7 @@ class Relocation:
             groups.append((pod, count, room))
             if count > room:
                 is_clear = False
+                self._options.learn([pod])
                 wanted += (count - room) * self._options.choice(pod).requests
                 if not (allowed & (self._options.free >= wanted).all(axis=1)).any():
                     return False
@@ -180,8 +181,7 @@ def _displaced(other: Pod, pod: Pod) -> int:
 
 def _by_spec(pods: Sequence[Pod]) -> list[tuple[Pod, int]]:
     """A pod of each spec, the largest first, and how many there are."""
-    samples = {pod.spec: pod for pod in pods}
-    if len(samples) == 1:
-        return [(pods[-1], len(pods))]
     counts = Counter([pod.spec for pod in pods])
-    return [(pod, counts[pod.spec]) for pod in largest_first(samples.values())]
+    samples = {pod.spec: pod for pod in pods}
+    largest_first = sorted(samples.values(), key=_size, reverse=True)
+    return [(pod, counts[pod.spec]) for pod in largest_first]
