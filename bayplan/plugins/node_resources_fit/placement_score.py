@@ -26,16 +26,19 @@ def most_allocated_together(
 ) -> int:
     """The weighted mean, over resources, of the share that would be in use with `requests`, from 0 to 100.
 
-    Resources that the nodes lack do not count, nor extended ones that are not requested.
+    Resources that the nodes lack do not count, nor extended ones that are not requested. A node that lacks a resource
+    has none of it in use, whatever its pods request.
     """
     points = total_weight = 0
     for resource, weight in weights.items():
         wanted = requests[resource]
         if not wanted and is_scalar(resource):
             continue
-        capacity = int(table.allocatable[resource][rows].sum())
+        capacities = table.allocatable[resource][rows]
+        capacity = int(capacities.sum())
         if capacity:
-            used = wanted + int(table.scoring_usage[resource][rows].sum())
+            usage = table.scoring_usage[resource][rows]
+            used = wanted + int(usage[capacities != 0].sum())
             points += weight * (min(used, capacity) * MAX_SCORE // capacity)
             total_weight += weight
     return points // total_weight if total_weight else 0
