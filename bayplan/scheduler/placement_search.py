@@ -66,9 +66,12 @@ class PlacementSearch:
     def room(
         self, profile: ProfileRuntime, group: PodGroupInfo, fillings: Fillings
     ) -> GroupRoom | None:
-        """The room that the group needs anywhere; None: its pods are not equal, or devices may serve them."""
+        """The room that the group needs anywhere.
+
+        None: its pods are not equal, are too few at the moment, or may be served by devices.
+        """
         needed = self._needed(profile, group)
-        if needed is None or len(fillings.kinds) != 1:
+        if needed is None or needed > len(group.pods) or len(fillings.kinds) != 1:
             return None
         kind = fillings.kinds[0]
         if kind.fit is None or kind.fit.left_to_devices:
