@@ -136,6 +136,7 @@ class SchedulingQueue:
         if info is not None:
             self.nominator.update(old, new)
             return
+        self._turn += 1
         info = self.unschedulable.get(new.key)
         if info is not None:
             info.pod = new
