@@ -152,7 +152,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return PostFilterResult(
                 chosen.node_name if status.is_success else None, account
             ), _told(status)
-        self._evict(pod, chosen, account)
+        self._evict(pod, chosen, account, is_on_trial=state.group is not None)
         return PostFilterResult(chosen.node_name, account), SUCCESS
 
     def _not_helpful(self) -> tuple[PostFilterResult, Status]:
@@ -262,14 +262,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         more = reserved.usage_beside(pod) if reserved else None
         return ByAmounts(table, self._matrix, rule, pod.priority, budgets, more)
 
-    def _evict(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
+    def _evict(
+        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
+    ) -> None:
         """Push the victims out; lower-priority pods nominated to the node lose their nomination.
 
         Deleting pods takes time: until it is done the pod stays out of the queue.
         """
         if not chosen.evicted:
             return
-        self._clear_nominations(pod, chosen, account)
+        self._clear_nominations(pod, chosen, account, is_on_trial)
         self._delete(chosen.pods, pod, [pod])
 
     def _delete(
@@ -319,12 +321,28 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._delete(victims, GroupPreemptor(group, pods[0].scheduler_name), pods)
         return victims, status
 
-    def _clear_nominations(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
-        for rival in self.handle.nominator.nominated_pods(chosen.node_name):
-            if rival.priority < pod.priority:
-                account.cleared.append(rival)
+    def _clear_nominations(
+        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
+    ) -> None:
+        """Clear the nominations of lower-priority pods to the node.
+
+        While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler learns what it
+        has cleared from the API server.
+        """
+        nominated = self.handle.nominator.nominated_pods(chosen.node_name)
+        rivals = [rival for rival in nominated if rival.priority < pod.priority]
+        account.cleared += rivals
+
+        def clear() -> Status:
+            for rival in rivals:
                 self.handle.nominator.delete(rival)
                 self.handle.client.clear_nomination(rival)
+            return SUCCESS
+
+        if is_on_trial and self.handle.executor is not None:
+            self.handle.executor.run(clear, lambda status: None)
+        else:
+            clear()
 
     def _evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
         """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
