@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
 from bayplan.api.workloads import PodGroup
 from bayplan.framework import (
+    Code,
     CycleState,
     PermitPlugin,
     Placement,
@@ -37,6 +39,8 @@ def scenario(*objects: Any, gates: dict[str, bool] = GANGS, **options: Any) -> S
     enabled = [{"name": name} for name in names if name not in options.get("without", ())]
     options.pop("without", None)
     profile = {"plugins": {"multiPoint": {"enabled": enabled}}}
+    if "plugin_config" in options:
+        profile["pluginConfig"] = options.pop("plugin_config")
     return Scenario(*objects, profile=profile, feature_gates=gates, **options)
 
 
@@ -341,3 +345,76 @@ def test_a_group_that_does_not_fit_is_not_tried_again_before_something_changes()
     cluster.run()
 
     assert sorted(places(cluster, "p0", "p1")) == ["a", "b"]
+
+
+def test_a_member_whose_gates_go_away_is_tried_after_those_that_were_there() -> None:
+    cluster = scenario(
+        make_node("a", cpu="4"),
+        gang(1),
+        gates={"GenericWorkload": True},
+        without=["GangScheduling"],
+    )
+    cluster.add(member("p0", gates=["example.com/wait"]), member("p1"))
+    cluster.change("p0", spec=replace(cluster.pod("p0").spec, scheduling_gates=None))
+
+    (attempt, *_) = cluster.run()
+
+    assert [one.pod.name for one in attempt.group.attempts] == ["p1", "p0"]
+
+
+def test_members_see_nominations_that_one_before_them_takes_away() -> None:
+    cluster = scenario(
+        make_node("a", cpu="6"),
+        make_pod("victim", node_name="a", cpu="3", priority=1),
+        gang(1),
+    )
+    cluster.add(
+        make_pod("rival", cpu="7", priority=5, host_ports=[80], nominated_node_name="a"),
+        member("p0", cpu="4", priority=10),
+        member("p1", cpu="0", priority=3, host_ports=[80]),
+    )
+
+    (attempt, *_) = cluster.run()
+
+    first, second = attempt.group.attempts
+    assert first.nominated_node_name == "a"
+    assert second.unschedulable_plugins == {"NodePorts"}
+    assert cluster.pod("rival").nominated_node_name == ""
+
+
+def test_a_group_that_lacks_members_evicts_no_pods() -> None:
+    held = [member(f"held{i}", gates=["example.com/wait"], priority=10) for i in range(2)]
+    cluster = scenario(
+        make_node("a", cpu="4"),
+        make_pod("low", node_name="a", cpu="1", priority=1),
+        gang(3, priority=10),
+        gates=PREEMPTING,
+    )
+    cluster.add(*held, member("p0", priority=10))
+
+    (attempt, *_) = cluster.run()
+
+    assert attempt.group.preemption.status.code is Code.Unschedulable
+    assert not cluster.pod("low").is_terminating
+    assert cluster.pod("p0").nominated_node_name == ""
+
+
+def test_what_a_node_lacks_is_not_in_use_on_it() -> None:
+    """A pod that requests what its node lacks, such as one bound by hand, does not make the placement fuller."""
+    gpu = "example.com/gpu"
+    scoring = {"type": "MostAllocated", "resources": [{"name": gpu, "weight": 1}]}
+    cluster = scenario(
+        make_node("a", cpu="4", extended={gpu: 2}, labels={"rack": "1"}),
+        make_node("b", cpu="4", labels={"rack": "1"}),
+        make_node("c", cpu="4", extended={gpu: 4}, labels={"rack": "2"}),
+        make_pod("by-hand", node_name="b", requests={gpu: 2}),
+        make_pod("there", node_name="c", requests={gpu: 2}),
+        gang(1, schedulingConstraints={"topology": [{"key": "rack"}]}),
+        gates=PLACES,
+        plugin_config=[{"name": "NodeResourcesFit", "args": {"scoringStrategy": scoring}}],
+    )
+    cluster.add(member("p0", requests={gpu: 1}))
+
+    cluster.run()
+
+    assert places(cluster, "p0") == ["c"]  # three of four, rather than one of two
