@@ -2,7 +2,8 @@
 
 What lives here: `autoscaler.py` (the controller, beside those of `sim/`), `shadow.py` (a scheduler that judges nodes
 which do not exist yet), `launch_options.py` and `pool_nodes.py` (what can be launched, and what was), `claims.py` and
-`group_estimates.py` (how Karpenter and Cluster Autoscaler plan nodes), `scale_down.py` with `consolidation.py`,
+`group_estimates.py` (how Karpenter and Cluster Autoscaler plan nodes), `amount_packing.py` and `alike_groups.py` (how
+hundreds of groups are tried quickly), `scale_down.py` with `consolidation.py`,
 `unneeded.py` and `draining.py` (how nodes are taken away). No placement rule may stand here: where a pod
 can run is asked from the shadow scheduler. `cli/` and `notebook/` call `autoscaled`.
 """

@@ -206,7 +206,8 @@ class Autoscaler:
     def _plan(self, pods: list[Pod]) -> LaunchPlan:
         tools = self.choices, self.shadow, self.nodes.use
         if not self._options.is_karpenter:
-            return GroupPlanner(*tools, self._options.expander, self._random).plan(pods)
+            draws = self._options.expander, self._random
+            return GroupPlanner(*tools, *draws, self._settings).plan(pods)
         planner = ClaimPlanner(*tools)
         with self.shadow.trial():
             plan = planner.plan(pods)

@@ -10,14 +10,19 @@ the shadow.
 from __future__ import annotations
 
 import random
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...api.node import Node
 from ...api.pod import Pod
 from ...api.resources import CPU, MEMORY
 from ...cluster.objects import ClusterObject
+from ...sim.settings import Settings
 from ...table import Ints
+from .alike_groups import AlikeGroups
+from .amount_packing import MAX_NODES, AmountPacking, amount_packing
 from .launch_options import ChoiceKey, LaunchOption, LaunchOptions, choice_key
 from .launch_plan import LaunchPlan
 from .options import LEAST_WASTE, PRICE, PRIORITY
@@ -25,10 +30,9 @@ from .pool_use import PoolUse
 from .shadow import ShadowScheduler
 
 NODE = "bayplan-estimate-"
-MAX_NODES = 1000
-"""Of one scale-up."""
 GIB_PER_CORE = 7.5
 """How much memory is priced as one core, in the expander `price`."""
+WANTED = "wanted"
 
 
 @dataclass(slots=True)
@@ -36,28 +40,38 @@ class GroupEstimate:
     """How many nodes of a group are launched, and for which pods."""
 
     launches: list[tuple[LaunchOption, list[Pod]]] = field(default_factory=list)
+    _sums: dict[str, float] = field(default_factory=dict)
+    """What was added up; groups that are alike share it."""
 
     @property
     def pods(self) -> list[Pod]:
         """All pods that get a place."""
         return [pod for _, pods in self.launches for pod in pods]
 
+    def of(self, members: Sequence[LaunchOption], others: Sequence[LaunchOption]) -> GroupEstimate:
+        """The same for a group that is alike: with `others` in place of `members`."""
+        numbers = {one.number: i for i, one in enumerate(members)}
+        launches = [(others[numbers[one.number]], pods) for one, pods in self.launches]
+        return GroupEstimate(launches, self._sums)
+
     def waste(self) -> float:
         """The shares of cpu and memory that the pods do not use, added."""
         total = 0.0
         for name in (CPU, MEMORY):
             offered = sum(one.type.allocatable.get(name, 0) for one, _ in self.launches)
-            used = sum(pod.requests.get(name, 0) for pod in self.pods)
-            total += 1 - used / offered if offered else 0.0
+            if name not in self._sums:
+                self._sums[name] = sum(pod.requests.get(name, 0) for pod in self.pods)
+            total += 1 - self._sums[name] / offered if offered else 0.0
         return round(total, 9)
 
     def relative_price(self) -> float:
         """The price per hour for what the pods request, counted in cores."""
-        cores = sum(pod.requests.get(CPU, 0) / 1000 for pod in self.pods)
-        memory = sum(pod.requests.get(MEMORY, 0) / (1 << 30) for pod in self.pods)
-        wanted = cores + memory / GIB_PER_CORE
+        if WANTED not in self._sums:
+            cores = sum(pod.requests.get(CPU, 0) / 1000 for pod in self.pods)
+            memory = sum(pod.requests.get(MEMORY, 0) / (1 << 30) for pod in self.pods)
+            self._sums[WANTED] = cores + memory / GIB_PER_CORE
         price = sum(one.price for one, _ in self.launches)
-        return round(price / max(wanted, 1e-9), 9)
+        return round(price / max(self._sums[WANTED], 1e-9), 9)
 
     def priority(self) -> int:
         """The weight of the pool, which stands for the priorities of the expander's ConfigMap."""
@@ -74,23 +88,17 @@ class GroupPlanner:
         use: PoolUse,
         expander: str,
         draws: random.Random,
+        settings: Settings,
     ) -> None:
         self._options, self._shadow, self._use = options, shadow, use
-        self._expander, self._random = expander, draws
+        self._expander, self._random, self._settings = expander, draws, settings
 
     def plan(self, pods: list[Pod]) -> LaunchPlan:
         """Leave out the pods that fit on nodes that are there, and choose a group for the others."""
         found = LaunchPlan()
         with self._shadow.trial():
             left = self._without_fitting(pods, found)
-            groups: dict[str, list[LaunchOption]] = {}
-            for option in self._options.all:
-                groups.setdefault(option.label, []).append(option)
-            estimates = [
-                estimate
-                for members in groups.values()
-                if (estimate := self._estimate(members, left)).launches
-            ]
+            estimates = [one for one in self._estimates(left) if one.launches]
         if estimates:
             chosen = self._choose(estimates)
             found.launches = chosen.launches
@@ -116,8 +124,33 @@ class GroupPlanner:
             left.append(pod)
         return left
 
-    def _estimate(self, members: list[LaunchOption], pods: list[Pod]) -> GroupEstimate:
+    def _estimates(self, pods: list[Pod]) -> list[GroupEstimate]:
+        """Estimates of all groups; of groups that are alike one is packed."""
+        if not pods:
+            return []
+        groups: dict[str, list[LaunchOption]] = {}
+        for option in self._options.all:
+            groups.setdefault(option.label, []).append(option)
+        quick = amount_packing(self._options, self._shadow, self._settings, pods)
+        alike = AlikeGroups(self._settings, self._shadow.table, pods)
+        packed: dict[Hashable, tuple[list[LaunchOption], GroupEstimate]] = {}
+        found: list[GroupEstimate] = []
+        for members in groups.values():
+            key = alike.key(members)
+            if key not in packed:
+                packed[key] = members, self._estimate(members, pods, quick)
+            first, estimate = packed[key]
+            found.append(estimate if first is members else estimate.of(first, members))
+        had = [] if quick is not None else [len(one.launches) for _, one in packed.values()]
+        settle_rows(self._shadow, had, [len(one.launches) for one in found])
+        return found
+
+    def _estimate(
+        self, members: list[LaunchOption], pods: list[Pod], quick: AmountPacking | None
+    ) -> GroupEstimate:
         """Pack the pods on new nodes of a group, whose options differ in the zone."""
+        if quick is not None:
+            return GroupEstimate(quick.pack(members, self._use.copy()))
         packing = _GroupPacking(self._options, self._shadow, self._use.copy(), members)
         for pod in packing.in_order(pods):
             packing.add(pod)
@@ -220,3 +253,26 @@ class _GroupPacking:
         self._shadow.take_back(self._placed)
         for objects in self._objects:
             self._shadow.drop(objects)
+
+
+def settle_rows(shadow: ShadowScheduler, had: Sequence[int], counts: Sequence[int]) -> None:
+    """Leave the free rows of the shadow as if `counts` nodes had been there in turn, where `had` nodes were.
+
+    Of nodes with equal scores that with the first row is taken, so the rows of the nodes that are launched next count.
+    Each group takes the rows that were freed last, and frees them in the same order.
+    """
+    before, after = _freed(had, max(counts, default=0)), _freed(counts, max(counts, default=0))
+    if before == after:
+        return
+    nodes = [Node(f"{NODE}{i}") for i in range(len(after))]
+    shadow.put(nodes)
+    for row in reversed(after):
+        shadow.drop([nodes[before.index(row)]])
+
+
+def _freed(counts: Sequence[int], size: int) -> list[int]:
+    """Free rows, the next one first."""
+    rows = list(range(size))
+    for count in counts:
+        rows[:count] = reversed(rows[:count])
+    return rows

@@ -73,7 +73,6 @@ def make_objects(*, with_terms: bool) -> list[Any]:
         pytest.param(False, "least-waste", "1a664d9149f923c4", id="only amounts, by waste"),
         pytest.param(False, "random", "3f22ac993c0750e3", id="only amounts, at random"),
         pytest.param(True, "price", "431d8243ffc73f95", id="spread and apart, by price"),
-        pytest.param(True, "priority", "d42c039d8ed0b190", id="spread and apart, by priority"),
     ],
 )
 def test_many_groups_have_their_recorded_result(
