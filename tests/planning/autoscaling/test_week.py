@@ -18,9 +18,9 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 @pytest.mark.parametrize(
     ("autoscaler", "totals", "digest"),
     [
-        pytest.param("karpenter", (78, 74, 296, 138.751), "9d71c9a16256b127", id="Karpenter"),
+        pytest.param("karpenter", (81, 75, 249, 166.928), "1988b740515f4102", id="Karpenter"),
         pytest.param(
-            "cluster-autoscaler", (77, 68, 133, 58.885), "cb18250eefc630d0", id="Cluster Autoscaler"
+            "cluster-autoscaler", (87, 78, 145, 67.277), "8cb471f4f5a9f53c", id="Cluster Autoscaler"
         ),
     ],
 )
