@@ -174,7 +174,7 @@ class GroupCycle:
         if not isinstance(found, PodGroup):
             text = f'podgroup.scheduling.k8s.io "{run.group.name}" not found'
             return WorkloadPreemption(failure(f"failed to get pod group object: {text}"))
-        if found.topology_keys and self._tools.has_placements:
+        if found.topology_keys:
             return WorkloadPreemption(unschedulable(NOT_WITH_CONSTRAINTS))
         try:
             said = plugin.post_filter_group(found, run.group.pods, run.trial, run)

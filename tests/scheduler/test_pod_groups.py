@@ -23,6 +23,7 @@ from bayplan.framework import (
 )
 from bayplan.scheduler import Outcome
 from bayplan.scheduler.group_condition import SCHEDULED
+from bayplan.scheduler.group_cycle import NOT_WITH_CONSTRAINTS
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.scenarios import Scenario
 
@@ -397,6 +398,22 @@ def test_a_group_that_lacks_members_evicts_no_pods() -> None:
     assert attempt.group.preemption.status.code is Code.Unschedulable
     assert not cluster.pod("low").is_terminating
     assert cluster.pod("p0").nominated_node_name == ""
+
+
+def test_no_pods_are_evicted_for_a_group_with_constraints_even_where_these_have_no_effect() -> None:
+    """A PodGroup that was stored with the gate TopologyAwareWorkloadScheduling on, and the gate is off."""
+    cluster = scenario(
+        make_node("a", cpu="4"),
+        make_pod("low", node_name="a", cpu="4", priority=1),
+        gang(1, priority=10, schedulingConstraints={"topology": [{"key": "rack"}]}),
+        gates=PREEMPTING,
+    )
+    cluster.add(member("p0", priority=10))
+
+    (attempt, *_) = cluster.run()
+
+    assert attempt.group.preemption.status.message == NOT_WITH_CONSTRAINTS
+    assert not cluster.pod("low").is_terminating
 
 
 def test_what_a_node_lacks_is_not_in_use_on_it() -> None:
