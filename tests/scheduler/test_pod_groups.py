@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
 from bayplan.api.workloads import PodGroup
+from bayplan.errors import ApiError
 from bayplan.framework import (
     Code,
     CycleState,
@@ -363,7 +364,8 @@ def test_a_member_whose_gates_go_away_is_tried_after_those_that_were_there() -> 
     assert [one.pod.name for one in attempt.group.attempts] == ["p1", "p0"]
 
 
-def test_members_see_nominations_that_one_before_them_takes_away() -> None:
+def rivalled() -> Scenario:
+    """A member of a group evicts a pod on a node that a pod of a lower priority is nominated to."""
     cluster = scenario(
         make_node("a", cpu="6"),
         make_pod("victim", node_name="a", cpu="3", priority=1),
@@ -374,6 +376,11 @@ def test_members_see_nominations_that_one_before_them_takes_away() -> None:
         member("p0", cpu="4", priority=10),
         member("p1", cpu="0", priority=3, host_ports=[80]),
     )
+    return cluster
+
+
+def test_members_see_nominations_that_one_before_them_takes_away() -> None:
+    cluster = rivalled()
 
     (attempt, *_) = cluster.run()
 
@@ -381,6 +388,24 @@ def test_members_see_nominations_that_one_before_them_takes_away() -> None:
     assert first.nominated_node_name == "a"
     assert second.unschedulable_plugins == {"NodePorts"}
     assert cluster.pod("rival").nominated_node_name == ""
+
+
+def test_a_nomination_that_cannot_be_cleared_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = rivalled()
+
+    def refuse(pod: Pod) -> None:
+        raise ApiError(f"{pod.key} cannot be changed")
+
+    monkeypatch.setattr(cluster.cluster, "clear_nomination", refuse)
+
+    (attempt, *_) = cluster.run()
+
+    assert attempt.group.attempts[0].nominated_node_name == "a"
+    (message,) = caplog.messages
+    assert "node a: cannot clear nominations" in message
+    assert "default/rival cannot be changed" in message
 
 
 def test_a_group_that_lacks_members_evicts_no_pods() -> None:

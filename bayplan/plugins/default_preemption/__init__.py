@@ -6,6 +6,7 @@ pkg/scheduler/framework/preemption/preemption.go.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -51,6 +52,8 @@ from .by_amounts import ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
 from .for_groups import preempt_for_group, victim_units
 from .victims import OneByOne, reject_without_victims
+
+log = logging.getLogger(__name__)
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
@@ -339,8 +342,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
                 self.handle.client.clear_nomination(rival)
             return SUCCESS
 
+        def cleared(status: Status) -> None:
+            if not status.is_success:  # the preemptor has its place without it
+                log.warning(
+                    "node %s: cannot clear nominations: %s", chosen.node_name, status.message
+                )
+
         if is_on_trial and self.handle.executor is not None:
-            self.handle.executor.run(clear, lambda status: None)
+            self.handle.executor.run(clear, cleared)
         else:
             clear()
 
