@@ -346,12 +346,11 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
     """Let a scheduler work beside the controllers; None without settings."""
     if settings is None:
         return None
-    from ..config import default_config
     from ..drivers.loop_driver import LoopDriver
 
     plane = server.plane
     driver = LoopDriver(
-        settings.config or default_config(settings.feature_gates),
+        settings.effective_config,
         plane.cluster,
         server.clock,
         plane.timers,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..config import default_config
 from ..config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from ..sim.settings import Settings
 from .fleet import Fleet, NodeGroupKey, all_pools, overdrawn_pools
@@ -23,7 +22,7 @@ def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
 
 def _spreading_notices(settings: Settings) -> Iterator[str]:
     """That the scheduler spreads pods, which leaves no node empty for large ones that come late."""
-    config = settings.config or default_config(settings.feature_gates)
+    config = settings.effective_config
     for profile in config.profiles:
         args = profile.plugin_config.get("NodeResourcesFit")
         if not isinstance(args, NodeResourcesFitArgs):

@@ -33,14 +33,20 @@ class Settings(msgspec.Struct, frozen=True):
     seed: int | None = None
 
     @property
+    def effective_config(self) -> SchedulerConfiguration:
+        """The configuration, or the default one with these feature gates."""
+        return self.config or default_config(self.feature_gates)
+
+    @property
     def needs(self) -> InputNeeds:
         """What extenders and plugins read of a cluster besides what placement rules need."""
-        return input_needs(self.config or default_config(self.feature_gates), self.plugins)
+        return input_needs(self.effective_config, self.plugins)
 
     def with_unschedulable_limit(self, seconds: float) -> Settings:
         """The same, with pods that stay unschedulable for so long tried again without an event."""
-        config = self.config or default_config(self.feature_gates)
-        limited = msgspec.structs.replace(config, pod_max_in_unschedulable_pods_s=seconds)
+        limited = msgspec.structs.replace(
+            self.effective_config, pod_max_in_unschedulable_pods_s=seconds
+        )
         return msgspec.structs.replace(self, config=limited)
 
     def simulation(
@@ -83,8 +89,8 @@ def ignored_groups(objects: Iterable[InputObject], settings: Settings) -> str:
     if not groups:
         return ""
     gates = FeatureGates.of(settings.feature_gates)
-    config = settings.config or default_config(settings.feature_gates)
-    has_plugin = any(GANG_SCHEDULING in p.plugins.names() for p in config.profiles)
+    profiles = settings.effective_config.profiles
+    has_plugin = any(GANG_SCHEDULING in p.plugins.names() for p in profiles)
     needed = ["GenericWorkload"]
     if any(group.min_count for group in groups):
         needed.append(GANG_SCHEDULING)

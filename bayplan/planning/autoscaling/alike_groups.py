@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
-from ...config import default_config
 from ...config.plugin_args import NodeAffinityArgs, PodTopologySpreadArgs
 from ...sim.settings import Settings
 from ...table import NodeTable
@@ -69,7 +68,7 @@ def labels_read(specs: Iterable[PodSpec]) -> set[str]:
 
 def reads_labels(settings: Settings) -> bool:
     """Whether a scheduler may read labels of nodes that no pod names."""
-    config = settings.config or default_config(settings.feature_gates)
+    config = settings.effective_config
     for profile in config.profiles:
         for args in profile.plugin_config.values():
             if isinstance(args, NodeAffinityArgs) and args.added_affinity is not None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...api.resources import CPU, MEMORY
-from ...config import default_config
 from ...config.plugin_args import NodeResourcesFitArgs
 from ...sim.settings import Settings
 from ...table import Ints
@@ -174,7 +173,7 @@ def amount_packing(
 
 def ignores_amounts(settings: Settings) -> bool:
     """Whether a scheduler leaves out some resources when it compares amounts."""
-    config = settings.config or default_config(settings.feature_gates)
+    config = settings.effective_config
     found = (profile.plugin_config.get("NodeResourcesFit") for profile in config.profiles)
     return any(
         bool(args.ignored_resources or args.ignored_resource_groups)

@@ -18,7 +18,6 @@ from ...api.node import Node
 from ...api.pod import EMPTY_STATUS, Pod
 from ...clock import Clock
 from ...cluster.objects import ClusterObject
-from ...config import default_config
 from ...scheduler import Decision, FirstByName, Inquiry, SchedulerSettings, build_scheduler
 from ...scheduler.fill_inquiry import fill_in_order
 from ...sim.settings import Settings
@@ -29,7 +28,7 @@ class ShadowScheduler:
     """Answers where a pod could run, with the scheduler's own filters. Watches the simulation's cluster."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        config = settings.config or default_config(settings.feature_gates)
+        config = settings.effective_config
         # An answer is about all nodes, also in a profile that samples them.
         profiles = tuple(replace(p, percentage_of_nodes_to_score=None) for p in config.profiles)
         self._cluster = StillCluster()

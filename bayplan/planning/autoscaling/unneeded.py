@@ -16,6 +16,7 @@ from ...api.node import Node
 from ...api.resources import CPU, MEMORY
 from .blockers import Blockers
 from .consolidation import RemovalCommand
+from .pool_budgets import EMPTY
 from .pool_nodes import PoolNode, PoolNodes
 from .relocation import Relocation
 from .shadow import ShadowScheduler
@@ -77,7 +78,7 @@ class UnneededNodes:
         ]
         empty = self._within_minimum([node for node in due if not node.pods], leaving)[:MAX_EMPTY]
         if empty:
-            return RemovalCommand(empty, "empty")
+            return RemovalCommand(empty, EMPTY)
         if any(self._nodes.live[name].pods for name in leaving if name in self._nodes.live):
             return None  # one node with pods at a time
         used = self._within_minimum(due, leaving)[:1]
