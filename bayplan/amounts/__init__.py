@@ -7,22 +7,32 @@ these and nothing else. May import `table` and `api`; plugins state their rules 
 
 from .fitting import copies_that_fit, free_amounts, shortage_at, shortages, verdict_codes
 from .kernel import KERNEL
-from .rules import NO_RULES, POD_COUNT, AmountRules, BalanceRule, FitRule, ShareKind, ShareRule
-from .scoring import balance_points, share_points
+from .rules import (
+    NO_RULES,
+    POD_COUNT,
+    AlignmentRule,
+    AmountRules,
+    BalanceRule,
+    FitRule,
+    ShareKind,
+    ShareRule,
+)
+from .scoring import rule_points, share_points_of_many
 
 __all__ = [
     "KERNEL",
     "NO_RULES",
     "POD_COUNT",
+    "AlignmentRule",
     "AmountRules",
     "BalanceRule",
     "FitRule",
     "ShareKind",
     "ShareRule",
-    "balance_points",
     "copies_that_fit",
     "free_amounts",
-    "share_points",
+    "rule_points",
+    "share_points_of_many",
     "shortage_at",
     "shortages",
     "verdict_codes",

@@ -11,6 +11,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 MOST_PARTS = 28
+cdef double ROUNDING = 1e-9
 cdef enum:
     PARTS = 28
     FEW_ROWS = 20
@@ -119,26 +120,27 @@ cdef Py_ssize_t in_order(const int64_t* rows, Py_ssize_t count, Py_ssize_t size)
 cdef class CompiledJudge:
     """The rules for one class of pods, with the columns they read."""
 
-    cdef const int64_t* columns[6 * PARTS]
+    cdef const int64_t* columns[8 * PARTS]
     cdef list arrays
     cdef Demand demands[PARTS]
     cdef Part shares[PARTS]
     cdef Part balances[PARTS]
+    cdef Part alignments[PARTS]
     cdef Scored scored[2]
     cdef Scores scores
-    cdef int column_count, demand_count, share_count, balance_count, kind
+    cdef int column_count, demand_count, share_count, balance_count, alignment_count, kind
     cdef bint has_share, has_balance, is_in_vectors
-    cdef int64_t place, share_weight, balance_weight, weight_sum
+    cdef int64_t place, share_weight, balance_weight, alignment_weight, weight_sum
     cdef int64_t heights[101]
     cdef const int64_t* groups
     cdef const int64_t* included
     cdef object extra
 
-    def __init__(self, int64_t place, columns, fit, share, balance):
+    def __init__(self, int64_t place, columns, fit, share, balance, alignment):
         """`columns` has `ResourceColumns` of what is offered, requested, and used for scoring, and the cells with the
         number of pods. `fit` is (amounts, resources that may be left to devices, the one that is the number of pods) or
-        None, `share` (kind, weight, heights, parts of (resource, amount, weight)) or None, `balance` (weight, parts of
-        (resource, amount)) or None.
+        None, `share` (kind, weight, heights, parts of (resource, amount, weight)) or None, `balance` and
+        `alignment` (weight, parts of (resource, amount)) or None.
         """
         cdef int i
         self.place = place
@@ -177,6 +179,13 @@ cdef class CompiledJudge:
                     self.column(capacities, offered, name), self.column(uses, requested, name), amount, 0
                 )
                 self.balance_count += 1
+        if alignment is not None:
+            self.alignment_weight, parts = alignment
+            for name, amount in parts:
+                self.alignments[self.alignment_count] = Part(
+                    self.column(capacities, offered, name), self.column(uses, requested, name), amount, 0
+                )
+                self.alignment_count += 1
         self.has_share, self.has_balance = share is not None, balance is not None
         self.is_in_vectors = self.prepare_vectors()
 
@@ -202,6 +211,8 @@ cdef class CompiledJudge:
         cdef Part part
         cdef Scored* one
         if self.column_count > COLUMNS or self.share_count > 2 or self.balance_count not in (0, 2):
+            return False
+        if self.alignment_count:
             return False
         if self.has_share and (self.kind > MOST or not 0 < self.weight_sum < MAX_EXACT / 100):
             return False
@@ -407,6 +418,8 @@ cdef class CompiledJudge:
             base += self.share_points(row) * self.share_weight
         if self.has_balance:
             base += self.balance_points(row) * self.balance_weight
+        if self.alignment_count:
+            base += self.alignment_points(row) * self.alignment_weight
         return base
 
     cdef inline int64_t shortages(self, Py_ssize_t row) noexcept nogil:
@@ -475,6 +488,30 @@ cdef class CompiledJudge:
             number += 1
         gain = <int64_t>evenness(after, number) - <int64_t>evenness(before, number)
         return 50 + ((50 + gain) >> 1)
+
+    cdef inline int64_t alignment_points(self, Py_ssize_t row) noexcept nogil:
+        cdef double wanted[PARTS]
+        cdef double free[PARTS]
+        cdef double all_wanted = 0.0, all_free = 0.0, common = 0.0
+        cdef int64_t capacity, left
+        cdef Part* part
+        cdef int i, number = 0
+        for i in range(self.alignment_count):
+            part = &self.alignments[i]
+            capacity = self.columns[part.capacity][row]
+            if capacity <= 0:
+                continue
+            left = capacity - self.columns[part.used][row]
+            wanted[number] = (<double>part.amount) / (<double>capacity)
+            free[number] = (<double>(left if left > 0 else 0)) / (<double>capacity)
+            all_wanted += wanted[number]
+            all_free += free[number]
+            number += 1
+        if not (all_wanted > 0 and all_free > 0):
+            return 0
+        for i in range(number):
+            common += fmin(wanted[i] / all_wanted, free[i] / all_free)
+        return <int64_t>(common * 100.0 + ROUNDING)
 
 
 cdef inline int64_t whole_quotient(int64_t part, int64_t whole) noexcept nogil:

@@ -21,14 +21,8 @@ from numpy.typing import NDArray
 from ..compiled_kernel import MODULE, STALE, why_not_compiled
 from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .fitting import shortage_at, shortages
-from .rules import POD_COUNT, BalanceRule, FitRule, ScoreRule, ShareRule
-from .scoring import (
-    FEW,
-    balance_points_at,
-    balance_points_of_many,
-    share_points_at,
-    share_points_of_many,
-)
+from .rules import POD_COUNT, AlignmentRule, BalanceRule, FitRule, ScoreRule, ShareRule
+from .scoring import FEW, rule_points_at, rule_points_of_many
 
 compiled: Any = None
 _why_not = why_not_compiled()
@@ -200,10 +194,7 @@ class NumPyJudge:
         if self._groups is not None and self._included is not None:
             value += self._included.item(self._groups.item(row))
         for rule, weight in self._scores:
-            if isinstance(rule, ShareRule):
-                points = share_points_at(self._table, row, rule)
-            else:
-                points = balance_points_at(self._table, row, rule)
+            points = rule_points_at(self._table, row, rule)
             if points is None:
                 return None
             value += points * weight
@@ -225,10 +216,7 @@ class NumPyJudge:
             if self._groups is not None and self._included is not None:
                 found += np.where(accepted, self._included[self._groups[selected]], 0)
             for rule, weight in self._scores:
-                if isinstance(rule, ShareRule):
-                    points = share_points_of_many(self._table, selected, rule)
-                else:
-                    points = balance_points_of_many(self._table, selected, rule)
+                points = rule_points_of_many(self._table, selected, rule)
                 found += np.where(accepted, points * weight, 0)
         values[selected] = found
 
@@ -239,7 +227,7 @@ def make_judge(
     """The judge for rules; `place` is that of the fit rule's plugin. It holds as long as `table.size.capacity`."""
     if compiled is None or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS):
         return NumPyJudge(table, fit, place, scores)
-    share = balance = None
+    share = balance = alignment = None
     for rule, weight in scores:
         if len(rule.parts) > compiled.MOST_PARTS:
             return NumPyJudge(table, fit, place, scores)
@@ -247,6 +235,8 @@ def make_judge(
             share = (int(rule.kind), weight, rule.heights, rule.parts)
         elif isinstance(rule, BalanceRule) and balance is None:
             balance = (weight, rule.parts)
+        elif isinstance(rule, AlignmentRule) and alignment is None:
+            alignment = (weight, rule.parts)
         else:
             return NumPyJudge(table, fit, place, scores)  # a second rule of its kind
     judge: RowJudge = compiled.CompiledJudge(
@@ -255,6 +245,7 @@ def make_judge(
         None if fit is None else (fit.amounts, fit.left_to_devices, POD_COUNT),
         share,
         balance,
+        alignment,
     )
     return judge
 

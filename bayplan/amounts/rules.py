@@ -69,7 +69,17 @@ class BalanceRule(NamedTuple):
     parts: tuple[tuple[str, int], ...]
 
 
-ScoreRule = ShareRule | BalanceRule
+class AlignmentRule(NamedTuple):
+    """How much the mix of resources that a pod asks for and the mix that is free on a node have in common.
+
+    `parts` has (resource, what the pod asks for). Each is counted as a share of what the node has, and the shares of a
+    mix sum to 1. Resources that a node does not have do not count.
+    """
+
+    parts: tuple[tuple[str, int], ...]
+
+
+ScoreRule = ShareRule | BalanceRule | AlignmentRule
 
 
 class AmountRules(NamedTuple):

@@ -1,7 +1,8 @@
 """Scoring: points for how a node would use its resources with the pod on it, for many rows at once or for one.
 
 Mirrors pkg/scheduler/framework/plugins/noderesources/{resource_allocation,least_allocated,most_allocated,
-requested_to_capacity_ratio,balanced_allocation}.go. Amounts are int64 and wrap around as Go's do; divisions truncate.
+requested_to_capacity_ratio,balanced_allocation}.go; alignment is ours. Amounts are int64 and wrap around as Go's do;
+divisions truncate.
 
 Dividing integers takes NumPy ten times as long as dividing floats, and floats do as well: for whole numbers a and b
 with 0 <= a < 2**53 and 0 < b < 2**53, rounding a/b down gives the same before and after it is rounded to float64. Were
@@ -17,14 +18,14 @@ below MAX_EXACT are left to NumPy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..table import Bools, Ints, NodeTable, Rows
-from .rules import BalanceRule, ShareKind, ShareRule
+from .rules import AlignmentRule, BalanceRule, ScoreRule, ShareKind, ShareRule
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -34,37 +35,47 @@ DeviceUse: TypeAlias = Mapping[str, tuple[Ints, Ints]]
 MAX_SCORE = 100
 MAX_EXACT = 2**53 // 128
 """Amounts below this are exact in float64, and so are a hundred times as much."""
+ROUNDING = 1e-9
+"""What shares that sum to 1 may miss, in points."""
 FEW = 8
 """Rows up to which one by one is quicker."""
 
 
-def share_points(
-    table: NodeTable, rows: Rows, rule: ShareRule, devices: DeviceUse | None = None
-) -> Ints:
-    """int64 per row of `rows`: the weighted mean of the points for each resource.
-
-    `devices` are what stands in for resources on nodes without them: per row how many there are, and in use.
-    """
-    if not devices:
-        points = _one_by_one(table, rows, lambda row: share_points_at(table, row, rule))
-        if points is not None:
-            return points
-    return share_points_of_many(table, rows, rule, devices)
+def rule_points(table: NodeTable, rows: Rows, rule: ScoreRule) -> Ints:
+    """int64 per row of `rows`: the points by a rule."""
+    points = _one_by_one(table, rows, rule)
+    return rule_points_of_many(table, rows, rule) if points is None else points
 
 
-def _one_by_one(
-    table: NodeTable, rows: Rows, points_at: Callable[[int], int | None]
-) -> Ints | None:
+def _one_by_one(table: NodeTable, rows: Rows, rule: ScoreRule) -> Ints | None:
     """int64 per row: the points of a few rows; None when they are many, or one has large amounts."""
     if table.count(rows) > FEW:
         return None
     found: list[int] = []
     for row in range(*rows.indices(len(table))) if isinstance(rows, slice) else rows.tolist():
-        points = points_at(row)
+        points = rule_points_at(table, row, rule)
         if points is None:
             return None
         found.append(points)
     return np.array(found, dtype=np.int64)
+
+
+def rule_points_at(table: NodeTable, row: int, rule: ScoreRule) -> int | None:
+    """The points of one row; None: the amounts are too large for plain numbers."""
+    if isinstance(rule, ShareRule):
+        return share_points_at(table, row, rule)
+    if isinstance(rule, BalanceRule):
+        return balance_points_at(table, row, rule)
+    return alignment_points_at(table, row, rule)
+
+
+def rule_points_of_many(table: NodeTable, rows: Rows, rule: ScoreRule) -> Ints:
+    """`rule_points`, whatever the number of rows and the size of amounts."""
+    if isinstance(rule, ShareRule):
+        return share_points_of_many(table, rows, rule)
+    if isinstance(rule, BalanceRule):
+        return balance_points_of_many(table, rows, rule)
+    return alignment_points_of_many(table, rows, rule)
 
 
 def share_points_at(table: NodeTable, row: int, rule: ShareRule) -> int | None:
@@ -97,7 +108,10 @@ def share_points_at(table: NodeTable, row: int, rule: ShareRule) -> int | None:
 def share_points_of_many(
     table: NodeTable, rows: Rows, rule: ShareRule, devices: DeviceUse | None = None
 ) -> Ints:
-    """`share_points`, whatever the number of rows and the size of amounts."""
+    """int64 per row of `rows`: the weighted mean of the points for each resource.
+
+    `devices` are what stands in for resources on nodes without them: per row how many there are, and in use.
+    """
     total = np.zeros(table.count(rows), dtype=np.int64)
     weight_sum = np.zeros_like(total)
     for resource, amount, weight in rule.parts:
@@ -151,12 +165,6 @@ def _divide(numerator: Ints, denominator: Ints) -> Ints:
     return quotient
 
 
-def balance_points(table: NodeTable, rows: Rows, rule: BalanceRule) -> Ints:
-    """int64 per row of `rows`: 75, more where the pod evens out the use of resources, less where it does not."""
-    points = _one_by_one(table, rows, lambda row: balance_points_at(table, row, rule))
-    return balance_points_of_many(table, rows, rule) if points is None else points
-
-
 def balance_points_at(table: NodeTable, row: int, rule: BalanceRule) -> int | None:
     """The points of one row; None: the amounts are too large for plain numbers."""
     before: list[float] = []
@@ -193,7 +201,7 @@ def _balance_of(shares: Sequence[float]) -> int:
 
 
 def balance_points_of_many(table: NodeTable, rows: Rows, rule: BalanceRule) -> Ints:
-    """`balance_points`, whatever the number of rows and the size of amounts."""
+    """int64 per row of `rows`: 75, more where the pod evens out the use of resources, less where it does not."""
     capacities = [table.allocatable[resource][rows] for resource, _ in rule.parts]
     used = [table.requested[resource][rows] for resource, _ in rule.parts]
     after = [before + amount for before, (_, amount) in zip(used, rule.parts, strict=True)]
@@ -248,3 +256,46 @@ def _half_distance(shares: list[Floats], present: list[Bools]) -> Floats:
     lowest = np.where(here, stacked, np.inf).min(axis=0)
     distance: Floats = np.abs((highest - lowest) / 2)
     return distance
+
+
+def alignment_points_at(table: NodeTable, row: int, rule: AlignmentRule) -> int | None:
+    """The points of one row; None: the amounts are too large for plain numbers."""
+    wanted: list[float] = []
+    free: list[float] = []
+    all_wanted = all_free = 0.0
+    offered, usage = table.allocatable, table.requested
+    for resource, amount in rule.parts:
+        capacity, used = offered.amount(resource, row), usage.amount(resource, row)
+        if not (0 <= capacity < MAX_EXACT and 0 <= used < MAX_EXACT and 0 <= amount < MAX_EXACT):
+            return None
+        if capacity:
+            wanted.append(amount / capacity)
+            free.append((capacity - used) / capacity if used < capacity else 0.0)
+            all_wanted, all_free = all_wanted + wanted[-1], all_free + free[-1]
+    if not all_wanted or not all_free:
+        return 0
+    common = 0.0
+    for of_pod, of_node in zip(wanted, free, strict=True):
+        common = common + min(of_pod / all_wanted, of_node / all_free)
+    return int(common * MAX_SCORE + ROUNDING)
+
+
+def alignment_points_of_many(table: NodeTable, rows: Rows, rule: AlignmentRule) -> Ints:
+    """int64 per row of `rows`: 100 where both mixes are the same, 0 where they have nothing in common."""
+    size = table.count(rows)
+    all_wanted, all_free, common = np.zeros(size), np.zeros(size), np.zeros(size)
+    mixes: list[tuple[Floats, Floats]] = []
+    for resource, amount in rule.parts:
+        capacity = table.allocatable[resource][rows]
+        is_there, divisor = capacity > 0, np.maximum(capacity, 1)
+        left = np.maximum(capacity - table.requested[resource][rows], 0)
+        wanted = np.where(is_there, float(amount) / divisor, 0.0)
+        free = np.where(is_there, left / divisor, 0.0)
+        all_wanted, all_free = all_wanted + wanted, all_free + free
+        mixes.append((wanted, free))
+    counts = (all_wanted > 0) & (all_free > 0)
+    all_wanted, all_free = np.where(counts, all_wanted, 1.0), np.where(counts, all_free, 1.0)
+    for wanted, free in mixes:
+        common = common + np.minimum(wanted / all_wanted, free / all_free)
+    points: Ints = np.where(counts, common * MAX_SCORE + ROUNDING, 0.0).astype(np.int64)
+    return points

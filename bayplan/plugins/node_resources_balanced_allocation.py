@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..amounts import AmountRules, BalanceRule, balance_points
+from ..amounts import AmountRules, BalanceRule, rule_points
 from ..api.pod import Pod, PodSpec
 from ..api.resources import is_scalar
 from ..framework import (
@@ -60,7 +60,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if not self._asks_for_something(pod):
             return np.zeros(table.count(rows), dtype=np.int64)
-        return balance_points(table, rows, self._rule(pod))
+        return rule_points(table, rows, self._rule(pod))
 
     def amount_rules(self, pod: Pod) -> AmountRules:
         return AmountRules(score=self._rule(pod))

@@ -1,10 +1,11 @@
 """Policies: plugins that ship with Bayplan and are no part of kube-scheduler; see docs/policies.md.
 
-What lives here: placement policies for shares of GPUs, one module each, and the account of which pod has which GPU
-(`ledger.py`). May import what plugins may import, and nothing of the core imports this folder: installed as entry
-points, the plugins are there for configurations that name them.
+What lives here: a score by the mix of resources (`alignment.py`); placement policies for shares of GPUs, one module
+each, and the account of which pod has which GPU (`ledger.py`). May import what plugins may import, and nothing of the
+core imports this folder: installed as entry points, the plugins are there for configurations that name them.
 """
 
+from .alignment import NodeResourcesAlignment
 from .best_fit import GpuBestFit
 from .clustering import GpuClustering
 from .dot_product import GpuDotProduct
@@ -25,4 +26,5 @@ __all__ = [
     "GpuRandom",
     "GpuShare",
     "GpuSharing",
+    "NodeResourcesAlignment",
 ]

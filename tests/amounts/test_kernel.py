@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.amounts import (
+    AlignmentRule,
     BalanceRule,
     FitRule,
     ShareKind,
     ShareRule,
-    balance_points,
     kernel,
-    share_points,
+    rule_points,
 )
 from bayplan.amounts.kernel import (
     DEAD,
@@ -28,10 +28,8 @@ from bayplan.amounts.kernel import (
 from bayplan.amounts.scoring import (
     FEW,
     MAX_EXACT,
-    balance_points_at,
-    balance_points_of_many,
-    share_points_at,
-    share_points_of_many,
+    rule_points_at,
+    rule_points_of_many,
 )
 from bayplan.table import ALL, FIRST_ROW, NodeTable
 from bayplan.testing.builders import make_node, make_pod, make_table
@@ -92,8 +90,13 @@ def rules(
     heights = np.resize(np.array(steps, np.int64), 101)
     share = ShareRule(draw(st.sampled_from(list(ShareKind))), parts, heights)
     balance = BalanceRule(tuple(part[:2] for part in parts))
-    scores = [Weighted(share, draw(st.integers(1, 3))), Weighted(balance, 1)]
-    kept = draw(st.sampled_from([scores, scores[:1], scores[1:], []]))
+    alignment = AlignmentRule(balance.parts)
+    scores = [
+        Weighted(share, draw(st.integers(1, 3))),
+        Weighted(balance, 1),
+        Weighted(alignment, 2),
+    ]
+    kept = draw(st.sampled_from([scores, scores[:2], scores[:1], scores[1:2], scores[2:], []]))
     return (fit if draw(st.booleans()) else None), kept
 
 
@@ -182,7 +185,8 @@ def test_a_few_rows_are_judged_like_many(data: st.DataObject, amount: Any) -> No
 
 @pytest.mark.parametrize("kind", ShareKind, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("number", [1, 2, 3], ids="{} resources".format)
-def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int) -> None:
+@pytest.mark.parametrize("is_aligned", [False, True], ids=["as by default", "with alignment"])
+def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int, is_aligned: bool) -> None:
     """512 nodes that are used in part: cases where only rounding makes a difference are rare."""
     size, draw = 512, np.random.default_rng(number)
     table = make_table(*[make_node(f"n{i}") for i in range(size)])
@@ -196,6 +200,8 @@ def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int) -> None:
     parts = tuple((name, amount, int(draw.integers(1, 4))) for name, amount in added)
     share = ShareRule(kind, parts, draw.integers(0, 101, 101) * (np.arange(101) % 3 > 0))
     scores = [Weighted(share, 2), Weighted(BalanceRule(tuple(added)), 1)]
+    if is_aligned:
+        scores.append(Weighted(AlignmentRule(tuple(added)), 3))
     fit = FitRule({"cpu": 5}, {"cpu": "cpu"}, frozenset())
     judge, base = NumPyJudge(table, fit, PLACE, scores), np.zeros(size, np.int64)
     expected, few, quickest = (np.zeros(size, np.int64) for _ in range(3))
@@ -247,11 +253,8 @@ def test_points_of_a_few_rows_are_those_of_many(data: st.DataObject, amount: Any
 
     with np.errstate(over="ignore"):
         for rule, _ in scores:
-            if isinstance(rule, ShareRule):
-                few, many = share_points, share_points_of_many
-            else:
-                few, many = balance_points, balance_points_of_many
-            assert few(table, rows, rule).tolist() == many(table, rows, rule).tolist()
+            many = rule_points_of_many(table, rows, rule)
+            assert rule_points(table, rows, rule).tolist() == many.tolist()
 
 
 @pytest.mark.parametrize("capacity", [MAX_EXACT, 2**62])
@@ -259,10 +262,11 @@ def test_large_amounts_are_left_to_numpy(capacity: int) -> None:
     table = make_table(make_node("n"))
     table.allocatable.column("cpu").data[:1] = capacity
 
-    share = ShareRule(ShareKind.LEAST, (("cpu", 1, 1),))
+    one_cpu = (("cpu", 1),)
 
-    assert share_points_at(table, 0, share) is None
-    assert balance_points_at(table, 0, BalanceRule((("cpu", 1),))) is None
+    assert rule_points_at(table, 0, ShareRule(ShareKind.LEAST, (("cpu", 1, 1),))) is None
+    assert rule_points_at(table, 0, BalanceRule(one_cpu)) is None
+    assert rule_points_at(table, 0, AlignmentRule(one_cpu)) is None
 
 
 VALUES = st.lists(st.sampled_from([DEAD, -3, 0, 5, 5, 9]), min_size=1, max_size=12)

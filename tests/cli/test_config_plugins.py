@@ -18,6 +18,7 @@ POLICIES = [
     "GpuPacking",
     "GpuRandom",
     "GpuShare",
+    "NodeResourcesAlignment",
 ]
 """Entry points of the package itself."""
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.amounts import ShareKind, ShareRule
-from bayplan.amounts.scoring import MAX_EXACT, share_points
+from bayplan.amounts.scoring import MAX_EXACT, rule_points
 from bayplan.api.pod import Pod
 from bayplan.config.plugin_args import (
     LEAST_ALLOCATED,
@@ -244,7 +244,7 @@ def test_floats_and_integers_give_the_same_points(
     counted = [("cpu", asked, data.draw(st.integers(1, 100))), ("memory", asked // 2, 1)]
 
     for kind in (ShareKind.LEAST, ShareKind.MOST):
-        found = share_points(table, ALL, ShareRule(kind, tuple(counted)))
+        found = rule_points(table, ALL, ShareRule(kind, tuple(counted)))
         assert found.tolist() == exact_points(kind, counted, table)
 
 

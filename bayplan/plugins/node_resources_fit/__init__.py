@@ -13,7 +13,8 @@ from ...amounts import (
     AmountRules,
     FitRule,
     ShareRule,
-    share_points,
+    rule_points,
+    share_points_of_many,
     shortage_at,
     shortages,
 )
@@ -181,10 +182,10 @@ class NodeResourcesFit(
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         rule, given = self._score_rule(pod), self._given(pod)
         if not given:
-            return share_points(table, rows, rule)
+            return rule_points(table, rows, rule)
         totals = DeviceTotals(self._devices())
         devices = {name: totals.of_rows(found, table, rows) for name, found in given.items()}
-        return share_points(table, rows, rule, devices)
+        return share_points_of_many(table, rows, rule, devices)
 
     def score_placement(
         self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments

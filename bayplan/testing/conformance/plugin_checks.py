@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...amounts import ShareRule, balance_points, share_points, shortages
+from ...amounts import rule_points, shortages
 from ...amounts.domain_rules import DomainRules
 from ...api.pod import Pod
 from ...errors import PluginError
@@ -348,10 +348,7 @@ def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
         verdict = fit_verdict(fit, shortages(table, rows, fit))
         by_rule["fit"] = [status_text(verdict.status(place)) for place in range(len(verdict))]
     if score is not None and isinstance(plugin, ScorePlugin):
-        if isinstance(score, ShareRule):
-            by_rule["score"] = list(share_points(table, rows, score).tolist())
-        else:
-            by_rule["score"] = list(balance_points(table, rows, score).tolist())
+        by_rule["score"] = list(rule_points(table, rows, score).tolist())
     for rule, of_rule in by_rule.items():
         point = FILTER if rule == "fit" else SCORE
         answers = _answers(point, plugin, pod, table)
