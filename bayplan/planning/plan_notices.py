@@ -11,6 +11,10 @@ from .node_plan import NodePlan
 from .probing import Probe
 from .searching import WIDE_GAP
 
+ALIGNMENT = "NodeResourcesAlignment"
+NOTED_GAP, NOTED_NODES = 0.04, 10
+"""Above the bound by this share, and with so many nodes, a score by the mix of resources may save some."""
+
 
 def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
     """What the bound and the choice of types leave out, and why nodes are left half empty."""
@@ -18,6 +22,18 @@ def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
     yield from _extender_notices(settings)
     if plan.pending or plan.gap > WIDE_GAP:
         yield from _spreading_notices(settings)
+    if not plan.pending and plan.gap > NOTED_GAP and plan.node_count >= NOTED_NODES:
+        yield from _mix_notices(settings)
+
+
+def _mix_notices(settings: Settings) -> Iterator[str]:
+    """That the scheduler does not go by the mix of resources; one with plugins of the user's may have reasons."""
+    profiles = settings.effective_config.profiles
+    if not settings.plugins and not any(ALIGNMENT in one.plugins.names() for one in profiles):
+        yield (
+            f"the scores of kube-scheduler leave cpu behind on some nodes and memory on others; with {ALIGNMENT} and "
+            "MostAllocated fewer nodes may do (docs/plan.md)"
+        )
 
 
 def _spreading_notices(settings: Settings) -> Iterator[str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bayplan.api.decode import decode_object
 from bayplan.api.node import ZONE
 from bayplan.api.pod import Pod
-from bayplan.config import default_config
+from bayplan.config import default_config, parse_config
 from bayplan.config.plugin_args import (
     MOST_ALLOCATED,
     NodeResourcesFitArgs,
@@ -34,6 +34,11 @@ from bayplan.sim.settings import Settings
 from bayplan.sim.simulation import Simulation
 
 SEEDED = Settings(seed=0)
+BY_MIX = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: NodeResourcesAlignment, weight: 10}]}}}]
+"""
 GI = 1 << 30
 
 
@@ -195,6 +200,18 @@ def test_a_scheduler_that_fills_nodes_up_is_not_said_to_spread_pods() -> None:
 
     assert found.pending
     assert not any("spreads" in one for one in found.notices)
+
+
+@pytest.mark.parametrize("is_aligned", [False, True], ids=["without it", "with it"])
+def test_a_plan_with_gaps_names_the_score_by_the_mix_of_resources(is_aligned: bool) -> None:
+    lean, large = make_type("lean", 4, 8, 1.0), make_type("large", 4, 32, 1.5)
+    workload = [make_deployment("a", 40, "1", "8Gi"), make_deployment("b", 40, "1", "2Gi")]
+    asked = Settings(config=parse_config(BY_MIX) if is_aligned else None, seed=0)
+
+    found = plan_nodes(workload, [NodePool("p", (lean, large))], asked, PlanRequest(time_limit_s=5))
+
+    assert (found.gap < 0.04) == is_aligned
+    assert any("with NodeResourcesAlignment" in one for one in found.notices) == (not is_aligned)
 
 
 def test_pods_that_fit_no_pool_are_named_and_the_others_are_planned() -> None:

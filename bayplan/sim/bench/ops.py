@@ -249,6 +249,8 @@ class PlanNodes(Op, frozen=True):
     seed: int = 0
     deployments: int = 200
     """Of the web workload."""
+    is_aligned: bool = True
+    """Whether the scheduler scores by NodeResourcesAlignment, or by kube-scheduler's own plugins only."""
     count: int = 2000
     count_param: str = ""
     time_limit: str = "60s"

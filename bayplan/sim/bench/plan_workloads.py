@@ -122,17 +122,33 @@ def openb_pools() -> dict[str, Any]:
     return _document("bayplan.dev/v1", "NodePool", "openb", {"nodeTypes": types})
 
 
-def openb_config() -> dict[str, Any]:
-    """A scheduler that fills nodes up: one that spreads pods leaves no node empty for those with eight GPUs."""
-    resources = [{"name": name, "weight": 1} for name in ("cpu", "memory", GPU)]
-    strategy = {"type": "MostAllocated", "resources": resources}
-    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
-    disabled = {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
+def filling_config(resources: Sequence[str], alignment: int) -> dict[str, Any]:
+    """A scheduler that fills nodes up: one that spreads pods leaves no node empty for those with eight GPUs.
+
+    `alignment` is the weight of the mix of resources; 0 leaves it to kube-scheduler's own plugins.
+    """
+    weighted = [{"name": name, "weight": 1} for name in resources]
+    strategy = {"type": "MostAllocated", "resources": weighted}
+    args = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}]
+    plugins: dict[str, Any] = {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
+    if alignment:
+        args.append({"name": "NodeResourcesAlignment", "args": {"resources": list(resources)}})
+        plugins["enabled"] = [{"name": "NodeResourcesAlignment", "weight": alignment}]
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"pluginConfig": [fit], "plugins": {"multiPoint": disabled}}],
+        "profiles": [{"pluginConfig": args, "plugins": {"multiPoint": plugins}}],
     }
+
+
+def web_config(is_aligned: bool) -> dict[str, Any] | None:
+    """The mix of resources counts most, then how full a node is; None: the default scheduler."""
+    return filling_config(("cpu", "memory"), 10) if is_aligned else None
+
+
+def openb_config(is_aligned: bool) -> dict[str, Any]:
+    """How full a node is counts more than for web, so that nodes stay empty for pods with eight GPUs."""
+    return filling_config(("cpu", "memory", GPU), 3 if is_aligned else 0)
 
 
 def _daemon(name: str, milli_cpu: int, memory_mi: int) -> dict[str, Any]:

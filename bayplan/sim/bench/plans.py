@@ -19,6 +19,7 @@ from .plan_workloads import (
     openb_config,
     openb_pools,
     openb_workload,
+    web_config,
     web_pools,
     web_workload,
 )
@@ -63,10 +64,13 @@ def _write(folder: Path, asked: PlanNodes, pods: int) -> Iterator[str]:
     files = {"-f": folder / "workload.json", "--pools": folder / "pools.json"}
     if asked.workload == "web":
         items, pools = list(web_workload(asked.seed, asked.deployments, pods)), web_pools()
+        config = web_config(asked.is_aligned)
     else:
         items, pools = list(openb_workload(asked.seed, pods)), openb_pools()
+        config = openb_config(asked.is_aligned)
+    if config is not None:
         files["--config"] = folder / "config.json"
-        files["--config"].write_bytes(msgspec.json.encode(openb_config()))
+        files["--config"].write_bytes(msgspec.json.encode(config))
     files["-f"].write_bytes(_encoded(items))
     files["--pools"].write_bytes(msgspec.json.encode(pools))
     for option, path in files.items():
