@@ -43,6 +43,9 @@ from .timing import Evaluations
 
 P = TypeVar("P")
 
+EVERY_NODE = 100
+"""The percentage of nodes that is all of them."""
+
 
 class ProfileRuntime:
     """Runs the extension points of one profile.
@@ -61,7 +64,6 @@ class ProfileRuntime:
         check_all: bool = False,
     ) -> None:
         self.name = profile.scheduler_name
-        self.percentage = percentage
         self.handle = handle
         self.metrics = handle.metrics.profile(self.name)
         self.points = expand_plugins(profile, list(registry), registry.implements)
@@ -81,6 +83,9 @@ class ProfileRuntime:
             self._at("pre_score", PreScorePlugin),
             list(zip(self._at("score", ScorePlugin), weights, strict=True)),
         )
+        # Without scores the first feasible node is enough, also of all.
+        is_all = percentage == EVERY_NODE and self.scoring.scores
+        self.percentage = None if is_all else percentage
         self.filter_evaluations = Evaluations(
             self.metrics,
             {"PreFilter": self.filtering.pre_filters, "Filter": self.filtering.filters},

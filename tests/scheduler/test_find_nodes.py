@@ -7,6 +7,7 @@ import pytest
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.config import parse_config
+from bayplan.engine import Engine
 from bayplan.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
 from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find
 from bayplan.testing.builders import make_node, make_pod
@@ -122,6 +123,26 @@ def test_without_scoring_one_node_is_enough() -> None:
 
     assert [attempt.feasible_nodes for attempt in attempts] == [1, 1, 1]
     assert [attempt.node_name for attempt in attempts] == ["n000", "n001", "n002"]
+
+
+def test_a_hundred_percent_is_every_node_and_is_left_to_the_engine() -> None:
+    bench = Bench(100, "TaintToleration")
+    (profile,) = bench.scheduler.profiles.values()
+
+    attempts = [bench.schedule() for _ in range(2)]
+
+    assert [attempt.feasible_nodes for attempt in attempts] == [150, 150]
+    assert [attempt.node_name for attempt in attempts] == ["n000", "n000"]
+    assert Engine(profile, bench.scheduler.cache.table).applies
+
+
+def test_of_a_hundred_percent_one_node_is_enough_without_scoring() -> None:
+    bench = Bench(100)
+
+    attempts = [bench.schedule() for _ in range(2)]
+
+    assert [attempt.feasible_nodes for attempt in attempts] == [1, 1]
+    assert [attempt.node_name for attempt in attempts] == ["n000", "n001"]
 
 
 def test_nodes_refused_on_the_way_count_as_looked_at() -> None:
