@@ -84,7 +84,7 @@ class ProfileRuntime:
             list(zip(self._at("score", ScorePlugin), weights, strict=True)),
         )
         # Without scores the first feasible node is enough, also of all.
-        is_all = percentage == EVERY_NODE and self.scoring.scores
+        is_all = percentage == EVERY_NODE and bool(self.scoring.scores)
         self.percentage = None if is_all else percentage
         self.filter_evaluations = Evaluations(
             self.metrics,
