@@ -7,9 +7,10 @@ Budgets of the pool, annotations and disruption budgets of pods keep nodes. A sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 
 from ...api.node import Node
 from ...api.pod import Pod
@@ -33,6 +34,24 @@ class RemovalCommand:
     plan: LaunchPlan = field(default_factory=LaunchPlan)
 
 
+class RemovalCandidates:
+    """Nodes that may go, found as far as they are asked for: most searches end at one of the first."""
+
+    def __init__(self, nodes: Iterator[PoolNode]) -> None:
+        self._following, self._known = nodes, list[PoolNode]()
+
+    def __iter__(self) -> Iterator[PoolNode]:
+        yield from self._known
+        for node in self._following:
+            self._known.append(node)
+            yield node
+
+    def first(self, count: int) -> list[PoolNode]:
+        """The first nodes; fewer than `count` if there are no more."""
+        self._known += islice(self._following, max(count - len(self._known), 0))
+        return self._known[:count]
+
+
 class Consolidation:
     """Decides for all pools."""
 
@@ -54,7 +73,7 @@ class Consolidation:
     def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
         """The nodes without pods that may go now."""
         empty = [node for node in self._nodes.empty.values() if _is_ready(node, now_s, leaving)]
-        found = self._within_budgets(empty, now, leaving, EMPTY)
+        found = list(self._within_budgets(empty, now, leaving, EMPTY))
         return RemovalCommand(found, EMPTY) if found else None
 
     def underutilized(
@@ -64,19 +83,23 @@ class Consolidation:
         with self._relocation.beside(waiting) as taken:
             if taken is None:
                 return None
-            ready = [
+            ready = (
                 node
-                for members in self._nodes.joined.values()
-                for node in members
-                if _is_ready(node, now_s, leaving)
-                and node.pods
+                for node in self._by_pods()
+                if node.pods
+                and _is_ready(node, now_s, leaving)
                 and node.record.price is not None
                 and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
                 and node.name not in taken
-            ]
-            ready.sort(key=_number_of_pods)  # of equal ones, the dearest stays first
-            candidates = self._within_budgets(ready, now, leaving, UNDERUTILIZED)
+            )
+            candidates = RemovalCandidates(self._within_budgets(ready, now, leaving, UNDERUTILIZED))
             return self._several(candidates, leaving) or self._single(candidates, leaving)
+
+    def _by_pods(self) -> list[PoolNode]:
+        """The nodes that have joined, those with fewer pods first; of equal ones of a pool, the dearest."""
+        joined = [node for members in self._nodes.joined.values() for node in members]
+        numbers = [len(node.pods) for node in joined]
+        return [joined[i] for i in sorted(range(len(joined)), key=numbers.__getitem__)]
 
     def confirmed(
         self,
@@ -94,7 +117,7 @@ class Consolidation:
             and _is_ready(node, now_s, leaving)
             and bool(node.pods) == (command.why == UNDERUTILIZED)
         ]
-        found = self._within_budgets(ready, now, leaving, command.why)
+        found = list(self._within_budgets(ready, now, leaving, command.why))
         if command.why == EMPTY:
             return RemovalCommand(found, EMPTY) if found else None
         if found != command.nodes:
@@ -107,18 +130,16 @@ class Consolidation:
 
     def _within_budgets(
         self, nodes: Iterable[PoolNode], now: datetime, leaving: set[str], reason: str
-    ) -> list[PoolNode]:
+    ) -> Iterator[PoolNode]:
         """The first of the nodes that nothing keeps, as many of each pool as may go."""
         left: dict[str, int] = {}
-        found = []
         for node in nodes:
             name = node.pool.name
             if name not in left:
                 left[name] = self._allowed(node.pool, now, leaving, reason)
             if left[name] > 0 and not self._blocker(node):
                 left[name] -= 1
-                found.append(node)
-        return found
+                yield node
 
     def _allowed(self, pool: NodePool, now: datetime, leaving: set[str], reason: str) -> int:
         """How many nodes of the pool may go."""
@@ -132,26 +153,28 @@ class Consolidation:
         stored = self._find_node(node.name)
         return "gone" if stored is None else self._blockers.of_node(node, stored)
 
-    def _several(self, candidates: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
+    def _several(self, candidates: RemovalCandidates, leaving: set[str]) -> RemovalCommand | None:
         """The longest beginning of the candidates, of two or more, that can go together.
 
         Most searches find none, and try two nodes only; others double their number as long as they can go.
         """
-        most = min(len(candidates), MAX_NODES)
         found, size = None, 2
-        while size <= most and (command := self._try(candidates[:size], leaving)) is not None:
+        while len(nodes := candidates.first(min(size, MAX_NODES))) == size:
+            command = self._try(nodes, leaving)
+            if command is None:
+                break
             found, size = command, 2 * size
-        low, high = size // 2 + 1, min(size - 1, most)
+        low, high = size // 2 + 1, min(size - 1, len(nodes))
         while found is not None and low <= high:
             middle = (low + high) // 2
-            command = self._try(candidates[:middle], leaving)
+            command = self._try(candidates.first(middle), leaving)
             if command is None:
                 high = middle - 1
             else:
                 found, low = command, middle + 1
         return found
 
-    def _single(self, candidates: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
+    def _single(self, candidates: RemovalCandidates, leaving: set[str]) -> RemovalCommand | None:
         """The first single candidate that can go."""
         tried = (self._try([node], leaving) for node in candidates)
         return next((command for command in tried if command is not None), None)
@@ -175,7 +198,3 @@ def _is_ready(node: PoolNode, now_s: float, leaving: set[str]) -> bool:
         and node.expected_until_s <= now_s
         and node.name not in leaving
     )
-
-
-def _number_of_pods(node: PoolNode) -> int:
-    return len(node.pods)

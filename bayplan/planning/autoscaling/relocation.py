@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
+from operator import add, gt
 
 import numpy as np
 
@@ -19,20 +20,47 @@ from .pool_nodes import PoolNode, PoolNodes
 from .shadow import ShadowScheduler
 
 
+class Offers:
+    """The options that may replace some nodes."""
+
+    def __init__(self, allowed: Bools, free: Ints) -> None:
+        self.allowed = allowed
+        """bool per option."""
+        self._free = free[allowed]
+        self._most: list[int] = self._free.max(axis=0, initial=-1).tolist()
+
+    def hold(self, wanted: list[int]) -> bool:
+        """Whether one of them holds an amount of each resource."""
+        if any(map(gt, wanted, self._most)):
+            return False  # so it is in most cases
+        return bool((self._free >= wanted).all(axis=1).any())
+
+
+@dataclass(slots=True)
+class SpecRoom:
+    """The room that rows have for pods of a spec."""
+
+    copies: Ints | None
+    """int64 per row: how many of them fit beside each other; other labels may only mean fewer. None: not known."""
+    requests: list[int]
+    total: int
+    """The copies on all rows that are not closed and do not boot."""
+
+
 class Relocation:
     """Asks the shadow about nodes that could be taken away."""
 
     def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes
-        self._copies: dict[PodSpec, Ints | None] = {}
-        """How many pods of a spec each row has room for at most."""
+        self._rooms: dict[PodSpec, SpecRoom] = {}
         self._moment: tuple[int, int] = (-1, -1)
-        """What the copies depend on."""
+        """What the rooms depend on."""
         self._closed: frozenset[str] = frozenset()
         self._closed_rows: list[int] = []
         self._booting_rows: list[int] = []
-        self._rooms: dict[PodSpec, int] = {}
-        """How many pods of a spec the other rows have room for together."""
+        self._no_offers = Offers(np.zeros(len(options.all), dtype=np.bool_), options.free)
+        self._offers: dict[tuple[float, bool], Offers] = {}
+        """By the price of what is replaced, and whether all of that is spot."""
 
     @contextmanager
     def beside(self, waiting: list[Pod]) -> Iterator[set[str] | None]:
@@ -57,8 +85,8 @@ class Relocation:
         pods = self._pods_of(leaving)
         self._look(closed)
         rows = [self._shadow.table.row_of[node.name] for node in leaving]
-        allowed = self._cheaper(leaving, may_replace)
-        fits = self._fit(pods, rows, allowed)
+        offers = self._cheaper(leaving) if may_replace else self._no_offers
+        fits = self._fit(pods, rows, offers)
         if fits is not None:
             return LaunchPlan() if fits else None
         self._options.learn(pods)
@@ -69,88 +97,89 @@ class Relocation:
             self._options, self._shadow, use, [*self._closed_rows, *rows], self._booting_rows
         )
         with self._shadow.trial():
-            plan = planner.replace([self._shadow.lift(pod) for pod in pods], allowed)
+            plan = planner.replace([self._shadow.lift(pod) for pod in pods], offers.allowed)
         planner.close()
         self._moment = self._now()  # all is as before
         return plan if plan is not None and self._may_launch(plan) else None
 
     def _look(self, closed: AbstractSet[str]) -> None:
         """Forget what is not so any more, since the last question."""
-        if self._moment == self._now() and self._closed == closed:
+        now = self._now()
+        if self._moment == now and self._closed == closed:
             return
-        if self._moment != self._now():
-            self._copies.clear()
-        self._rooms.clear()
-        self._moment, self._closed = self._now(), frozenset(closed)
+        if self._moment != now:
+            self._rooms.clear()
+        self._moment, self._closed = now, frozenset(closed)
         rows = self._shadow.table.row_of
         self._closed_rows = [rows[name] for name in self._closed if name in rows]
         self._booting_rows = [rows[name] for name in self._nodes.booting if name in rows]
+        for known in self._rooms.values():
+            known.total = self._total(known.copies)
 
     def _now(self) -> tuple[int, int]:
         return self._shadow.table.row_changes.version, self._shadow.version
 
-    def _fit(self, pods: list[Pod], without: list[int], allowed: Bools) -> bool | None:
+    def _fit(self, pods: list[Pod], without: list[int], offers: Offers) -> bool | None:
         """Whether all pods have a place on other rows, as far as amounts can tell; None: they have to be tried.
 
         False: of each spec as many pods are left over as other rows have no room for, even without the pods of other
         specs; one of the allowed options has to hold them all. The largest are asked about first: where room is
         missing, it is mostly missing for them. True: there is room wherever the others go.
         """
-        wanted = np.zeros(len(self._options.resources), dtype=np.int64)
+        wanted: list[int] = []
         groups: list[tuple[Pod, int, int]] = []
         is_clear = not self._shadow.table.carried  # else rows may refuse pods by their labels
         for pod, count in _by_spec(pods):
-            copies = self._copies_of(pod)
-            if copies is None:
+            known = self._rooms.get(pod.spec) or self._room_of(pod)
+            if known.copies is None:
                 is_clear = False
                 continue
-            room = self._room_of(pod.spec, copies) - sum([int(copies[row]) for row in without])
+            room = known.total - sum(map(known.copies.item, without))
             groups.append((pod, count, room))
             if count > room:
                 is_clear = False
-                self._options.learn([pod])
-                wanted += (count - room) * self._options.choice(pod).requests
-                if not (allowed & (self._options.free >= wanted).all(axis=1)).any():
+                more = [(count - room) * amount for amount in known.requests]
+                wanted = list(map(add, wanted, more)) if wanted else more
+                if not offers.hold(wanted):
                     return False
         return True if is_clear and _is_room_for_all(groups) else None
 
-    def _copies_of(self, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods of the spec fit beside each other; other labels may only mean fewer.
+    def _room_of(self, pod: Pod) -> SpecRoom:
+        self._options.learn([pod])
+        requests: list[int] = self._options.choice(pod).requests.tolist()
+        copies = self._shadow.copies(pod.replace(node_name="", status=EMPTY_STATUS))
+        known = self._rooms[pod.spec] = SpecRoom(copies, requests, self._total(copies))
+        return known
 
-        None: not known.
-        """
-        if pod.spec not in self._copies:
-            waiting = pod.replace(node_name="", status=EMPTY_STATUS)
-            self._copies[pod.spec] = self._shadow.copies(waiting)
-        return self._copies[pod.spec]
-
-    def _room_of(self, spec: PodSpec, copies: Ints) -> int:
-        if spec not in self._rooms:
-            others = self._closed_rows + self._booting_rows
-            self._rooms[spec] = int(copies.sum()) - int(copies[others].sum())
-        return self._rooms[spec]
+    def _total(self, copies: Ints | None) -> int:
+        if copies is None:
+            return 0
+        others = self._closed_rows + self._booting_rows
+        return int(copies.sum()) - int(copies[others].sum())
 
     def _may_launch(self, plan: LaunchPlan) -> bool:
         """Whether limits allow what is launched beside the nodes that leave later."""
         return all(self._nodes.use.allows(one.pool, one.type) for one, _ in plan.launches)
 
-    def _cheaper(self, leaving: Sequence[PoolNode], may_replace: bool) -> Bools:
-        """bool per option: whether it may replace the nodes; a spot node is not replaced by a spot node."""
-        if not may_replace:
-            return np.zeros(len(self._options.all), dtype=np.bool_)
-        price = sum(node.record.price or 0.0 for node in leaving)
-        found: Bools = self._options.prices < price
-        if all(node.record.is_spot for node in leaving):
-            found &= ~self._options.is_spot
-        return found
+    def _cheaper(self, leaving: Sequence[PoolNode]) -> Offers:
+        """The options that may replace the nodes; a spot node is not replaced by a spot node."""
+        price = sum([node.record.price or 0.0 for node in leaving])
+        is_spot = all(node.record.is_spot for node in leaving)
+        known = self._offers.get((price, is_spot))
+        if known is None:
+            allowed: Bools = self._options.prices < price
+            if is_spot:
+                allowed &= ~self._options.is_spot
+            known = self._offers[price, is_spot] = Offers(allowed, self._options.free)
+        return known
 
     def _pods_of(self, nodes: Sequence[PoolNode]) -> list[Pod]:
         """The pods of the nodes that would need another node."""
         return [
             pod
             for node in nodes
-            for pod in self._shadow.pods_on(node.name)
-            if pod.uid in node.pods and not pod.is_terminating
+            for uid, pod in self._shadow.pods_on(node.name).items()
+            if uid in node.pods and not pod.is_terminating
         ]
 
 
@@ -181,7 +210,11 @@ def _displaced(other: Pod, pod: Pod) -> int:
 
 def _by_spec(pods: Sequence[Pod]) -> list[tuple[Pod, int]]:
     """A pod of each spec, the largest first, and how many there are."""
-    counts = Counter([pod.spec for pod in pods])
-    samples = {pod.spec: pod for pod in pods}
+    counts: dict[PodSpec, int] = {}
+    samples: dict[PodSpec, Pod] = {}
+    for pod in pods:
+        spec = pod.spec
+        counts[spec] = counts.get(spec, 0) + 1
+        samples[spec] = pod
     largest_first = sorted(samples.values(), key=_size, reverse=True)
     return [(pod, counts[pod.spec]) for pod in largest_first]

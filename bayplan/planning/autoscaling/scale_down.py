@@ -251,7 +251,7 @@ class ScaleDown:
         for node, (_, pods) in zip(new, command.plan.launches, strict=True):
             places |= {pod.uid: node.name for pod in pods}
         for node in command.nodes:
-            for pod in self._shadow.pods_on(node.name):
+            for pod in list(self._shadow.pods_on(node.name).values()):
                 if pod.uid in places:
                     self._shadow.move(pod, places[pod.uid])
         joined_s = max(node.expected_until_s for node in new)

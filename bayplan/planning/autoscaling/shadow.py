@@ -7,7 +7,7 @@ it reaches the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -171,10 +171,10 @@ class ShadowScheduler:
         self._lifted.append(pod)
         return pod.replace(node_name="", status=EMPTY_STATUS)
 
-    def pods_on(self, node_name: str) -> list[Pod]:
-        """The pods on a node."""
+    def pods_on(self, node_name: str) -> Mapping[str, Pod]:
+        """The pods on a node, by uid; not to be kept."""
         row = self.table.row_of.get(node_name)
-        return [] if row is None else list(self.table.pods[row].values())
+        return {} if row is None else self.table.pods[row]
 
     def node(self, name: str) -> Node | None:
         """A node that exists or boots."""

@@ -131,7 +131,7 @@ def shadow_pods(simulation: Simulation) -> dict[str, str]:
         if pod.uid in shadow._moved
         else name
         for name in shadow.table.row_of
-        for pod in shadow.pods_on(name)
+        for pod in shadow.pods_on(name).values()
         if not pod.is_terminating
     }
 

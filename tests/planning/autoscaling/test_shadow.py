@@ -30,16 +30,16 @@ def shadow(simulation: Simulation) -> ShadowScheduler:
 def pods_of(shadow: ShadowScheduler) -> Pods:
     """The names of pods by node, in their order."""
     return {
-        name: [pod.name for pod in shadow.pods_on(name)]
+        name: [pod.name for pod in shadow.pods_on(name).values()]
         for name in sorted(shadow.table.row_of)
-        if shadow.pods_on(name)
+        if shadow.pods_on(name).values()
     }
 
 
 def test_a_trial_within_another_ends_with_what_the_other_has(shadow: ShadowScheduler) -> None:
     before = pods_of(shadow)
     (first, here), (second, there) = before.items()
-    outer, inner = shadow.pods_on(first)
+    outer, inner = shadow.pods_on(first).values()
 
     with shadow.trial():
         moved = shadow.lift(outer)
@@ -56,7 +56,7 @@ def test_a_pod_that_will_move_is_where_it_goes_until_it_is_evicted(
     simulation: Simulation, shadow: ShadowScheduler
 ) -> None:
     (first, here), (second, there) = pods_of(shadow).items()
-    pod, other = shadow.pods_on(first)
+    pod, other = shadow.pods_on(first).values()
 
     shadow.move(pod, second)
     assert pods_of(shadow) == {first: [other.name], second: [*there, pod.name]}
