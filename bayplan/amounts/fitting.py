@@ -50,11 +50,16 @@ def free_amounts(table: NodeTable, resource: str) -> Ints:
 
 def copies_that_fit(table: NodeTable, rule: FitRule) -> Ints:
     """int64 per row: how many pods of the rule fit beside each other, if nothing else refuses them."""
-    found = np.full(len(table), np.iinfo(np.int64).max)
+    found: Ints | None = None
     for resource, wanted in rule.amounts.items():
         if wanted > 0:
-            np.minimum(found, free_amounts(table, resource) // wanted, out=found)
-    fitting: Ints = np.maximum(found, 0)
+            free = free_amounts(table, resource)
+            if wanted > 1:
+                free //= wanted
+            found = free if found is None else np.minimum(found, free, out=found)
+    if found is None:
+        return np.full(len(table), np.iinfo(np.int64).max)
+    fitting: Ints = np.maximum(found, 0, out=found)
     return fitting
 
 

@@ -112,7 +112,7 @@ class NodePart:
             raw[live] = score_rows(plugin, state, pod, table, live)
 
     def _number_raws(self) -> None:
-        varied = [raw for raw in self.raws if raw.any()]
+        varied = [raw for raw in self.raws if np.count_nonzero(raw)]
         self.raw_ids = None
         self._points.clear()
         if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):

@@ -28,7 +28,7 @@ class StatusCodes:
 
     def note(self, values: Ints, place: int, verdict: Verdict) -> None:
         """Write the refusals of the plugin at `place` to `values`, except where an earlier plugin refuses."""
-        refused = np.flatnonzero(verdict.codes)
+        (refused,) = verdict.codes.nonzero()
         if not len(refused):
             return
         codes = -1 - (place << PLACE_SHIFT | self._locals(place, verdict, refused))

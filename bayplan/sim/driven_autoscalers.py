@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..api.decode import AUTOSCALER, AutoscalerObject
 from ..errors import InputError
-from .timeline import SCALED_KINDS, ObjectPatch, Timeline, TimelineEvent, TimelineTarget
+from .timeline import SCALED_KINDS, Timeline, TimelineEvent, TimelineTarget, WorkloadScale
 
 DEFAULT_MIN = 1
 """Kubernetes' default of minReplicas."""
@@ -30,7 +30,7 @@ class DrivenAutoscalers:
 
     def apply(self, timeline: Timeline) -> Timeline:
         """The timeline with changes of workloads for those of autoscalers; one that is not there stays as it is."""
-        if not any(self._is_driven(patch) for event in timeline.events for patch in event.change):
+        if not any(self._is_driven(scale) for event in timeline.events for scale in event.scale):
             return timeline
         return replace(timeline, events=tuple(map(self._event, timeline.events)))
 
@@ -41,29 +41,22 @@ class DrivenAutoscalers:
             for name, (count, low, high) in self._limited.items()
         ]
 
-    def _is_driven(self, patch: ObjectPatch) -> bool:
-        return patch.ref.kind == AUTOSCALER and (patch.ref.namespace, patch.ref.name) in self._known
+    def _is_driven(self, scale: WorkloadScale) -> bool:
+        return scale.ref.kind == AUTOSCALER and (scale.ref.namespace, scale.ref.name) in self._known
 
     def _event(self, event: TimelineEvent) -> TimelineEvent:
-        change = tuple(self._patch(one) if self._is_driven(one) else one for one in event.change)
-        return replace(event, change=change)
+        scale = tuple(self._scale(one) if self._is_driven(one) else one for one in event.scale)
+        return replace(event, scale=scale)
 
-    def _patch(self, patch: ObjectPatch) -> ObjectPatch:
-        ref, key = patch.ref, (patch.ref.namespace, patch.ref.name)
+    def _scale(self, scale: WorkloadScale) -> WorkloadScale:
+        ref, key = scale.ref, (scale.ref.namespace, scale.ref.name)
         kind, name, low, high = _read(self._known[key], str(ref))
         self.driven.add(key)
-        wanted = patch.patch["spec"]["replicas"]
-        replicas = min(max(wanted, low), high)
-        if replicas != wanted:
+        replicas = min(max(scale.replicas, low), high)
+        if replicas != scale.replicas:
             count = self._limited.get(str(ref), (0, low, high))[0] + 1
             self._limited[str(ref)] = count, low, high
-        target = TimelineTarget(kind, ref.namespace, name)
-        tree = {
-            "kind": kind,
-            "metadata": {"name": name, "namespace": ref.namespace},
-            "spec": {"replicas": replicas},
-        }
-        return ObjectPatch(target, tree)
+        return WorkloadScale(TimelineTarget(kind, ref.namespace, name), replicas)
 
 
 def _read(autoscaler: AutoscalerObject, label: str) -> tuple[str, str, int, int]:

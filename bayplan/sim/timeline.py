@@ -49,12 +49,20 @@ class ObjectPatch(msgspec.Struct, frozen=True):
     patch: Mapping[str, Any]
 
 
+class WorkloadScale(msgspec.Struct, frozen=True):
+    """A number of replicas, as the scale subresource sets it."""
+
+    ref: TimelineTarget
+    replicas: int
+
+
 class TimelineEvent(msgspec.Struct, frozen=True):
-    """The changes at one moment, in the order add, change, remove."""
+    """The changes at one moment, in the order add, change, scale, remove."""
 
     at_s: float
     add: tuple[ClusterObject, ...] = ()
     change: tuple[ObjectPatch, ...] = ()
+    scale: tuple[WorkloadScale, ...] = ()
     remove: tuple[TimelineTarget, ...] = ()
     path: str = ""
     """Where it is in its timeline, if it is not one of its `events`."""
@@ -126,13 +134,8 @@ def _series_events(tree: Any, path: str) -> Iterator[TimelineEvent]:
         for i, (offset_s, replicas) in enumerate(points):
             if i and replicas == points[i - 1][1]:
                 continue
-            patch = {
-                "kind": target.kind,
-                "metadata": {"name": target.name, "namespace": target.namespace},
-                "spec": {"replicas": replicas},
-            }
-            change = (ObjectPatch(target, patch),)
-            yield TimelineEvent(at_s + offset_s, change=change, path=path)
+            scale = (WorkloadScale(target, replicas),)
+            yield TimelineEvent(at_s + offset_s, scale=scale, path=path)
 
 
 def _series_target(text: Any, path: str) -> TimelineTarget:

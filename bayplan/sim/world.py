@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from ..api.cron_jobs import CronJob
 from ..api.custom_workloads import CustomWorkload
 from ..api.dra import ResourceClaim
@@ -24,7 +26,15 @@ from ..api.pod import Pod
 from ..api.pod_stages import StageRule
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ..api.whole import apply_patch
-from ..api.workloads import Namespace, PodGroup, Workload
+from ..api.workloads import (
+    Deployment,
+    Namespace,
+    PodGroup,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    Workload,
+)
 from ..clock import ManualClock, Timers
 from ..cluster.memory import (
     WORKLOAD_KINDS,
@@ -61,6 +71,7 @@ from .timeline import (
     Timeline,
     TimelineEvent,
     TimelineTarget,
+    WorkloadScale,
     created_at,
     created_at_problem,
 )
@@ -347,6 +358,9 @@ class World:
         for i, change in enumerate(event.change):
             with self._faults_placed(source, path and f"{path}.change[{i}]"):
                 self._change(change)
+        for scale in event.scale:
+            with self._faults_placed(source, path):
+                self._scale(scale)
         for i, ref in enumerate(event.remove):
             with self._faults_placed(source, path and f"{path}.remove[{i}]"):
                 self._remove(ref)
@@ -388,6 +402,13 @@ class World:
             _refuse_immutable(stored, changed)
             if self._is_allowed(changed, stored):
                 self.cluster.update(changed)
+
+    def _scale(self, scale: WorkloadScale) -> None:
+        stored = self._find(scale.ref)
+        if stored is not None:
+            assert isinstance(stored, Deployment | ReplicaSet | ReplicationController | StatefulSet)
+            spec = replace(stored.spec, replicas=scale.replicas)
+            self.cluster.update(replace(stored, spec=spec))
 
     def _remove(self, ref: TimelineTarget) -> None:
         """Delete an object as `kubectl delete` does. The pods of a node are deleted with it at once."""

@@ -254,12 +254,14 @@ class TableWriter:
 
 def _take_out(pods: dict[str, Pod], uid: str) -> None:
     """Remove a pod; the last pod takes its place."""
-    last = next(reversed(pods))
-    moved = pods.pop(last)
-    if last != uid:
-        entries = [(last, moved) if key == uid else (key, pod) for key, pod in pods.items()]
-        pods.clear()
-        pods.update(entries)
+    last, moved = pods.popitem()
+    if last == uid:
+        return
+    following: list[tuple[str, Pod]] = []
+    while (entry := pods.popitem())[0] != uid:
+        following.append(entry)
+    pods[last] = moved
+    pods.update(reversed(following))
 
 
 def _put_last(pods: dict[str, Pod], pod: Pod) -> bool:

@@ -47,8 +47,8 @@ def read(folder: Path, *documents: Any) -> Any:
 
 def replicas_of(objects: Any) -> list[tuple[str, int]]:
     (timeline,) = (obj for obj in objects if obj.kind == "Timeline")
-    patches = [event.change[0] for event in timeline.events]
-    return [(str(patch.ref), patch.patch["spec"]["replicas"]) for patch in patches]
+    scales = [event.scale[0] for event in timeline.events]
+    return [(str(scale.ref), scale.replicas) for scale in scales]
 
 
 def test_the_workload_of_the_autoscaler_has_the_replicas_within_its_limits(tmp_path: Path) -> None:

@@ -156,9 +156,9 @@ def test_a_series_of_replicas(more: dict[str, Any], expected: list[tuple[int, in
 
     timeline = read_series(series)
 
-    changes = [(event.at_s, event.change[0]) for event in timeline.events]
-    assert [(at_s, change.patch["spec"]["replicas"]) for at_s, change in changes] == expected
-    assert {change.ref for _, change in changes} == {TimelineTarget("Deployment", "shop", "web")}
+    scales = [(event.at_s, event.scale[0]) for event in timeline.events]
+    assert [(at_s, scale.replicas) for at_s, scale in scales] == expected
+    assert {scale.ref for _, scale in scales} == {TimelineTarget("Deployment", "shop", "web")}
 
 
 @pytest.mark.parametrize(

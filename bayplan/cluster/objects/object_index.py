@@ -100,7 +100,8 @@ class ObjectIndex:
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """One object, or None; cluster-scoped kinds have the namespace ""."""
-        return self._objects.get(kind, {}).get((namespace, name))
+        objects = self._objects.get(kind)
+        return None if objects is None else objects.get((namespace, name))
 
     def by_name(self, kind: str) -> dict[tuple[str, str], Any]:
         """The objects of `kind` by namespace and name, as they are now."""

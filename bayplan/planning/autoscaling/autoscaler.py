@@ -271,14 +271,13 @@ def _nothing() -> None:
 
 def is_provisionable(pod: Pod) -> bool:
     """Whether the scheduler refused the pod, and a new node could help."""
-    if pod.node_name or pod.is_finished or pod.is_terminating or pod.nominated_node_name:
-        return False
-    if is_daemon(pod) or is_static(pod) or pod.spec.pin:
-        return False
-    return any(
+    is_refused = any(
         one.type == "PodScheduled" and one.status == "False" and one.reason == "Unschedulable"
         for one in pod.status.conditions or ()
     )
+    if not is_refused or pod.node_name or pod.is_finished or pod.is_terminating:
+        return False
+    return not (pod.nominated_node_name or is_daemon(pod) or is_static(pod) or pod.spec.pin)
 
 
 def first_nodes(pools: Iterable[NodePool], objects: Iterable[ClusterObject]) -> list[ClusterObject]:

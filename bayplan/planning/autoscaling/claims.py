@@ -172,17 +172,18 @@ class ClaimPlanner:
         """The options of a claim that hold one more pod."""
         numbers, used = claim.options, claim.used + choice.requests
         fits = (self._options.free[numbers] >= used).all(axis=1) & choice.accepts[numbers]
-        return numbers[fits]
+        return numbers if fits.all() else numbers[fits]
 
     def _join(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
         left = self._narrowed(claim, choice)
         if not len(left):
             return False
         self._shadow.place(pod, claim.name)
+        is_narrower = left is not claim.options
         claim.options, claim.used = left, claim.used + choice.requests
         claim.pods.append(pod)
-        if claim.shown not in left:
-            self._show(claim, self._largest(left))
+        if is_narrower and claim.shown not in left:
+            self._show(claim, self._largest(left.tolist()))
         return True
 
     def _join_as_other(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
@@ -190,7 +191,7 @@ class ClaimPlanner:
         left, before = self._narrowed(claim, choice), claim.shown
         if not len(left):
             return False
-        self._show(claim, self._largest(left))
+        self._show(claim, self._largest(left.tolist()))
         row = self._shadow.table.row_of[claim.name]
         if self._shadow.totals(pod)[row] >= 0 and self._join(claim, pod, choice):
             return True
@@ -203,9 +204,8 @@ class ClaimPlanner:
         self._shadow.put(claim.objects)
         claim.shown = number
 
-    def _largest(self, numbers: Ints) -> int:
-        found: list[int] = numbers.tolist()
-        return max(found, key=lambda i: (self._options.all[i].size, -i))
+    def _largest(self, numbers: list[int]) -> int:
+        return max(numbers, key=lambda i: (self._options.all[i].size, -i))
 
     def _open(self, pod: Pod, choice: OptionChoice, allowed: Bools | None = None) -> bool:
         """Begin a claim, in the first pool that may have one; False: none may.
@@ -233,7 +233,7 @@ class ClaimPlanner:
         tried: list[NodeClaim] = []
         for zone, members in zones.items():
             self._number += 1
-            largest = self._largest(np.array(members))
+            largest = self._largest(members)
             name = f"{CLAIM}{self._number}"
             objects = self._options.all[largest].make_objects(name, is_shadow=True)
             self._shadow.put(objects)

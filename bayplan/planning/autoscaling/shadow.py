@@ -16,9 +16,17 @@ from msgspec.structs import replace
 from ...answers.still_cluster import StillCluster
 from ...api.node import Node
 from ...api.pod import EMPTY_STATUS, Pod
+from ...api.pod_groups import labelled_group_of, pod_group_of
 from ...clock import Clock
 from ...cluster.objects import ClusterObject
-from ...scheduler import Decision, FirstByName, Inquiry, SchedulerSettings, build_scheduler
+from ...scheduler import (
+    Decision,
+    FirstByName,
+    Inquiry,
+    Scheduler,
+    SchedulerSettings,
+    build_scheduler,
+)
 from ...scheduler.fill_inquiry import fill_in_order
 from ...sim.settings import Settings
 from ...table import Bools, Ints, NodeTable
@@ -43,7 +51,7 @@ class ShadowScheduler:
                 faults_are_fatal=True,
             ),
         )
-        self._cluster.watch(self._scheduler)
+        self._cluster.watch(CountedPods(self._scheduler))
         self._depth = 0
         """Of trials within each other."""
         self._on_trial: list[Pod] = []
@@ -73,15 +81,12 @@ class ShadowScheduler:
         self._cluster.put_in(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Take over a change; a new condition of a waiting pod is of no account."""
-        if isinstance(new, Pod):
-            if not new.node_name and is_condition_only(old, new):
+        """Take over a change."""
+        if isinstance(new, Pod) and new.uid in self._moved:
+            if new.is_terminating or new.is_finished:
+                self.on_delete(new)
                 return
-            if new.uid in self._moved:
-                if new.is_terminating or new.is_finished:
-                    self.on_delete(new)
-                    return
-                new = new.with_node(self._moved[new.uid])
+            new = new.with_node(self._moved[new.uid])
         self._cluster.put_in(new)
 
     def on_delete(self, obj: Any) -> None:
@@ -181,13 +186,38 @@ class ShadowScheduler:
         return self._cluster.get("Node", "", name)
 
 
-def is_condition_only(old: Pod, new: Pod) -> bool:
-    """Whether two versions of a waiting pod differ in nothing that scheduling depends on."""
-    return (
-        not old.node_name
-        and old.spec is new.spec
-        and old.labels is new.labels
-        and old.nominated_node_name == new.nominated_node_name
-        and old.deletion_timestamp == new.deletion_timestamp
-        and old.status.phase == new.status.phase
+class CountedPods:
+    """Tells a scheduler that has no pod to place what happens, without the pods that do not count for others."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def on_add(self, obj: Any) -> None:
+        """An object came."""
+        if not isinstance(obj, Pod) or counts_for_others(obj):
+            self._scheduler.on_add(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """An object changed."""
+        if not isinstance(new, Pod):
+            self._scheduler.on_update(old, new)
+            return
+        did, does = counts_for_others(old), counts_for_others(new)
+        if did and does:
+            self._scheduler.on_update(old, new)
+        elif does:
+            self._scheduler.on_add(new)
+        elif did:
+            self._scheduler.on_delete(old)
+
+    def on_delete(self, obj: Any) -> None:
+        """An object went."""
+        if not isinstance(obj, Pod) or counts_for_others(obj):
+            self._scheduler.on_delete(obj)
+
+
+def counts_for_others(pod: Pod) -> bool:
+    """Whether the place of another pod may depend on it: it has a node, is nominated to one, or is of a group."""
+    return bool(
+        pod.node_name or pod.nominated_node_name or pod_group_of(pod) or labelled_group_of(pod)
     )

@@ -57,7 +57,7 @@ def test_pods_that_wait_come_before_those_of_nodes_that_could_go(
     first, second = sorted(scaler.nodes, key=lambda node: -len(node.pods))
     simulation.cluster.delete(next(iter(first.pods.values())))
     relocation = Relocation(scaler.choices, scaler.shadow, scaler.nodes)
-    before = {node.name: scaler.shadow.pods_on(node.name) for node in (first, second)}
+    before = {node.name: dict(scaler.shadow.pods_on(node.name)) for node in (first, second)}
     waiting = [make_pod("late", cpu=cpu)]
     scaler.choices.learn(waiting)
 
