@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 
 from ...api.node import Node
 from ...api.pod import Pod
@@ -95,11 +95,11 @@ class Consolidation:
             candidates = RemovalCandidates(self._within_budgets(ready, now, leaving, UNDERUTILIZED))
             return self._several(candidates, leaving) or self._single(candidates, leaving)
 
-    def _by_pods(self) -> list[PoolNode]:
+    def _by_pods(self) -> Iterator[PoolNode]:
         """The nodes that have joined, those with fewer pods first; of equal ones of a pool, the dearest."""
-        joined = [node for members in self._nodes.joined.values() for node in members]
+        joined = list(chain.from_iterable(self._nodes.joined.values()))
         numbers = [len(node.pods) for node in joined]
-        return [joined[i] for i in sorted(range(len(joined)), key=numbers.__getitem__)]
+        return map(joined.__getitem__, sorted(range(len(joined)), key=numbers.__getitem__))
 
     def confirmed(
         self,
