@@ -287,6 +287,18 @@ def test_removing_an_object_that_already_ended_is_no_error() -> None:
             id="an object that never existed",
         ),
         pytest.param(
+            [
+                make(
+                    "Timeline",
+                    "",
+                    "bayplan.dev/v1",
+                    series=[{"target": "deployment/w", "replicas": [{"at": "1h", "replicas": 2}]}],
+                )
+            ],
+            "timeline: series[0]: expected an object that is there by then; got deployment/default/w",
+            id="a series of a workload that is not there",
+        ),
+        pytest.param(
             [make_timeline({"at": "1m", "add": [node_tree("n")]})],
             'timeline: events[0].add[0]: expected each name once; Node "n" exists already',
             id="an object that exists already",

@@ -18,12 +18,11 @@ from ...api.node import Node
 from ...api.pod import EMPTY_STATUS, Pod
 from ...api.pod_groups import labelled_group_of, pod_group_of
 from ...clock import Clock
-from ...cluster.objects import ClusterObject
+from ...cluster.objects import ClusterObject, WatchHandler
 from ...scheduler import (
     Decision,
     FirstByName,
     Inquiry,
-    Scheduler,
     SchedulerSettings,
     build_scheduler,
 )
@@ -189,7 +188,7 @@ class ShadowScheduler:
 class CountedPods:
     """Tells a scheduler that has no pod to place what happens, without the pods that do not count for others."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: WatchHandler) -> None:
         self._scheduler = scheduler
 
     def on_add(self, obj: Any) -> None:

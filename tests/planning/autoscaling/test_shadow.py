@@ -2,10 +2,13 @@
 
 import pytest
 
+from bayplan.answers.still_cluster import StillCluster
+from bayplan.api.pod import Pod, PodStatus
 from bayplan.planning.autoscaling import Autoscaler, autoscaled
-from bayplan.planning.autoscaling.shadow import ShadowScheduler
+from bayplan.planning.autoscaling.shadow import CountedPods, ShadowScheduler
 from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings
+from bayplan.testing.builders import make_pod
 from tests.planning.autoscaling.scaled import make_pool, make_type, make_workload
 
 Pods = dict[str, list[str]]
@@ -32,7 +35,7 @@ def pods_of(shadow: ShadowScheduler) -> Pods:
     return {
         name: [pod.name for pod in shadow.pods_on(name).values()]
         for name in sorted(shadow.table.row_of)
-        if shadow.pods_on(name).values()
+        if shadow.pods_on(name)
     }
 
 
@@ -69,3 +72,54 @@ def test_a_pod_that_will_move_is_where_it_goes_until_it_is_evicted(
     assert simulation.cluster.get("Pod", pod.namespace, pod.name).is_terminating
     assert pods_of(shadow) == {first: [other.name], second: there}
     assert here == [pod.name, other.name]
+
+
+class ToldScheduler:
+    """Writes down of which pods a scheduler is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def on_add(self, pod: Pod) -> None:
+        self.told.append(f"add {pod.name}")
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        self.told.append(f"update {new.name}")
+
+    def on_delete(self, pod: Pod) -> None:
+        self.told.append(f"delete {pod.name}")
+
+
+WAITING = make_pod("p")
+NOMINATED = WAITING.with_status(PodStatus(nominated_node_name="a"))
+GROUPED = WAITING.replace(labels={"scheduling.x-k8s.io/pod-group": "gang"})
+PLACED = WAITING.with_node("a")
+
+
+@pytest.mark.parametrize(
+    ("pods", "told"),
+    [
+        pytest.param([WAITING, WAITING], [], id="of one that waits it is told nothing"),
+        pytest.param(
+            [WAITING, PLACED, PLACED],
+            ["add p", "update p", "delete p"],
+            id="one that waited comes when it gets a node",
+        ),
+        pytest.param(
+            [NOMINATED, WAITING], ["add p", "delete p"], id="a nominated one counts while it is"
+        ),
+        pytest.param([GROUPED], ["add p", "delete p"], id="one of a group counts for its group"),
+    ],
+)
+def test_the_scheduler_is_told_of_pods_that_count_for_others(
+    pods: list[Pod], told: list[str]
+) -> None:
+    scheduler, cluster = ToldScheduler(), StillCluster()
+    cluster.watch(CountedPods(scheduler))
+
+    for pod in pods:
+        cluster.put_in(pod)
+        assert cluster.get("Pod", pod.namespace, pod.name) is pod
+    cluster.take_out(pods[-1])
+
+    assert scheduler.told == told
