@@ -23,6 +23,7 @@ COST = "bayplan.dev/cost"
 DEFAULT_PODS = 110
 """kubelet's default of maxPods."""
 DEFAULT_BOOT_S = 60.0
+NOTHING: Mapping[str, int] = {}
 PLATFORM = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 
 
@@ -60,14 +61,30 @@ class NodeType:
         return self.labels.get(CAPACITY_TYPE) == SPOT
 
     def make_objects(
-        self, name: str, zone: str = "", *, is_booting: bool = False
+        self,
+        name: str,
+        zone: str = "",
+        *,
+        is_booting: bool = False,
+        used: Mapping[str, int] = NOTHING,
     ) -> list[ClusterObject]:
-        """A node with this name in a zone, then its CSINode and ResourceSlices if it has any."""
-        node = self.make_node(name, zone, is_booting=is_booting)
+        """A node with this name in a zone, then its CSINode and ResourceSlices if it has any.
+
+        What is `used` already is not allocatable.
+        """
+        node = self.make_node(name, zone, is_booting=is_booting, used=used)
         return [node, *self._csi_node(name), *self._resource_slices(name)]
 
-    def make_node(self, name: str, zone: str = "", *, is_booting: bool = False) -> Node:
+    def make_node(
+        self,
+        name: str,
+        zone: str = "",
+        *,
+        is_booting: bool = False,
+        used: Mapping[str, int] = NOTHING,
+    ) -> Node:
         """The node alone."""
+        free = {r: max(amount - used.get(r, 0), 0) for r, amount in self.allocatable.items()}
         labels = {**PLATFORM, INSTANCE_TYPE: self.name, **self.labels, HOSTNAME: name}
         if zone:
             labels[ZONE] = zone
@@ -77,7 +94,7 @@ class NodeType:
             annotations={COST: f"{self.price:.10g}"} if self.price is not None else None,
             taints=self.taints + (self.startup_taints if is_booting else ()),
             capacity=dict(self.capacity),
-            allocatable=dict(self.allocatable),
+            allocatable=free,
             conditions=(NodeCondition(type="Ready", status="False" if is_booting else "True"),),
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain, islice
+from itertools import islice
 
 from ...api.node import Node
 from ...api.pod import Pod
@@ -72,7 +72,7 @@ class Consolidation:
 
     def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
         """The nodes without pods that may go now."""
-        empty = [node for node in self._nodes.empty.values() if _is_ready(node, now_s, leaving)]
+        empty = [node for node in self._nodes.empty() if _is_ready(node, now_s, leaving)]
         found = list(self._within_budgets(empty, now, leaving, EMPTY))
         return RemovalCommand(found, EMPTY) if found else None
 
@@ -85,21 +85,14 @@ class Consolidation:
                 return None
             ready = (
                 node
-                for node in self._by_pods()
-                if node.pods
-                and _is_ready(node, now_s, leaving)
+                for node in self._nodes.by_pods()
+                if _is_ready(node, now_s, leaving)
                 and node.record.price is not None
                 and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
                 and node.name not in taken
             )
             candidates = RemovalCandidates(self._within_budgets(ready, now, leaving, UNDERUTILIZED))
             return self._several(candidates, leaving) or self._single(candidates, leaving)
-
-    def _by_pods(self) -> Iterator[PoolNode]:
-        """The nodes that have joined, those with fewer pods first; of equal ones of a pool, the dearest."""
-        joined = list(chain.from_iterable(self._nodes.joined.values()))
-        numbers = [len(node.pods) for node in joined]
-        return map(joined.__getitem__, sorted(range(len(joined)), key=numbers.__getitem__))
 
     def confirmed(
         self,

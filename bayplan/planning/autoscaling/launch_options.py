@@ -64,15 +64,8 @@ class LaunchOption:
 
     def make_objects(self, name: str, *, is_shadow: bool = False) -> list[ClusterObject]:
         """A node and what belongs to it; that of the shadow has no daemons, and less room instead."""
-        node, *others = self.type.make_objects(name, self.zone)
-        if is_shadow and self.daemons:
-            assert isinstance(node, Node), "the node comes first"
-            free = {
-                resource: max(amount - self.daemons.get(resource, 0), 0)
-                for resource, amount in node.allocatable.items()
-            }
-            node = node.replace(allocatable=free)
-        return [node, *others]
+        used = self.daemons if is_shadow else {}
+        return self.type.make_objects(name, self.zone, used=used)
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ...api.node import ZONE, Node
 from ...api.pod import Pod
@@ -32,6 +32,8 @@ class PoolNode:
     """When such a pod came or went, or it joined."""
     expected_until_s: float = 0.0
     """Until then pods are expected on it, and it is not taken away."""
+    rank: tuple[int, float, str] = (0, 0.0, "")
+    """Of nodes with equally many pods, the first of a pool is the dearest, then by name."""
     name: str = ""
     """The name of the node."""
 
@@ -51,10 +53,9 @@ class PoolNodes:
         self._pools = {pool.name: pool for pool in pools}
         self.live: dict[str, PoolNode] = {}
         self.booting: dict[str, PoolNode] = {}
-        self.joined: dict[str, list[PoolNode]] = {name: [] for name in self._pools}
-        """By pool: nodes that have joined, the dearest first, equal ones by name."""
-        self.empty: dict[str, PoolNode] = {}
-        """Nodes that have joined and have no pods but daemons."""
+        self._ranks = {name: i for i, name in enumerate(self._pools)}
+        self._joined: dict[int, dict[str, PoolNode]] = {}
+        """Nodes that have joined, by their number of pods without daemons, and by name."""
         self.records: list[ScaledNode] = []
         self.use = PoolUse()
         self._last_number = 0
@@ -100,10 +101,8 @@ class PoolNodes:
         """A node is gone."""
         del self.live[node.name]
         if node.is_joined:
-            joined = self.joined[node.pool.name]
-            del joined[bisect_left(joined, _dearest_first(node), key=_dearest_first)]
+            del self._joined[len(node.pods)][node.name]
         self.booting.pop(node.name, None)
-        self.empty.pop(node.name, None)
         node.record.removed_s, node.record.why = now_s, node.record.why or why
         self.use.add(node.pool, node.record.zone, node.type.capacity, -1)
 
@@ -111,7 +110,7 @@ class PoolNodes:
         """A node has booted."""
         node.record.joined_s = node.changed_s = now_s
         del self.booting[node.name]
-        self._note_joined(node)
+        self._count(node)
 
     def expect_pods(self, names: Iterable[str], until_s: float) -> None:
         """Keep nodes for pods that are expected on them."""
@@ -122,36 +121,48 @@ class PoolNodes:
 
     def put_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note a pod on a node, or its change; whether it is new there."""
-        is_new = pod.uid not in node.pods
+        before = len(node.pods)
         node.pods[pod.uid] = pod
-        if is_new:
-            self.empty.pop(node.name, None)
-        return is_new
+        return self._recount(node, before)
 
     def take_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note that a pod is not on a node any more; whether it was."""
-        was_there = node.pods.pop(pod.uid, None) is not None
-        if was_there and not node.pods:
-            self.empty[node.name] = node
-        return was_there
+        before = len(node.pods)
+        node.pods.pop(pod.uid, None)
+        return self._recount(node, before)
+
+    def empty(self) -> Iterable[PoolNode]:
+        """Nodes that have joined and have no pods but daemons, in the order in which they became so."""
+        return self._joined.get(0, {}).values()
+
+    def by_pods(self) -> Iterator[PoolNode]:
+        """Nodes that have joined and have pods, those with fewer pods first; equal ones by rank."""
+        for number in sorted(self._joined):
+            if number:
+                yield from sorted(self._joined[number].values(), key=attrgetter("rank"))
 
     def _add(self, node: PoolNode) -> PoolNode:
         self.live[node.name] = node
+        node.rank = self._ranks[node.pool.name], -(node.record.price or 0.0), node.name
         if node.is_joined:
-            self._note_joined(node)
+            self._count(node)
         else:
             self.booting[node.name] = node
         self.records.append(node.record)
         self.use.add(node.pool, node.record.zone, node.type.capacity)
         return node
 
-    def _note_joined(self, node: PoolNode) -> None:
-        self.empty[node.name] = node
-        insort(self.joined[node.pool.name], node, key=_dearest_first)
+    def _count(self, node: PoolNode) -> None:
+        self._joined.setdefault(len(node.pods), {})[node.name] = node
 
-
-def _dearest_first(node: PoolNode) -> tuple[float, str]:
-    return -(node.record.price or 0.0), node.name
+    def _recount(self, node: PoolNode, before: int) -> bool:
+        """Whether the number of pods is another one than before."""
+        if len(node.pods) == before:
+            return False
+        if node.is_joined:
+            del self._joined[before][node.name]
+            self._count(node)
+        return True
 
 
 def _type_of(node: Node, pool: NodePool) -> NodeType | None:
