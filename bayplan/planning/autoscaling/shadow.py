@@ -50,7 +50,7 @@ class ShadowScheduler:
                 faults_are_fatal=True,
             ),
         )
-        self._cluster.watch(CountedPods(self._scheduler))
+        self._cluster.watch(ShadowFeed(self._scheduler))
         self._depth = 0
         """Of trials within each other."""
         self._on_trial: list[Pod] = []
@@ -185,7 +185,7 @@ class ShadowScheduler:
         return self._cluster.get("Node", "", name)
 
 
-class CountedPods:
+class ShadowFeed:
     """Tells a scheduler that has no pod to place what happens, without the pods that do not count for others."""
 
     def __init__(self, scheduler: WatchHandler) -> None:

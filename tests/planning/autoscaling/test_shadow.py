@@ -5,7 +5,7 @@ import pytest
 from bayplan.answers.still_cluster import StillCluster
 from bayplan.api.pod import Pod, PodStatus
 from bayplan.planning.autoscaling import Autoscaler, autoscaled
-from bayplan.planning.autoscaling.shadow import CountedPods, ShadowScheduler
+from bayplan.planning.autoscaling.shadow import ShadowFeed, ShadowScheduler
 from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_pod
@@ -115,7 +115,7 @@ def test_the_scheduler_is_told_of_pods_that_count_for_others(
     pods: list[Pod], told: list[str]
 ) -> None:
     scheduler, cluster = ToldScheduler(), StillCluster()
-    cluster.watch(CountedPods(scheduler))
+    cluster.watch(ShadowFeed(scheduler))
 
     for pod in pods:
         cluster.put_in(pod)
