@@ -406,7 +406,8 @@ class World:
     def _scale(self, scale: WorkloadScale) -> None:
         stored = self._find(scale.ref)
         if stored is not None:
-            assert isinstance(stored, Deployment | ReplicaSet | ReplicationController | StatefulSet)
+            scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet
+            assert isinstance(stored, scaled), "a series names a workload with replicas"
             spec = replace(stored.spec, replicas=scale.replicas)
             self.cluster.update(replace(stored, spec=spec))
 

@@ -65,11 +65,6 @@ class Consolidation:
         self._nodes, self._relocation, self._blockers = nodes, relocation, blockers
         self._find_node = find_node
 
-    def eligible_s(self, node: PoolNode) -> float | None:
-        """From when on the node may be taken away; None: never."""
-        after = node.pool.consolidate_after_s
-        return None if after is None else max(node.changed_s + after, node.expected_until_s)
-
     def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
         """The nodes without pods that may go now."""
         empty = [node for node in self._nodes.empty() if _is_ready(node, now_s, leaving)]
@@ -184,10 +179,5 @@ class Consolidation:
 
 def _is_ready(node: PoolNode, now_s: float, leaving: set[str]) -> bool:
     """Whether a node has not changed for long enough, and is not about to go or to get pods."""
-    after = node.pool.consolidate_after_s
-    return (
-        after is not None
-        and node.changed_s + after <= now_s
-        and node.expected_until_s <= now_s
-        and node.name not in leaving
-    )
+    eligible_s = node.eligible_s
+    return eligible_s is not None and eligible_s <= now_s and node.name not in leaving

@@ -45,6 +45,12 @@ class PoolNode:
         """Whether it can run pods."""
         return self.record.joined_s is not None
 
+    @property
+    def eligible_s(self) -> float | None:
+        """From when on Karpenter may take it away by choice; None: never."""
+        after = self.pool.consolidate_after_s
+        return None if after is None else max(self.changed_s + after, self.expected_until_s)
+
 
 class PoolNodes:
     """All nodes of pools, with a record of those that are gone."""

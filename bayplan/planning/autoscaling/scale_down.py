@@ -123,7 +123,7 @@ class ScaleDown:
         self._moves = self._is_stale = True
 
     def _queue(self, node: PoolNode) -> None:
-        eligible = self._consolidation.eligible_s(node)
+        eligible = node.eligible_s
         if eligible is not None and node.name not in self._queued:
             self._queued.add(node.name)
             heapq.heappush(self._due, (eligible, node.name))
@@ -195,7 +195,7 @@ class ScaleDown:
             _, name = heapq.heappop(self._due)
             self._queued.discard(name)
             node = self._nodes.live.get(name)
-            eligible = None if node is None else self._consolidation.eligible_s(node)
+            eligible = None if node is None else node.eligible_s
             if node is not None and eligible is not None and eligible > now:
                 self._queue(node)
             else:
