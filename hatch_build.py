@@ -60,9 +60,9 @@ class KernelBuildHook(BuildHookInterface[Any]):
         if mode == "skip":
             self.app.display_info(f"kernel: not compiled: {VARIABLE}=skip. {PURE}")
             return
-        self._folder = tempfile.mkdtemp(prefix="bayplan-kernel-")
+        self._folder = tempfile.TemporaryDirectory(prefix="bayplan-kernel-")
         try:
-            extension = compile_kernel(Path(self.root), Path(self._folder))
+            extension = compile_kernel(Path(self.root), Path(self._folder.name))
         except KernelError as problem:
             if mode == "require":
                 raise
@@ -75,7 +75,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         folder = getattr(self, "_folder", None)
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.cleanup()
 
 
 def build_mode() -> str:
