@@ -31,6 +31,8 @@ class ImageLocality(ScorePlugin):
         return (table.images.version, table.node_count) if table.images else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        if not table.images:
+            return np.zeros(table.count(rows), dtype=np.int64)
         names = [normalized_name(image) for image in pod.spec.images]
         present = table.images.total(names, table.node_count)[rows]
         if not present.any():

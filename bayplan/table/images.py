@@ -146,5 +146,8 @@ class _ForkedImages(ImageStates):
         self._base = base
         self._row = row
 
+    def __bool__(self) -> bool:
+        return bool(self._base)
+
     def total(self, names: Iterable[str], node_count: int) -> Ints:
         return self._base.total(names, node_count)[self._row : self._row + 1]

@@ -54,11 +54,12 @@ class PodTerm:
 
     def matches(self, pod: Pod) -> bool:
         """Whether `pod` counts."""
-        return (
-            (self.namespaces is None or pod.namespace in self.namespaces)
-            and (self.terminating or not pod.is_terminating)
-            and self.selector.matches(pod.labels)
-        )
+        return (self.terminating or not pod.is_terminating) and self.selects(pod)
+
+    def selects(self, pod: Pod) -> bool:
+        """Whether `pod` counts as long as it is not being deleted."""
+        is_within = self.namespaces is None or pod.namespace in self.namespaces
+        return is_within and self.selector.matches(pod.labels)
 
 
 NO_POD = PodTerm(frozenset(), LabelSelector())
@@ -141,15 +142,24 @@ def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None)
 
 
 class LabelClass:
-    """Pods that no selector can tell apart: one namespace, equal labels, terminating or not."""
+    """Pods that no selector can tell apart: one namespace, equal labels."""
 
-    __slots__ = ("aliases", "counts", "rows", "sample")
+    __slots__ = ("aliases", "counts", "live_counts", "live_rows", "rows", "sample")
 
     def __init__(self, sample: Pod) -> None:
         self.sample = sample
-        self.aliases: list[tuple[PodClass, bool]] = []
+        self.aliases: list[PodClass] = []
         self.rows: dict[int, int] = {}
+        """How many there are at each row."""
+        self.live_rows: dict[int, int] = {}
+        """The same without pods that are being deleted."""
         self.counts: list[DomainCounts] = []
+        self.live_counts: list[DomainCounts] = []
+        """Those of terms for which pods that are being deleted do not count."""
+
+    def parts(self, term: PodTerm) -> tuple[dict[int, int], list[DomainCounts]]:
+        """The rows whose pods count for a term that selects them, and the counts beside which its own belong."""
+        return (self.rows, self.counts) if term.terminating else (self.live_rows, self.live_counts)
 
 
 class TermCounts:
@@ -158,8 +168,8 @@ class TermCounts:
     def __init__(self, size: Size, labels: LabelColumns) -> None:
         self._size = size
         self._labels = labels
-        self._classes: dict[tuple[str, frozenset[tuple[str, str]], bool], LabelClass] = {}
-        self._by_alias: dict[tuple[PodClass, bool], LabelClass] = {}
+        self._classes: dict[tuple[str, frozenset[tuple[str, str]]], LabelClass] = {}
+        self._by_alias: dict[PodClass, LabelClass] = {}
         self._by_label: dict[tuple[str, str], set[LabelClass]] = {}
         self._terms: dict[PodTerm, DomainCounts] = {}  # in order of last use
         self._terms_by_label: dict[tuple[str, str] | None, dict[PodTerm, DomainCounts]] = {}
@@ -175,9 +185,10 @@ class TermCounts:
             for item in _required_labels(term.selector):
                 self._terms_by_label.setdefault(item, {})[term] = counts
             for label_class in self._candidates(term.selector):
-                if term.matches(label_class.sample):
-                    label_class.counts.append(counts)
-                    for row, pods in label_class.rows.items():
+                if term.selects(label_class.sample):
+                    rows, beside = label_class.parts(term)
+                    beside.append(counts)
+                    for row, pods in rows.items():
                         counts.add(row, pods)
             self._make_room()
         self._terms[term] = counts
@@ -187,49 +198,51 @@ class TermCounts:
         """The counts of the terms that match some of `pods`, which are on nodes."""
         found: set[DomainCounts] = set()
         for pod in pods:
-            found.update(self._class_of(pod).counts)
+            label_class = self._class_of(pod)
+            found.update(label_class.counts, label_class.live_counts)
         return found
 
     def add_pod(self, row: int, pod: Pod, change: int) -> None:
         """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
         label_class = self._class_of(pod)
-        rows = label_class.rows
-        here = rows.get(row, 0) + change
-        if here:
-            rows[row] = here
-        else:
-            del rows[row]
-            if not rows:
-                self._drop_class(pod)
+        if pod.deletion_timestamp is None:
+            _add(label_class.live_rows, row, change)
+            for counts in label_class.live_counts:
+                counts.add(row, change)
         for counts in label_class.counts:
             counts.add(row, change)
+        _add(label_class.rows, row, change)
+        if not label_class.rows:
+            self._drop_class(pod)
+
+    def pod_leaves(self, row: int, pod: Pod) -> None:
+        """A pod at `row` is being deleted from now on (writer only)."""
+        label_class = self._class_of(pod)
+        _add(label_class.live_rows, row, -1)
+        for counts in label_class.live_counts:
+            counts.add(row, -1)
 
     def _class_of(self, pod: Pod) -> LabelClass:
-        known = self._by_alias.get((pod.pod_class, pod.deletion_timestamp is not None))
+        known = self._by_alias.get(pod.pod_class)
         return self._make_class(pod) if known is None else known
 
     def _make_class(self, pod: Pod) -> LabelClass:
-        key = (pod.namespace, frozenset(pod.labels.items()), pod.is_terminating)
+        key = (pod.namespace, frozenset(pod.labels.items()))
         label_class = self._classes.get(key)
         if label_class is None:
             label_class = self._classes[key] = LabelClass(pod)
             for item in key[1]:
                 self._by_label.setdefault(item, set()).add(label_class)
-            label_class.counts = [
-                counts
-                for item in (None, *key[1])
-                for term, counts in self._terms_by_label.get(item, {}).items()
-                if term.matches(pod)
-            ]
-        alias = (pod.pod_class, pod.is_terminating)
-        label_class.aliases.append(alias)
-        self._by_alias[alias] = label_class
+            for item in (None, *key[1]):
+                for term, counts in self._terms_by_label.get(item, {}).items():
+                    if term.selects(pod):
+                        label_class.parts(term)[1].append(counts)
+        label_class.aliases.append(pod.pod_class)
+        self._by_alias[pod.pod_class] = label_class
         return label_class
 
     def _drop_class(self, pod: Pod) -> None:
-        label_class = self._classes.pop(
-            (pod.namespace, frozenset(pod.labels.items()), pod.is_terminating)
-        )
+        label_class = self._classes.pop((pod.namespace, frozenset(pod.labels.items())))
         for alias in label_class.aliases:
             del self._by_alias[alias]
         for item in pod.labels.items():
@@ -258,8 +271,18 @@ class TermCounts:
                     del self._terms_by_label[item]
             self.dropped += 1
             for label_class in self._classes.values():
-                if dropped in label_class.counts:
-                    label_class.counts.remove(dropped)
+                beside = label_class.parts(term)[1]
+                if dropped in beside:
+                    beside.remove(dropped)
+
+
+def _add(rows: dict[int, int], row: int, change: int) -> None:
+    """Count pods at a row; one without pods has no entry."""
+    here = rows.get(row, 0) + change
+    if here:
+        rows[row] = here
+    else:
+        del rows[row]
 
 
 def _required_labels(selector: LabelSelector) -> Iterable[tuple[str, str] | None]:

@@ -165,12 +165,15 @@ class TableWriter:
             self._restore_ports_at(row)
         if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
             table.row_changes.mark(row)  # the removal of another holder had freed a port
-        if old.is_terminating is not new.is_terminating or (
-            old.labels is not new.labels and old.labels != new.labels
+        if (old.labels is not new.labels and old.labels != new.labels) or (
+            old.is_terminating and not new.is_terminating
         ):
             table.terms.add_pod(row, old, -1)
             table.terms.add_pod(row, new, 1)
             table.row_changes.mark(row)  # terms count pods by their labels
+        elif new.is_terminating and not old.is_terminating:
+            table.terms.pod_leaves(row, new)
+            table.row_changes.mark(row)
         if old.annotations is not new.annotations and old.annotations != new.annotations:
             table.row_changes.mark(row)  # a plugin may read them
         if is_reordered or old.status.start_time != new.status.start_time:

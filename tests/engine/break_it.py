@@ -48,6 +48,7 @@ MUTANTS = [
     ),
     dropped("new labels of a pod are not counted", WRITER, "table.terms.add_pod(row, new, 1)"),
     dropped("old labels of a pod stay counted", WRITER, "table.terms.add_pod(row, old, -1)"),
+    dropped("a pod that is being deleted stays", WRITER, "table.terms.pod_leaves(row, new)"),
     dropped(
         "a port that is taken again is not logged",
         WRITER,

@@ -102,7 +102,9 @@ class Admission:
         known = self._defaulted.get(pod.spec)
         if known is None:
             spec = intern_spec(replace(pod.spec, **self._defaults(pod)))
-            known = self._defaulted[pod.spec] = spec, bool(label_keys(spec))
+            known = spec, bool(label_keys(spec))
+            if not spec.pin:  # that of a daemon is used once
+                self._defaulted[pod.spec] = known
         spec, has_label_keys = known
         if self._ranges and pod.namespace in self._ranges and self._is_new(pod):
             spec, note = self._with_limits(spec, pod.namespace)

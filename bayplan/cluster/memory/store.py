@@ -191,7 +191,9 @@ class MemoryCluster(ObjectIndex):
         assert self._timers is not None
         assert self._clock is not None
         leaves = pod_life.timestamp(self._clock, grace_s)
-        leaving = self.update(pod.replace(deletion_timestamp=leaves))
+        version = self._next_resource_version()
+        leaving = pod.replace(deletion_timestamp=leaves, resource_version=version)
+        self.put_in(leaving)
 
         def leave() -> None:
             stored = self.get("Pod", leaving.namespace, leaving.name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
-from ...api.pod_spec import PodSpec
+from ...api.pod_spec import PodSpec, intern_spec
 from ...api.sharing import shared, shared_map
 from ...api.sourced import template_source, with_source
 from ...api.storage import PersistentVolumeClaim
@@ -46,12 +46,10 @@ def make_pod(
         owner_references=shared((deployments.owner_reference(owner),)),
         generate_name="" if isinstance(owner, StatefulSet) else f"{owner.name}-",
         node_name=template.node_name,
-        spec=template.spec,
+        spec=spec or template.spec,
     )
     source = template_source(template)
-    if source is not None:
-        pod = with_source(pod, source)
-    return pod if spec is None else pod.with_spec(spec)
+    return pod if source is None else with_source(pod, source)
 
 
 def make_stateful_pod(
@@ -63,7 +61,8 @@ def make_stateful_pod(
     """The pod with that ordinal."""
     template, name = stateful_set.spec.template, f"{stateful_set.name}-{number}"
     labels = {REVISION_HASH: revision, **identity_labels(name, number)}
-    spec = make_spec(template, claims)
+    own = make_spec(template, claims)
+    spec = None if own is None else intern_spec(own)
     return make_pod(stateful_set, template, name, labels=labels, spec=spec)
 
 

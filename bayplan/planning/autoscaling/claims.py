@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import ge, sub
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class NodeClaim:
     """The option as which the shadow has it: the largest."""
     objects: list[ClusterObject]
     """What the shadow has for it."""
+    room: list[int]
+    """Per resource: what each of its options has left at least."""
     pods: list[Pod] = field(default_factory=list)
 
 
@@ -138,9 +141,11 @@ class ClaimPlanner:
     def _fill(self, pod: Pod, choice: OptionChoice) -> bool:
         """Put the pod on a node that exists or boots, else on a claim; False: it fits none."""
         decision = self._shadow.decide(pod)
-        total_at = decision.total_at
-        claimed = [row for row in self._claims if total_at(row) >= 0]
-        row = self._best_row(decision, claimed)
+        row, claimed = decision.best.row, list[int]()
+        if row in self._claims or row in self._excluded:
+            total_at = decision.total_at
+            claimed = [row for row in self._claims if total_at(row) >= 0]
+            row = self._best_other(decision, claimed)
         if row >= 0:
             name = self._shadow.table.names[row]
             self._shadow.place(pod, name)
@@ -156,21 +161,21 @@ class ClaimPlanner:
             if not choice.accepts[claim.shown]
         )
 
-    def _best_row(self, decision: Decision, claimed: list[int]) -> int:
+    def _best_other(self, decision: Decision, claimed: list[int]) -> int:
         """The first row with the best total that is neither excluded nor one of `claimed`; -1: there is none."""
-        row = decision.best.row
         if decision.best.feasible == len(claimed):
             return -1
-        if row in self._claims or row in self._excluded:
-            totals = decision.totals.copy()
-            totals[self._excluded_rows] = totals[claimed] = -1
-            row = int(totals.argmax())
-            return row if totals[row] >= 0 else -1
-        return row
+        totals = decision.totals.copy()
+        totals[self._excluded_rows] = totals[claimed] = -1
+        row = int(totals.argmax())
+        return row if totals[row] >= 0 else -1
 
     def _narrowed(self, claim: NodeClaim, choice: OptionChoice) -> Ints:
         """The options of a claim that hold one more pod."""
-        numbers, used = claim.options, claim.used + choice.requests
+        numbers = claim.options
+        if choice.accepts_all and all(map(ge, claim.room, choice.amounts)):
+            return numbers
+        used = claim.used + choice.requests
         fits = (self._options.free[numbers] >= used).all(axis=1) & choice.accepts[numbers]
         return numbers if fits.all() else numbers[fits]
 
@@ -179,12 +184,20 @@ class ClaimPlanner:
         if not len(left):
             return False
         self._shadow.place(pod, claim.name)
-        is_narrower = left is not claim.options
-        claim.options, claim.used = left, claim.used + choice.requests
+        claim.used = claim.used + choice.requests
         claim.pods.append(pod)
-        if is_narrower and claim.shown not in left:
+        if left is claim.options:
+            claim.room = list(map(sub, claim.room, choice.amounts))
+            return True
+        claim.options, claim.room = left, self._room_of(left, claim.used)
+        if claim.shown not in left:
             self._show(claim, self._largest(left.tolist()))
         return True
+
+    def _room_of(self, numbers: Ints, used: Ints) -> list[int]:
+        """Per resource: what each of some options has left at least."""
+        room: list[int] = (self._options.free[numbers].min(axis=0) - used).tolist()
+        return room
 
     def _join_as_other(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
         """Show a claim as the largest type that can run the pod, and ask again."""
@@ -238,7 +251,8 @@ class ClaimPlanner:
             objects = self._options.all[largest].make_objects(name, is_shadow=True)
             self._shadow.put(objects)
             options, used = np.array(members, dtype=np.int64), np.zeros_like(choice.requests)
-            tried.append(NodeClaim(name, pool, zone, options, used, largest, objects))
+            room = self._room_of(options, used)
+            tried.append(NodeClaim(name, pool, zone, options, used, largest, objects, room))
         totals, rows = self._shadow.totals(pod), self._shadow.table.row_of
         ranked = sorted(
             (claim for claim in tried if totals[rows[claim.name]] >= 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -79,9 +79,13 @@ class OptionChoice:
     version: int
     is_possible: bool = False
     """Whether some option can."""
+    accepts_all: bool = False
+    amounts: list[int] = field(default_factory=list)
+    """The requests as plain numbers."""
 
     def __post_init__(self) -> None:
-        self.is_possible = bool(self.accepts.any())
+        self.is_possible, self.accepts_all = bool(self.accepts.any()), bool(self.accepts.all())
+        self.amounts = self.requests.tolist()
 
 
 class LaunchOptions:

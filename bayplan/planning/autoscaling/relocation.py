@@ -146,7 +146,7 @@ class Relocation:
 
     def _room_of(self, pod: Pod) -> SpecRoom:
         self._options.learn([pod])
-        requests: list[int] = self._options.choice(pod).requests.tolist()
+        requests = self._options.choice(pod).amounts
         copies = self._shadow.copies(pod.replace(node_name="", status=EMPTY_STATUS))
         known = self._rooms[pod.spec] = SpecRoom(copies, requests, self._total(copies))
         return known
