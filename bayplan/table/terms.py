@@ -233,8 +233,8 @@ class TermCounts:
             label_class = self._classes[key] = LabelClass(pod)
             for item in key[1]:
                 self._by_label.setdefault(item, set()).add(label_class)
-            for item in (None, *key[1]):
-                for term, counts in self._terms_by_label.get(item, {}).items():
+            for required in (None, *key[1]):
+                for term, counts in self._terms_by_label.get(required, {}).items():
                     if term.selects(pod):
                         label_class.parts(term)[1].append(counts)
         label_class.aliases.append(pod.pod_class)

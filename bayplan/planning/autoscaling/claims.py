@@ -16,7 +16,6 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...cluster.objects import ClusterObject
-from ...scheduler import Decision
 from ...table import Bools, Ints
 from ..pools import NodePool
 from .launch_options import (
@@ -32,6 +31,8 @@ from .pool_use import PoolUse
 from .shadow import ShadowScheduler
 
 CLAIM = "bayplan-claim-"
+TURN = 1 << 32
+NO_TURN = np.iinfo(np.int64).max
 
 
 @dataclass(slots=True)
@@ -51,6 +52,8 @@ class NodeClaim:
     """What the shadow has for it."""
     room: list[int]
     """Per resource: what each of its options has left at least."""
+    number: int = -1
+    """Of the claims of a plan, from 0; negative: it is only tried."""
     pods: list[Pod] = field(default_factory=list)
 
 
@@ -73,6 +76,10 @@ class ClaimPlanner:
         self._use = use.copy()
         self._claims: dict[int, NodeClaim] = {}
         """By row of the shadow's table."""
+        self._claim_rows: Ints = np.zeros(0, dtype=np.int64)
+        """The same rows, in the order of the claims."""
+        self._turns: Ints = np.zeros(0, dtype=np.int64)
+        """int64 per claim: its row, and `TURN` for each of its pods."""
         self._full: set[ChoiceKey] = set()
         self._number = 0
         self._plan = LaunchPlan()
@@ -141,19 +148,22 @@ class ClaimPlanner:
     def _fill(self, pod: Pod, choice: OptionChoice) -> bool:
         """Put the pod on a node that exists or boots, else on a claim; False: it fits none."""
         decision = self._shadow.decide(pod)
-        row, claimed = decision.best.row, list[int]()
+        row, turns = decision.best.row, self._turns[:0]
         if row in self._claims or row in self._excluded:
-            total_at = decision.total_at
-            claimed = [row for row in self._claims if total_at(row) >= 0]
-            row = self._best_other(decision, claimed)
+            totals = decision.totals
+            turns = np.where(totals[self._claim_rows] >= 0, self._turns, NO_TURN)
+            row = -1
+            if np.count_nonzero(turns < NO_TURN) < decision.best.feasible:
+                row = self._best_other(totals)
         if row >= 0:
             name = self._shadow.table.names[row]
             self._shadow.place(pod, name)
             self._plan.existing[pod.uid] = name
             return True
-        claimed.sort(key=lambda row: (len(self._claims[row].pods), row))
-        if any(self._join(self._claims[row], pod, choice) for row in claimed):
-            return True
+        while len(turns) and (turn := int(turns.min())) < NO_TURN:
+            if self._join(self._claims[turn % TURN], pod, choice):
+                return True
+            turns[turns == turn] = NO_TURN
         # A claim is shown as its largest type, which may not be one of those that can run the pod.
         return any(
             self._join_as_other(claim, pod, choice)
@@ -161,14 +171,12 @@ class ClaimPlanner:
             if not choice.accepts[claim.shown]
         )
 
-    def _best_other(self, decision: Decision, claimed: list[int]) -> int:
-        """The first row with the best total that is neither excluded nor one of `claimed`; -1: there is none."""
-        if decision.best.feasible == len(claimed):
-            return -1
-        totals = decision.totals.copy()
-        totals[self._excluded_rows] = totals[claimed] = -1
-        row = int(totals.argmax())
-        return row if totals[row] >= 0 else -1
+    def _best_other(self, totals: Ints) -> int:
+        """The first row with the best total that is neither excluded nor that of a claim; -1: there is none."""
+        others = totals.copy()
+        others[self._excluded_rows] = others[self._claim_rows] = -1
+        row = int(others.argmax())
+        return row if others[row] >= 0 else -1
 
     def _narrowed(self, claim: NodeClaim, choice: OptionChoice) -> Ints:
         """The options of a claim that hold one more pod."""
@@ -186,6 +194,8 @@ class ClaimPlanner:
         self._shadow.place(pod, claim.name)
         claim.used = claim.used + choice.requests
         claim.pods.append(pod)
+        if claim.number >= 0:
+            self._turns[claim.number] += TURN
         if left is claim.options:
             claim.room = list(map(sub, claim.room, choice.amounts))
             return True
@@ -270,9 +280,16 @@ class ClaimPlanner:
             if chosen is not None:
                 self._shadow.drop(chosen.objects)
             return False
-        self._claims[rows[chosen.name]] = chosen
-        self._reserve(chosen)
+        self._keep(chosen, rows[chosen.name])
         return True
+
+    def _keep(self, claim: NodeClaim, row: int) -> None:
+        """Have a claim with its first pod among those that get more."""
+        claim.number = len(self._claims)
+        self._claims[row] = claim
+        self._claim_rows = np.append(self._claim_rows, row)
+        self._turns = np.append(self._turns, row + TURN)
+        self._reserve(claim)
 
     def _reserve(self, claim: NodeClaim) -> None:
         """Count the claim with the largest amounts of its types, as any of them may be launched."""
