@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import TypeAlias
 
 from ...api.node import ZONE, Node
 from ...api.pod import Pod
+from ...api.pod_spec import PodSpec
+from ...api.resources import CPU, MEMORY
 from ...sim.scaling import ScaledNode
 from ..node_groups import group_of_node
 from ..node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
 from ..pools import NodePool
 from .launch_options import LaunchOption
 from .pool_use import PoolUse
+
+PodNeeds: TypeAlias = Sequence[tuple[Pod, int]]
+"""A pod of each spec, the largest first, and how many there are."""
 
 EXPECTED_S = 20.0
 """How long a node is kept for pods that are expected on it, as Karpenter does."""
@@ -37,8 +44,23 @@ class PoolNode:
     name: str = ""
     """The name of the node."""
 
+    known_needs: PodNeeds | None = None
+    """What `needs` gave, until a pod comes, goes or changes."""
+
     def __post_init__(self) -> None:
         self.name = self.record.name
+
+    def needs(self) -> PodNeeds:
+        """The pods that would need another node."""
+        if self.known_needs is None:
+            counts: Counter[PodSpec] = Counter()
+            samples: dict[PodSpec, Pod] = {}
+            for pod in self.pods.values():
+                if not pod.is_terminating:
+                    counts[pod.spec] += 1
+                    samples[pod.spec] = pod
+            self.known_needs = _largest_first(samples, counts)
+        return self.known_needs
 
     @property
     def is_joined(self) -> bool:
@@ -128,13 +150,14 @@ class PoolNodes:
     def put_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note a pod on a node, or its change; whether it is new there."""
         before = len(node.pods)
-        node.pods[pod.uid] = pod
+        node.pods[pod.uid], node.known_needs = pod, None
         return self._recount(node, before)
 
     def take_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note that a pod is not on a node any more; whether it was."""
         before = len(node.pods)
         node.pods.pop(pod.uid, None)
+        node.known_needs = None
         return self._recount(node, before)
 
     def empty(self) -> Iterable[PoolNode]:
@@ -169,6 +192,29 @@ class PoolNodes:
             del self._joined[before][node.name]
             self._count(node)
         return True
+
+
+def all_needs(nodes: Sequence[PoolNode]) -> PodNeeds:
+    """The pods of several nodes that would need another one."""
+    if len(nodes) == 1:
+        return nodes[0].needs()
+    counts: Counter[PodSpec] = Counter()
+    samples: dict[PodSpec, Pod] = {}
+    for node in nodes:
+        for pod, count in node.needs():
+            counts[pod.spec] += count
+            samples[pod.spec] = pod
+    return _largest_first(samples, counts)
+
+
+def _largest_first(samples: Mapping[PodSpec, Pod], counts: Mapping[PodSpec, int]) -> PodNeeds:
+    largest = sorted(samples.values(), key=size_of, reverse=True)
+    return [(pod, counts[pod.spec]) for pod in largest]
+
+
+def size_of(pod: Pod) -> tuple[int, int]:
+    """By which pods are placed, the largest first."""
+    return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
 
 
 def _type_of(node: Node, pool: NodePool) -> NodeType | None:

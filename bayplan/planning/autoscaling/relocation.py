@@ -11,12 +11,11 @@ from operator import add, gt
 import numpy as np
 
 from ...api.pod import EMPTY_STATUS, Pod, PodSpec
-from ...api.resources import CPU, MEMORY
 from ...table import Bools, Ints
 from .claims import ClaimPlanner
 from .launch_options import LaunchOptions
 from .launch_plan import LaunchPlan
-from .pool_nodes import PoolNode, PoolNodes
+from .pool_nodes import PodNeeds, PoolNode, PoolNodes, all_needs, size_of
 from .shadow import ShadowScheduler
 
 
@@ -55,6 +54,8 @@ class Relocation:
         self._rooms: dict[PodSpec, SpecRoom] = {}
         self._moment: tuple[int, int] = (-1, -1)
         """What the rooms depend on."""
+        self._answers: dict[tuple[bool, tuple[str, ...]], LaunchPlan | None] = {}
+        """What was found for some nodes, by their names: with more nodes that may go the others are tried again."""
         self._closed: frozenset[str] = frozenset()
         self._closed_rows: list[int] = []
         self._booting_rows: list[int] = []
@@ -82,13 +83,19 @@ class Relocation:
         With `may_replace`, one new node may be launched that is cheaper than all that leave. Nodes that are `closed`,
         and those that boot, get no pod. Where amounts tell that there is room, the plan does not say where pods go.
         """
-        pods = self._pods_of(leaving)
         self._look(closed)
+        key = may_replace, tuple([node.name for node in leaving])
+        if key not in self._answers:
+            self._answers[key] = self._find(leaving, may_replace=may_replace)
+        return self._answers[key]
+
+    def _find(self, leaving: Sequence[PoolNode], *, may_replace: bool) -> LaunchPlan | None:
         rows = [self._shadow.table.row_of[node.name] for node in leaving]
         offers = self._cheaper(leaving) if may_replace else self._no_offers
-        fits = self._fit(pods, rows, offers)
+        fits = self._fit(all_needs(leaving), rows, offers)
         if fits is not None:
             return LaunchPlan() if fits else None
+        pods = self._pods_of(leaving)
         self._options.learn(pods)
         use = self._nodes.use.copy()
         for node in leaving:
@@ -107,6 +114,7 @@ class Relocation:
         now = self._now()
         if self._moment == now and self._closed == closed:
             return
+        self._answers.clear()
         if self._moment != now:
             self._rooms.clear()
         self._moment, self._closed = now, frozenset(closed)
@@ -119,7 +127,7 @@ class Relocation:
     def _now(self) -> tuple[int, int]:
         return self._shadow.table.row_changes.version, self._shadow.version
 
-    def _fit(self, pods: list[Pod], without: list[int], offers: Offers) -> bool | None:
+    def _fit(self, needs: PodNeeds, without: list[int], offers: Offers) -> bool | None:
         """Whether all pods have a place on other rows, as far as amounts can tell; None: they have to be tried.
 
         False: of each spec as many pods are left over as other rows have no room for, even without the pods of other
@@ -129,7 +137,7 @@ class Relocation:
         wanted: list[int] = []
         groups: list[tuple[Pod, int, int]] = []
         is_clear = not self._shadow.table.carried  # else rows may refuse pods by their labels
-        for pod, count in _by_spec(pods):
+        for pod, count in needs:
             known = self._rooms.get(pod.spec) or self._room_of(pod)
             if known.copies is None:
                 is_clear = False
@@ -190,31 +198,14 @@ def _is_room_for_all(groups: Sequence[tuple[Pod, int, int]]) -> bool:
     """
     for pod, count, room in groups:
         for other, number, _ in groups:
-            if other is not pod and _size(other) >= _size(pod):
+            if other is not pod and size_of(other) >= size_of(pod):
                 room -= number * _displaced(other, pod)
         if room < count:
             return False
     return True
 
 
-def _size(pod: Pod) -> tuple[int, int]:
-    """By which pods are placed, the largest first."""
-    return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
-
-
 def _displaced(other: Pod, pod: Pod) -> int:
     """How many pods like `pod` a node has no room for at most once `other` is there."""
     shares = (-(-other.requests.get(name, 0) // wanted) for name, wanted in pod.requests.items())
     return max(shares, default=1) or 1
-
-
-def _by_spec(pods: Sequence[Pod]) -> list[tuple[Pod, int]]:
-    """A pod of each spec, the largest first, and how many there are."""
-    counts: dict[PodSpec, int] = {}
-    samples: dict[PodSpec, Pod] = {}
-    for pod in pods:
-        spec = pod.spec
-        counts[spec] = counts.get(spec, 0) + 1
-        samples[spec] = pod
-    largest_first = sorted(samples.values(), key=_size, reverse=True)
-    return [(pod, counts[pod.spec]) for pod in largest_first]
