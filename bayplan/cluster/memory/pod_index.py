@@ -86,36 +86,37 @@ class PodsByNode:
         self._ranks: dict[PodKey, int] = {}
         """In the order in which the pods came."""
         self._last_rank = 0
-        self._pods: dict[str, dict[PodKey, Pod]] = {}
+        self._keys: dict[str, set[PodKey]] = {}
 
     def put(self, key: PodKey, before: Pod | None, pod: Pod) -> None:
         """Add a pod, or replace the one before it."""
-        node = target_node(pod)
         if before is None:
             self._last_rank += 1
             self._ranks[key] = self._last_rank
-        elif target_node(before) != node:
+        elif before.node_name == pod.node_name and before.spec is pod.spec:
+            return
+        else:
             self._take_off(key, before)
+        node = target_node(pod)
         if node:
-            self._pods.setdefault(node, {})[key] = pod
+            self._keys.setdefault(node, set()).add(key)
 
     def remove(self, key: PodKey, pod: Pod) -> None:
         """Remove a pod."""
         self._take_off(key, pod)
         del self._ranks[key]
 
-    def on(self, node: str) -> list[Pod]:
+    def on(self, node: str) -> list[PodKey]:
         """The pods of a node, in the order in which they came."""
-        found = self._pods.get(node, {})
-        return [found[key] for key in sorted(found, key=self._ranks.__getitem__)]
+        return sorted(self._keys.get(node, ()), key=self._ranks.__getitem__)
 
     def _take_off(self, key: PodKey, pod: Pod) -> None:
         node = target_node(pod)
-        pods = self._pods.get(node)
-        if pods is not None:
-            pods.pop(key, None)
-            if not pods:
-                del self._pods[node]
+        keys = self._keys.get(node)
+        if keys is not None:
+            keys.discard(key)
+            if not keys:
+                del self._keys[node]
 
 
 class PodIndex:
@@ -169,7 +170,7 @@ class PodIndex:
             self._by_node = PodsByNode()
             for key, pod in self._pods.items():
                 self._by_node.put(key, None, pod)
-        return self._by_node.on(name)
+        return [self._pods[key] for key in self._by_node.on(name)]
 
     def remove(self, pod: Pod) -> OwnerKey | None:
         """Remove a pod; returns its controller."""

@@ -63,7 +63,8 @@ class WorkloadPods:
         if self._admission is not None:
             self._admission.check(admitted)
         added = self._cluster.add(admitted)
-        self._pods.add(added)
+        if self._pods.get(added.namespace, added.name) is not added:  # else it was told of it
+            self._pods.add(added)
         return added
 
     def _make_room(self, owner: KubeObject, name: str) -> bool:

@@ -246,7 +246,7 @@ class Autoscaler:
         """Launch a node, which joins after its boot time."""
         now = self._clock.monotonic()
         node = self.nodes.launch(option, now, self._is_taken)
-        node.expected_until_s = now + option.type.boot_s + EXPECTED_S
+        node.expect(now + option.type.boot_s + EXPECTED_S)
         self.shadow.put(option.make_objects(node.name, is_shadow=True))
         self._simulation.expect(now + option.type.boot_s, lambda: self._join(node, option))
         return node

@@ -80,8 +80,8 @@ class Consolidation:
                 return None
             ready = (
                 node
-                for node in self._nodes.by_pods()
-                if _is_ready(node, now_s, leaving)
+                for node in self._nodes.by_pods(now_s)
+                if node.name not in leaving
                 and node.record.price is not None
                 and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
                 and node.name not in taken
@@ -179,5 +179,4 @@ class Consolidation:
 
 def _is_ready(node: PoolNode, now_s: float, leaving: set[str]) -> bool:
     """Whether a node has not changed for long enough, and is not about to go or to get pods."""
-    eligible_s = node.eligible_s
-    return eligible_s is not None and eligible_s <= now_s and node.name not in leaving
+    return node.eligible_s <= now_s and node.name not in leaving

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ class PoolNode:
     """When such a pod came or went, or it joined."""
     expected_until_s: float = 0.0
     """Until then pods are expected on it, and it is not taken away."""
+    eligible_s: float = math.inf
+    """From when on Karpenter may take it away by choice; infinite: never."""
     rank: tuple[int, float, str] = (0, 0.0, "")
     """Of nodes with equally many pods, the first of a pool is the dearest, then by name."""
     name: str = ""
@@ -49,6 +52,19 @@ class PoolNode:
 
     def __post_init__(self) -> None:
         self.name = self.record.name
+        self.change(self.changed_s)
+
+    def change(self, now_s: float) -> None:
+        """A pod came or went, or it joined."""
+        self.changed_s = now_s
+        after = self.pool.consolidate_after_s
+        if after is not None:
+            self.eligible_s = max(now_s + after, self.expected_until_s)
+
+    def expect(self, until_s: float) -> None:
+        """Keep it for pods that are expected on it."""
+        self.expected_until_s = max(self.expected_until_s, until_s)
+        self.change(self.changed_s)
 
     def needs(self) -> PodNeeds:
         """The pods that would need another node."""
@@ -66,12 +82,6 @@ class PoolNode:
     def is_joined(self) -> bool:
         """Whether it can run pods."""
         return self.record.joined_s is not None
-
-    @property
-    def eligible_s(self) -> float | None:
-        """From when on Karpenter may take it away by choice; None: never."""
-        after = self.pool.consolidate_after_s
-        return None if after is None else max(self.changed_s + after, self.expected_until_s)
 
 
 class PoolNodes:
@@ -136,7 +146,8 @@ class PoolNodes:
 
     def join(self, node: PoolNode, now_s: float) -> None:
         """A node has booted."""
-        node.record.joined_s = node.changed_s = now_s
+        node.record.joined_s = now_s
+        node.change(now_s)
         del self.booting[node.name]
         self._count(node)
 
@@ -145,7 +156,7 @@ class PoolNodes:
         for name in names:
             node = self.live.get(name)
             if node is not None:
-                node.expected_until_s = max(node.expected_until_s, until_s)
+                node.expect(until_s)
 
     def put_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note a pod on a node, or its change; whether it is new there."""
@@ -164,11 +175,13 @@ class PoolNodes:
         """Nodes that have joined and have no pods but daemons, in the order in which they became so."""
         return self._joined.get(0, {}).values()
 
-    def by_pods(self) -> Iterator[PoolNode]:
-        """Nodes that have joined and have pods, those with fewer pods first; equal ones by rank."""
+    def by_pods(self, now_s: float) -> Iterator[PoolNode]:
+        """Nodes with pods that are eligible now, those with fewer pods first; equal ones by rank."""
         for number in sorted(self._joined):
             if number:
-                yield from sorted(self._joined[number].values(), key=attrgetter("rank"))
+                nodes = self._joined[number].values()
+                eligible = [node for node in nodes if node.eligible_s <= now_s]
+                yield from sorted(eligible, key=attrgetter("rank"))
 
     def _add(self, node: PoolNode) -> PoolNode:
         self.live[node.name] = node

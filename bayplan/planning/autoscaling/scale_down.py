@@ -112,7 +112,7 @@ class ScaleDown:
 
     def changed(self, node: PoolNode) -> None:
         """A pod came to the node or left it, or the node joined."""
-        node.changed_s = self._clock.monotonic()
+        node.change(self._clock.monotonic())
         self._moves = self._is_stale = True
         if self._options.is_karpenter:
             self._queue(node)
@@ -123,10 +123,9 @@ class ScaleDown:
         self._moves = self._is_stale = True
 
     def _queue(self, node: PoolNode) -> None:
-        eligible = node.eligible_s
-        if eligible is not None and node.name not in self._queued:
+        if node.eligible_s < math.inf and node.name not in self._queued:
             self._queued.add(node.name)
-            heapq.heappush(self._due, (eligible, node.name))
+            heapq.heappush(self._due, (node.eligible_s, node.name))
 
     # Time
 
@@ -195,8 +194,7 @@ class ScaleDown:
             _, name = heapq.heappop(self._due)
             self._queued.discard(name)
             node = self._nodes.live.get(name)
-            eligible = None if node is None else node.eligible_s
-            if node is not None and eligible is not None and eligible > now:
+            if node is not None and now < node.eligible_s < math.inf:
                 self._queue(node)
             else:
                 self._is_stale = True
