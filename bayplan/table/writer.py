@@ -209,7 +209,7 @@ class TableWriter:
         else:
             row = table.size.rows
             if row == table.size.capacity:
-                table.size.capacity = max(FIRST_CAPACITY, 2 * row)
+                table.size.grow(max(FIRST_CAPACITY, 2 * row))
             table.size.rows = row + 1
             table.nodes.append(None)
             table.names.append(name)

@@ -12,7 +12,8 @@ def test_a_column_made_before_the_table_grew_has_its_fill_in_new_rows() -> None:
     column = Column(size, np.int64, fill=-1)
     column.data[:2] = [5, 6]
 
-    size.rows, size.capacity = 5, 8
+    size.grow(8)
+    size.rows = 5
 
     assert column.view.tolist() == [5, 6, -1, -1, -1]
 

@@ -57,7 +57,7 @@ class _ClassRoom:
     def _grow(self) -> int:
         number = self._size.rows
         if number == self._size.capacity:
-            self._size.capacity = max(64, 2 * number)
+            self._size.grow(max(64, 2 * number))
         self._size.rows += 1
         self.objects.append(None)
         return number

@@ -125,7 +125,7 @@ class VolumeColumns:
         else:
             number = self._size.rows
             if number == self._size.capacity:
-                self._size.capacity = max(64, 2 * number)
+                self._size.grow(max(64, 2 * number))
             self._size.rows += 1
             self.listed.append(None)
         self._numbers[name] = number
