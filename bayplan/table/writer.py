@@ -8,6 +8,7 @@ on a row, and host ports that several pods of a row hold.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -24,6 +25,7 @@ class TableWriter:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self._free: list[int] = []
+        """A heap: the lowest row is used first, so nodes that came and went leave no trace."""
         self._ports_before: dict[int, list[Column]] = {}
         """By row, the host ports before a pod on trial: the end of a trial frees ports that other pods hold, too."""
 
@@ -204,7 +206,7 @@ class TableWriter:
         if row is not None:
             return row
         if self._free:
-            row = self._free.pop()
+            row = heappop(self._free)
             table.names[row] = name
         else:
             row = table.size.rows
@@ -252,7 +254,7 @@ class TableWriter:
             del table.row_of[table.names[row]]
             table.names[row] = ""
             self._ports_before.pop(row, None)
-            self._free.append(row)
+            heappush(self._free, row)
 
 
 def _take_out(pods: dict[str, Pod], uid: str) -> None:

@@ -74,6 +74,18 @@ def test_priorities_count_pods_strictly_below() -> None:
     assert table.priorities.below(11).tolist() == [4, 0]
 
 
+def test_nodes_that_come_and_go_in_any_order_leave_the_rows_as_they_were() -> None:
+    table = make_table(*(make_node(name) for name in "abcd"))
+    writer = TableWriter(table)
+
+    for name in "cab":
+        writer.remove_node(name)
+    for name in "xy":
+        writer.set_node(make_node(name))
+
+    assert table.row_of == {"d": 3, "x": 0, "y": 1}
+
+
 def test_a_freed_row_is_taken_by_the_next_node_and_starts_clean() -> None:
     table = make_table(make_node("a", labels={"k": "v"}, images={"i:1": 5}), make_node("b"))
     writer = TableWriter(table)
