@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..table import Bools, Ints, NodeTable, Rows
+from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .rules import POD_COUNT, FitRule
 
 NOTHING: Mapping[str, int] = {}
@@ -41,24 +41,24 @@ def shortages(
     return bits
 
 
-def free_amounts(table: NodeTable, resource: str) -> Ints:
-    """int64 per row: what is allocatable less what the pods of the row use; for POD_COUNT, how many more may come."""
+def free_amounts(table: NodeTable, resource: str, rows: Rows = ALL) -> Ints:
+    """int64 per row of `rows`: what is allocatable less what its pods use; for POD_COUNT, how many more may come."""
     used = table.pod_count if resource == POD_COUNT else table.requested[resource]
-    free: Ints = table.allocatable[resource] - used
+    free: Ints = table.allocatable[resource][rows] - used[rows]
     return free
 
 
-def copies_that_fit(table: NodeTable, rule: FitRule) -> Ints:
-    """int64 per row: how many pods of the rule fit beside each other, if nothing else refuses them."""
+def copies_that_fit(table: NodeTable, rule: FitRule, rows: Rows) -> Ints:
+    """int64 per row of `rows`: how many pods of the rule fit beside each other, if nothing else refuses them."""
     found: Ints | None = None
     for resource, wanted in rule.amounts.items():
         if wanted > 0:
-            free = free_amounts(table, resource)
+            free = free_amounts(table, resource, rows)
             if wanted > 1:
                 free //= wanted
             found = free if found is None else np.minimum(found, free, out=found)
     if found is None:
-        return np.full(len(table), np.iinfo(np.int64).max)
+        return np.full(table.count(rows), np.iinfo(np.int64).max)
     fitting: Ints = np.maximum(found, 0, out=found)
     return fitting
 

@@ -243,7 +243,9 @@ class Engine:
             return None
         view = self._view_of(plan, state)
         view.refresh(state, pod, self._table)
-        return np.where(view.values < 0, 0, copies_that_fit(self._table, plan.fit))
+        found, rows = np.zeros(len(self._table), dtype=np.int64), np.flatnonzero(view.values >= 0)
+        found[rows] = copies_that_fit(self._table, plan.fit, rows)
+        return found
 
     def _plain_view(self, state: CycleState, pod: Pod) -> ClassView | None:
         """The view of the class of `pod`, up to date, if its values are all that decides; else None."""

@@ -5,7 +5,8 @@ Equal statuses are one object: pods bound in the same second share theirs.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import math
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -22,13 +23,13 @@ PREEMPTION = "PreemptionByScheduler"
 
 def timestamp(clock: Clock, later_s: float = 0) -> str:
     """The time of the clock, or some seconds later, in Kubernetes' format: whole seconds."""
-    moment = clock.now()
-    return _formatted(moment + timedelta(seconds=later_s) if later_s else moment)
+    return _formatted(math.floor(round(clock.timestamp() + later_s, 6)))
 
 
 @lru_cache(maxsize=16)
-def _formatted(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _formatted(seconds: int) -> str:
+    """Seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def running(pod: Pod, now: str) -> PodStatus:
