@@ -105,8 +105,9 @@ class NodePart:
                 self.codes.note(found, place, verdict)
         for plugin, weight in plan.object_scores:
             scores = score_rows(plugin, state, pod, table, live)
-            check_range(plugin, scores)
-            found += np.where(found >= 0, scores * weight, 0)
+            if np.count_nonzero(scores):
+                check_range(plugin, scores)
+                found += np.where(found >= 0, scores * weight, 0)
         self.base[live] = found
         for raw, (plugin, _) in zip(self.raws, plan.object_raws, strict=True):
             raw[live] = score_rows(plugin, state, pod, table, live)

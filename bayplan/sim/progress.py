@@ -67,17 +67,19 @@ class Progress:
         self._move()
 
     def on_update(self, old: Any, new: Any) -> None:
+        if isinstance(new, Pod):
+            if (
+                old.node_name != new.node_name
+                or old.is_terminating != new.is_terminating
+                or old.is_finished != new.is_finished
+            ):
+                self._move()
+            return
         if isinstance(new, PersistentVolumeClaim) and not new.spec.volume_name:
             self._changes[new.uid] += 1
             if self._changes[new.uid] > PATIENCE_CHANGES:
                 return
-        if (
-            not isinstance(new, Pod)
-            or old.node_name != new.node_name
-            or old.is_finished != new.is_finished
-            or old.is_terminating != new.is_terminating
-        ):
-            self._move()
+        self._move()
 
     def on_delete(self, obj: Any) -> None:
         self._move()

@@ -8,13 +8,13 @@ all pods of a claim. Which node can run a pod is asked from the shadow scheduler
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import ge, sub
 
 import numpy as np
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodSpec
 from ...cluster.objects import ClusterObject
 from ...table import Bools, Ints
 from ..pools import NodePool
@@ -50,8 +50,8 @@ class NodeClaim:
     """The option as which the shadow has it: the largest."""
     objects: list[ClusterObject]
     """What the shadow has for it."""
-    room: list[int]
-    """Per resource: what each of its options has left at least."""
+    room: list[int] = field(default_factory=list)
+    """Per resource: what each of its options has left at least; empty without a pod."""
     number: int = -1
     """Of the claims of a plan, from 0; negative: it is only tried."""
     pods: list[Pod] = field(default_factory=list)
@@ -98,20 +98,23 @@ class ClaimPlanner:
                 self._plan.left.append(pod)
         return self._launched()
 
-    def replace(self, pods: Iterable[Pod], allowed: Bools) -> LaunchPlan | None:
+    def replace(
+        self, pods: Iterable[Pod], allowed: Bools, without_room: Container[PodSpec] = ()
+    ) -> LaunchPlan | None:
         """Find places for all `pods`: on nodes that are there, and for the others on one new node of an allowed option.
 
         None: some have no place, or have one on a node that boots. New nodes are tried only if an option holds all pods
-        that are left.
+        that are left. Pods of a spec `without_room` fit on no node that is there or boots.
         """
         wanted, left = np.zeros(len(self._options.resources), dtype=np.int64), list[Pod]()
         for pod in largest_first(pods):
             choice = self._options.choice(pod)
-            if choice_key(pod) not in self._full and self._fill(pod, choice):
-                continue
-            if len(self._booting) and (self._shadow.totals(pod)[self._booting] >= 0).any():
-                return None
-            self._full.add(choice_key(pod))
+            if pod.spec not in without_room:
+                if choice_key(pod) not in self._full and self._fill(pod, choice):
+                    continue
+                if len(self._booting) and (self._shadow.totals(pod)[self._booting] >= 0).any():
+                    return None
+                self._full.add(choice_key(pod))
             left.append(pod)
             wanted += choice.requests
             allowed = allowed & choice.accepts & (self._options.free >= wanted).all(axis=1)
@@ -181,7 +184,7 @@ class ClaimPlanner:
     def _narrowed(self, claim: NodeClaim, choice: OptionChoice) -> Ints:
         """The options of a claim that hold one more pod."""
         numbers = claim.options
-        if choice.accepts_all and all(map(ge, claim.room, choice.amounts)):
+        if claim.room and choice.accepts_all and all(map(ge, claim.room, choice.amounts)):
             return numbers
         used = claim.used + choice.requests
         fits = (self._options.free[numbers] >= used).all(axis=1) & choice.accepts[numbers]
@@ -196,18 +199,14 @@ class ClaimPlanner:
         claim.pods.append(pod)
         if claim.number >= 0:
             self._turns[claim.number] += TURN
-        if left is claim.options:
+        if claim.room and left is claim.options:
             claim.room = list(map(sub, claim.room, choice.amounts))
             return True
-        claim.options, claim.room = left, self._room_of(left, claim.used)
+        claim.options = left
+        claim.room = (self._options.free[left].min(axis=0) - claim.used).tolist()
         if claim.shown not in left:
             self._show(claim, self._largest(left.tolist()))
         return True
-
-    def _room_of(self, numbers: Ints, used: Ints) -> list[int]:
-        """Per resource: what each of some options has left at least."""
-        room: list[int] = (self._options.free[numbers].min(axis=0) - used).tolist()
-        return room
 
     def _join_as_other(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
         """Show a claim as the largest type that can run the pod, and ask again."""
@@ -253,16 +252,15 @@ class ClaimPlanner:
         zones: dict[str, list[int]] = {}
         for number in numbers:
             zones.setdefault(self._options.all[number].zone, []).append(number)
-        tried: list[NodeClaim] = []
+        tried, nothing = list[NodeClaim](), np.zeros_like(choice.requests)
         for zone, members in zones.items():
             self._number += 1
             largest = self._largest(members)
             name = f"{CLAIM}{self._number}"
             objects = self._options.all[largest].make_objects(name, is_shadow=True)
             self._shadow.put(objects)
-            options, used = np.array(members, dtype=np.int64), np.zeros_like(choice.requests)
-            room = self._room_of(options, used)
-            tried.append(NodeClaim(name, pool, zone, options, used, largest, objects, room))
+            options = np.array(members, dtype=np.int64)
+            tried.append(NodeClaim(name, pool, zone, options, nothing, largest, objects))
         totals, rows = self._shadow.totals(pod), self._shadow.table.row_of
         ranked = sorted(
             (claim for claim in tried if totals[rows[claim.name]] >= 0),

@@ -92,7 +92,8 @@ class Relocation:
     def _find(self, leaving: Sequence[PoolNode], *, may_replace: bool) -> LaunchPlan | None:
         rows = [self._shadow.table.row_of[node.name] for node in leaving]
         offers = self._cheaper(leaving) if may_replace else self._no_offers
-        fits = self._fit(all_needs(leaving), rows, offers)
+        needs = all_needs(leaving)
+        fits = self._fit(needs, rows, offers)
         if fits is not None:
             return LaunchPlan() if fits else None
         pods = self._pods_of(leaving)
@@ -100,11 +101,13 @@ class Relocation:
         use = self._nodes.use.copy()
         for node in leaving:
             use.add(node.pool, node.record.zone, node.type.capacity, -1)
+        without_room = {pod.spec for pod, _ in needs if not self._has_room(pod.spec, rows)}
         planner = ClaimPlanner(
             self._options, self._shadow, use, [*self._closed_rows, *rows], self._booting_rows
         )
         with self._shadow.trial():
-            plan = planner.replace([self._shadow.lift(pod) for pod in pods], offers.allowed)
+            lifted = [self._shadow.lift(pod) for pod in pods]
+            plan = planner.replace(lifted, offers.allowed, without_room)
         planner.close()
         self._moment = self._now()  # all is as before
         return plan if plan is not None and self._may_launch(plan) else None
@@ -151,6 +154,14 @@ class Relocation:
                 if not offers.hold(wanted):
                     return False
         return True if is_clear and _is_room_for_all(groups) else None
+
+    def _has_room(self, spec: PodSpec, without: list[int]) -> bool:
+        """Whether pods of a spec may fit on other rows, or on those of nodes that boot, as far as amounts can tell."""
+        known = self._rooms.get(spec)
+        if known is None or known.copies is None:
+            return True
+        left = known.total - sum(map(known.copies.item, without))
+        return left > 0 or bool(known.copies[self._booting_rows].any())
 
     def _room_of(self, pod: Pod) -> SpecRoom:
         self._options.learn([pod])
