@@ -107,7 +107,10 @@ class PodStatus(Wire, frozen=True):
 
     def condition(self, kind: str) -> PodCondition | None:
         """Return the first condition of type `kind`."""
-        return next((c for c in self.conditions or () if c.type == kind), None)
+        for condition in self.conditions or ():
+            if condition.type == kind:
+                return condition
+        return None
 
     def __hash__(self) -> int:
         return hash((self.phase, self.nominated_node_name, self.start_time, self.conditions))

@@ -34,7 +34,7 @@ from ..framework import (
 )
 from ..framework.answer_checks import WrongAnswerError, check_status, check_type
 from .committing import Committing
-from .failing import failed, fault_text
+from .failing import failed, fault_text, is_in_tree
 from .filtering import Filtering
 from .placing import Placing
 from .registry import Registry
@@ -68,6 +68,8 @@ class ProfileRuntime:
         self.metrics = handle.metrics.profile(self.name)
         self.points = expand_plugins(profile, list(registry), registry.implements)
         self.plugins = self._make_plugins(profile, registry)
+        self.is_in_tree = all(map(is_in_tree, self.plugins.values()))
+        """Whether all of its plugins are part of this package."""
         self.queue_sort = self._at("queue_sort", QueueSortPlugin)[0]
         self.pre_enqueues = self._at("pre_enqueue", PreEnqueuePlugin)
         self.filtering = Filtering(

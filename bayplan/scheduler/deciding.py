@@ -24,7 +24,6 @@ from ..framework import (
 )
 from ..observe.times import FILTERED, PRE_FILTERED, PRE_SCORED, PRE_SCORING, SCORED
 from ..runtime import PluginRunError, ProfileRuntime
-from ..runtime.failing import is_in_tree
 from ..table import Bools, Ints
 from . import steps
 from .agreement import check_feasible, check_refusals, check_totals
@@ -149,7 +148,7 @@ class Decider:
 
         So it is with plugins that are not part of this package: each attempt may matter to them.
         """
-        if not self._may_use_engine or not all(map(is_in_tree, profile.plugins.values())):
+        if not self._may_use_engine or not profile.is_in_tree:
             return None
         if not profile.run_pre_enqueue(pod).is_success:
             return None

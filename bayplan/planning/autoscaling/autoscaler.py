@@ -271,10 +271,8 @@ def _nothing() -> None:
 
 def is_provisionable(pod: Pod) -> bool:
     """Whether the scheduler refused the pod, and a new node could help."""
-    is_refused = any(
-        one.type == "PodScheduled" and one.status == "False" and one.reason == "Unschedulable"
-        for one in pod.status.conditions or ()
-    )
+    said = pod.status.condition("PodScheduled")
+    is_refused = said is not None and said.status == "False" and said.reason == "Unschedulable"
     if not is_refused or pod.node_name or pod.is_finished or pod.is_terminating:
         return False
     return not (pod.nominated_node_name or is_daemon(pod) or is_static(pod) or pod.spec.pin)

@@ -31,13 +31,9 @@ class Blockers:
         name = DO_NOT_DISRUPT if self._is_karpenter else SCALE_DOWN_DISABLED
         if stored.annotations.get(name) == TRUE:
             return f"annotation {name}"
-        for pod in node.pods.values():
-            if pod.is_terminating:
-                continue
-            reason = self.of_pod(pod) or self._refusal(pod)
-            if reason:
-                return f"pod {pod.key}: {reason}"
-        return ""
+        if node.known_keeper is None:
+            node.known_keeper = _first_reason(node, self.of_pod)
+        return node.known_keeper or _first_reason(node, self._refusal)
 
     def of_pod(self, pod: Pod) -> str:
         """Why the pod must stay where it is, apart from disruption budgets; empty if nothing keeps it."""
@@ -56,3 +52,11 @@ class Blockers:
         if self._is_karpenter:
             return pod.annotations.get(DO_NOT_DISRUPT) == TRUE
         return pod.annotations.get(SAFE_TO_EVICT) == FALSE
+
+
+def _first_reason(node: PoolNode, ask: Callable[[Pod], str]) -> str:
+    """What is said about the first of the pods about which something is said; empty for none."""
+    for pod in node.pods.values():
+        if not pod.is_terminating and (reason := ask(pod)):
+            return f"pod {pod.key}: {reason}"
+    return ""

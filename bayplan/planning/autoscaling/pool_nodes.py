@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from heapq import heapify, heappop
 from typing import TypeAlias
 
 from ...api.node import ZONE, Node
@@ -49,6 +49,8 @@ class PoolNode:
 
     known_needs: PodNeeds | None = None
     """What `needs` gave, until a pod comes, goes or changes."""
+    known_keeper: str | None = None
+    """Why one of its pods must stay where it is, as `Blockers` found it, until then."""
 
     def __post_init__(self) -> None:
         self.name = self.record.name
@@ -161,14 +163,15 @@ class PoolNodes:
     def put_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note a pod on a node, or its change; whether it is new there."""
         before = len(node.pods)
-        node.pods[pod.uid], node.known_needs = pod, None
+        node.pods[pod.uid] = pod
+        node.known_needs = node.known_keeper = None
         return self._recount(node, before)
 
     def take_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note that a pod is not on a node any more; whether it was."""
         before = len(node.pods)
         node.pods.pop(pod.uid, None)
-        node.known_needs = None
+        node.known_needs = node.known_keeper = None
         return self._recount(node, before)
 
     def empty(self) -> Iterable[PoolNode]:
@@ -180,8 +183,10 @@ class PoolNodes:
         for number in sorted(self._joined):
             if number:
                 nodes = self._joined[number].values()
-                eligible = [node for node in nodes if node.eligible_s <= now_s]
-                yield from sorted(eligible, key=attrgetter("rank"))
+                eligible = [(node.rank, node) for node in nodes if node.eligible_s <= now_s]
+                heapify(eligible)  # mostly the first ones are asked for
+                while eligible:
+                    yield heappop(eligible)[1]
 
     def _add(self, node: PoolNode) -> PoolNode:
         self.live[node.name] = node
