@@ -144,22 +144,22 @@ def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None)
 class LabelClass:
     """Pods that no selector can tell apart: one namespace, equal labels."""
 
-    __slots__ = ("aliases", "counts", "live_counts", "live_rows", "rows", "sample")
+    __slots__ = ("aliases", "counts", "leaving", "live", "live_counts", "sample")
 
     def __init__(self, sample: Pod) -> None:
         self.sample = sample
         self.aliases: list[PodClass] = []
-        self.rows: dict[int, int] = {}
-        """How many there are at each row."""
-        self.live_rows: dict[int, int] = {}
-        """The same without pods that are being deleted."""
+        self.live: dict[int, int] = {}
+        """By row: how many there are that are not being deleted."""
+        self.leaving: dict[int, int] = {}
+        """By row: how many there are that are."""
         self.counts: list[DomainCounts] = []
         self.live_counts: list[DomainCounts] = []
         """Those of terms for which pods that are being deleted do not count."""
 
-    def parts(self, term: PodTerm) -> tuple[dict[int, int], list[DomainCounts]]:
-        """The rows whose pods count for a term that selects them, and the counts beside which its own belong."""
-        return (self.rows, self.counts) if term.terminating else (self.live_rows, self.live_counts)
+    def beside(self, term: PodTerm) -> list[DomainCounts]:
+        """The counts among which those of a term that selects the pods belong."""
+        return self.counts if term.terminating else self.live_counts
 
 
 class TermCounts:
@@ -186,9 +186,10 @@ class TermCounts:
                 self._terms_by_label.setdefault(item, {})[term] = counts
             for label_class in self._candidates(term.selector):
                 if term.selects(label_class.sample):
-                    rows, beside = label_class.parts(term)
-                    beside.append(counts)
-                    for row, pods in rows.items():
+                    label_class.beside(term).append(counts)
+                    for row, pods in label_class.live.items():
+                        counts.add(row, pods)
+                    for row, pods in label_class.leaving.items() if term.terminating else ():
                         counts.add(row, pods)
             self._make_room()
         self._terms[term] = counts
@@ -206,19 +207,21 @@ class TermCounts:
         """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
         label_class = self._class_of(pod)
         if pod.deletion_timestamp is None:
-            _add(label_class.live_rows, row, change)
+            _add(label_class.live, row, change)
             for counts in label_class.live_counts:
                 counts.add(row, change)
+        else:
+            _add(label_class.leaving, row, change)
         for counts in label_class.counts:
             counts.add(row, change)
-        _add(label_class.rows, row, change)
-        if not label_class.rows:
+        if not label_class.live and not label_class.leaving:
             self._drop_class(pod)
 
     def pod_leaves(self, row: int, pod: Pod) -> None:
         """A pod at `row` is being deleted from now on (writer only)."""
         label_class = self._class_of(pod)
-        _add(label_class.live_rows, row, -1)
+        _add(label_class.live, row, -1)
+        _add(label_class.leaving, row, 1)
         for counts in label_class.live_counts:
             counts.add(row, -1)
 
@@ -236,7 +239,7 @@ class TermCounts:
             for required in (None, *key[1]):
                 for term, counts in self._terms_by_label.get(required, {}).items():
                     if term.selects(pod):
-                        label_class.parts(term)[1].append(counts)
+                        label_class.beside(term).append(counts)
         label_class.aliases.append(pod.pod_class)
         self._by_alias[pod.pod_class] = label_class
         return label_class
@@ -271,7 +274,7 @@ class TermCounts:
                     del self._terms_by_label[item]
             self.dropped += 1
             for label_class in self._classes.values():
-                beside = label_class.parts(term)[1]
+                beside = label_class.beside(term)
                 if dropped in beside:
                     beside.remove(dropped)
 
