@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,11 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and so every process that they start and
+# interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
