@@ -14,7 +14,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
 from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
-from ..api.workloads import Job, PodGroup, PodTemplateSpec
+from ..api.workloads import Job, PodGroup, pod_template
 from ..errors import InputError
 from ..sim import read_manifests
 from ..sim.world import InputObject
@@ -104,8 +104,8 @@ def pod_of(obj: InputObject) -> Pod | None:
     if isinstance(obj, Pod):
         name = obj.name or obj.generate_name.rstrip("-") or "pod"
         return successor_of(obj).replace(name=name)
-    template = getattr(getattr(obj, "spec", None), "template", None)
-    if not isinstance(template, PodTemplateSpec):
+    template = pod_template(obj)
+    if template is None:
         return None
     return Pod(obj.name, obj.namespace, labels=dict(template.labels), spec=template.spec)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from .node import Node
 from .pod import Pod
-from .workloads import PodTemplateSpec
+from .workloads import PodTemplateSpec, pod_template
 
 AnyObject = TypeVar("AnyObject")
 
@@ -66,8 +66,8 @@ def with_source(obj: AnyObject, source: bytes) -> AnyObject:
     elif isinstance(obj, Node):
         made = SourcedNode(**{name: getattr(obj, name) for name in Node.__slots__}, source=source)
     else:
-        template = getattr(getattr(obj, "spec", None), "template", None)
-        if isinstance(template, PodTemplateSpec):
+        template = pod_template(obj)
+        if template is not None:
             tree = msgspec.json.decode(source)
             set_template_source(template, msgspec.json.encode(tree["spec"]["template"]))
     found: AnyObject = made

@@ -44,6 +44,15 @@ class PodTemplateSpec(Wire, frozen=True, rename={"full_spec": "spec"}, dict=True
         return self.metadata.annotations or NO_STRINGS
 
 
+def pod_template(workload: object) -> PodTemplateSpec | None:
+    """Template of the pods that `workload` makes; None if its kind has none at `spec.template`.
+
+    The `template` of a pod's own spec is a `PodSpec`, and does not count.
+    """
+    template = getattr(getattr(workload, "spec", None), "template", None)
+    return template if isinstance(template, PodTemplateSpec) else None
+
+
 class ServiceSpec(Wire, frozen=True):
     """The pods of a service."""
 

@@ -34,6 +34,7 @@ from ..api.workloads import (
     ReplicationController,
     StatefulSet,
     Workload,
+    pod_template,
 )
 from ..clock import ManualClock, Timers
 from ..cluster.memory import (
@@ -475,7 +476,7 @@ def _stage_annotations(obj: ClusterObject) -> Iterator[tuple[str, Mapping[str, s
     yield "", obj.annotations
     if isinstance(obj, CronJob):
         yield "spec.jobTemplate.spec.template.", obj.spec.job_template.spec.template.annotations
-    template = getattr(getattr(obj, "spec", None), "template", None)
+    template = pod_template(obj)
     if template is not None:
         yield "spec.template.", template.annotations
 

@@ -213,3 +213,50 @@ def test_a_wrong_document_is_refused_with_its_path() -> None:
         stage_document(readyAfter="soon")
 
     assert "spec.readyAfter: expected a duration" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+            id="a volume claim",
+        ),
+        pytest.param(
+            {"resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}]}, id="a device claim"
+        ),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [
+                                {
+                                    "matchFields": [
+                                        {
+                                            "key": "metadata.name",
+                                            "operator": "In",
+                                            "values": ["n"],
+                                        }
+                                    ]
+                                }
+                            ]
+                        }
+                    }
+                }
+            },
+            id="the node pin of a DaemonSet's pod",
+        ),
+    ],
+)
+def test_a_pod_with_any_annotation_and_a_spec_that_differs_from_its_template(
+    spec: dict[str, Any],
+) -> None:
+    metadata = {
+        "name": "p",
+        "namespace": "default",
+        "annotations": {"prometheus.io/scrape": "true"},
+    }
+    pod = decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    Simulation([make_node("n"), pod]).run()

@@ -14,7 +14,7 @@ from ....api.carrying import carry_over
 from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod
-from ....api.workloads import Job, PodTemplateSpec, ReplicaSet, StatefulSet
+from ....api.workloads import Job, ReplicaSet, StatefulSet, pod_template
 from ...memory.deployments import TEMPLATE_HASH
 from ...memory.stateful_sets import REVISION_HASH
 from ...objects import ClusterObject, ObjectIndex
@@ -76,9 +76,7 @@ class Making:
             revision = pod.labels.get(REVISION_HASH, "")
             whole = self._revisions.template(pod.namespace, revision)
             workload, _ = self._revisions.as_of(workload, revision) or (workload, "")
-        template: PodTemplateSpec | None = getattr(
-            getattr(workload, "spec", None), "template", None
-        )
+        template = pod_template(workload)
         if owner is None or template is None:
             return to_dict(pod)
         if whole is None:
