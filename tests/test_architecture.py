@@ -128,7 +128,7 @@ CLUSTER_PARTS: dict[str, set[str]] = {
     "objects": set(),
     "memory": {"objects"},
     "kube": {"objects"},
-    "apiserver": {"objects", "memory", "certificates", "host_names"},
+    "apiserver": {"objects", "memory", "certificates", "host_names", "private_files"},
 }
 TABLE_WRITERS = {"table", "cache", "testing"}
 # These may name every plugin: one maps names to classes, the other is the package's public

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from ..cluster.private_files import make_private_folder, open_private, write_private
 from ..errors import InputError
 
 DEFAULT_NAME = "bayplan"
@@ -116,14 +117,9 @@ def write_entry(entry: ClusterEntry) -> None:
     """Write an entry, whole or not at all."""
     path = folder_of(entry.name) / _ENTRY
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        beside = path.with_suffix(".new")
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(
-            descriptor, "w"
-        ) as file:  # for its owner only: the page's address has its token
-            json.dump(asdict(entry), file)
-        os.replace(beside, path)
+        make_private_folder(path.parent)
+        # for its owner only: the page's address has its token
+        write_private(path, json.dumps(asdict(entry)).encode())
     except OSError as error:
         raise _unwritable(error) from None
 
@@ -163,8 +159,8 @@ def _locked() -> Iterator[None]:
     """Let no other process change entries meanwhile."""
     folder = state_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = (folder / ".lock").open("w")
+        make_private_folder(folder)
+        file = os.fdopen(open_private(folder / ".lock"), "w")
     except OSError as error:
         raise _unwritable(error) from None
     with file:

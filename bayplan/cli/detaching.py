@@ -17,6 +17,7 @@ from typing import Any
 
 import typer
 
+from ..cluster.private_files import open_private
 from .failures import INTERRUPTED
 
 
@@ -32,7 +33,7 @@ class DetachedServer:
         sys.stdout.flush()
         sys.stderr.flush()
         self._output.unlink(missing_ok=True)
-        _redirect(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1, 2)
+        _redirect(open_private(log, os.O_WRONLY | os.O_APPEND), 1, 2)
         os.write(self._pipe, json.dumps(message).encode())
         os.close(self._pipe)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..cluster.private_files import check_owner, write_private
 from ..errors import InputError
 from .cluster_entries import (
     DEFAULT_NAME,
@@ -403,6 +404,7 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path
 
     if path is None:
         path = folder / "kubeconfig"
+    check_owner(path)
     if not is_ours(path):
         expected = "expected a new file, or one that bayplan up wrote"
         raise InputError(f"--kubeconfig: {path}: {expected}; got one that holds something else")
@@ -410,13 +412,7 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path
     text = yaml.safe_dump(make_kubeconfig(server.url, certificate, server.token), sort_keys=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(
-            f"{path.name}.{os.getpid()}.new"
-        )  # a client never reads half a file
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        os.replace(beside, path)
+        write_private(path, text.encode())  # a client never reads half a file
     except OSError as error:
         raise InputError(f"{path}: expected a file to write; got {error.strerror}") from None
     return path.absolute()
@@ -431,8 +427,8 @@ def is_ours(path: Path) -> bool:
     try:
         found = yaml.safe_load(path.read_text())
     except OSError:
-        return True  # whether it can be written shows when it is
-    except (UnicodeDecodeError, yaml.YAMLError):
+        return True  # unreadable: let the write report the error
+    except (UnicodeDecodeError, RecursionError, ValueError, yaml.YAMLError):
         return False
     ours = make_kubeconfig("")
     return found is None or (

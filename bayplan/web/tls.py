@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..clock import Clock, SystemClock
+from ..cluster.private_files import write_private
 from ..errors import InputError
 from ..observe.work_queues import SERVING_CERTIFICATE, SERVING_FILES, WorkQueues
 
@@ -172,8 +173,7 @@ def _made_in(folder: Path) -> tuple[Path, Path]:
     made = _make()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        key.touch(mode=0o600)
-        key.write_bytes(made.key)
+        write_private(key, made.key)
         cert.write_bytes(made.cert)
     except OSError as error:
         raise InputError(

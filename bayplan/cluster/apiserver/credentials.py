@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import re
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_urlsafe
@@ -10,8 +11,12 @@ from typing import NamedTuple
 
 from ...errors import InputError
 from ..certificates import Certificate, make_certificate
+from ..private_files import make_private_folder, read_private, write_private
 
 TOKEN_BYTES = 24
+TOKEN_LENGTH = 32
+_TOKEN = re.compile(rb"[A-Za-z0-9_-]{%d}" % TOKEN_LENGTH)
+ADVICE = "Try: remove the file names beside it, for new ones"
 
 
 class ServerCredentials(NamedTuple):
@@ -27,27 +32,37 @@ def make_credentials(folder: Path | None, names: Sequence[str]) -> ServerCredent
     files = [] if folder is None else [folder / part for part in ("tls.crt", "tls.key", "token")]
     listed = "\n".join(names)
     try:
-        if folder is not None and _read(folder / "names") == listed:
-            cert, key, token = (file.read_bytes() for file in files)
-            return ServerCredentials(Certificate(cert, key), token.decode())
+        if folder is not None:
+            make_private_folder(folder)
+            if read_private(folder / "names") == listed.encode():
+                return _read(files)
         made = ServerCredentials(make_certificate(names=names), token_urlsafe(TOKEN_BYTES))
         contents = (made.certificate.cert, made.certificate.key, made.token.encode())
         for file, content in zip(files, contents, strict=False):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            _write_private(file, content)
+            write_private(file, content)
         if folder is not None:  # last: only a complete set is used again
-            _write_private(folder / "names", listed.encode())
+            write_private(folder / "names", listed.encode())
     except OSError as error:
         expected = "expected a folder for the server's certificate and token"
         raise InputError(f"{folder}: {expected}; got {error.strerror}") from None
     return made
 
 
-def _read(file: Path) -> str | None:
-    return file.read_text() if file.exists() else None
+def _read(files: Sequence[Path]) -> ServerCredentials:
+    """The certificate, key and token of an earlier run; raises InputError if one is missing or damaged."""
+    cert, key, token = ((read_private(file) or b"") for file in files)
+    if not _TOKEN.fullmatch(token):
+        expected = f"expected the token of an earlier run, {TOKEN_LENGTH} letters, digits, - and _"
+        raise InputError(f"{files[2]}: {expected}; got {_found(token)}. {ADVICE}")
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(files[0], files[1], password="")  # "": never a prompt
+    except (FileNotFoundError, ssl.SSLError) as error:
+        expected = "expected the certificate of an earlier run and its key"
+        got = error.reason if isinstance(error, ssl.SSLError) and error.reason else "none"
+        raise InputError(f"{files[0]}, {files[1]}: {expected}; got {got}. {ADVICE}") from None
+    return ServerCredentials(Certificate(cert, key), token.decode())
 
 
-def _write_private(file: Path, content: bytes) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(content)
+def _found(token: bytes) -> str:
+    return f"{len(token)} bytes" if token else "none"

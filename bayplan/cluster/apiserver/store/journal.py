@@ -1,23 +1,30 @@
 """Journal: durable storage of changes before they are acknowledged.
 
 On disk it is an SQLite file: all changes that arrive during one commit go into the next (group
-commit), and a commit is on the disk when it returns (`synchronous=FULL`).
+commit), and a commit is on the disk when it returns (`synchronous=FULL`). Each row has a checksum, so
+that damage is found when the file is read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ....errors import BayplanError, InputError
+from ...private_files import keep_private, make_private_folder, open_private
 from .records import Key, RecordChange
 
 FILE_NAME = "bayplan.db"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+UNSUMMED_VERSION = 1
+"""Rows of this version have no checksums; they get them when the file is opened."""
 
 
 class JournalEntry(NamedTuple):
@@ -72,7 +79,9 @@ class MemoryJournal:
 
 
 class SqliteJournal:
-    """Stores everything in `folder`, which is created if missing. Raises InputError if that fails.
+    """Stores everything in `folder`, which is created if missing; only their owner reads file and folder.
+
+    Raises InputError if that fails, and for a file that is damaged or belongs to another user.
 
     One process at a time: the file stays locked while the journal is open.
     """
@@ -84,20 +93,39 @@ class SqliteJournal:
         self._commit: asyncio.Future[None] | None = None
         self._on_safe: Callable[[int], None] = lambda version: None
         self.failure: StorageError | None = None
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
+        with self._faults("a database to write"):
+            make_private_folder(folder)
+            self._make_private()
             self._database = sqlite3.connect(self._path, check_same_thread=False, timeout=1)
-            self._prepare()
-        except (OSError, sqlite3.Error) as error:
-            raise InputError(f"{self._path}: expected a database to write; got {error}") from None
+            try:
+                self._prepare(self._database)
+            except BaseException:
+                self._database.close()
+                raise
 
-    def _prepare(self) -> None:
-        database = self._database
+    def _make_private(self) -> None:
+        """Let only the owner read the file and those that SQLite makes beside it, which get its mode."""
+        if not os.path.lexists(self._path):
+            os.close(open_private(self._path))
+        for ending in ("", "-wal", "-shm", "-journal"):
+            keep_private(self._path.with_name(FILE_NAME + ending))
+
+    @contextmanager
+    def _faults(self, expected: str) -> Iterator[None]:
+        """Within it, an error of the disk or of SQLite is an InputError that names the file."""
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"{self._path}: expected {expected}; got {error.strerror}") from None
+        except (sqlite3.Error, OverflowError) as error:
+            raise InputError(f"{self._path}: expected {expected}; got {error}") from None
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
         database.execute("PRAGMA locking_mode=EXCLUSIVE")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=FULL")
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
+        if version not in (0, UNSUMMED_VERSION, SCHEMA_VERSION):
             raise InputError(
                 f"{self._path}: expected data of version {SCHEMA_VERSION}; got version {version}"
             )
@@ -105,22 +133,44 @@ class SqliteJournal:
             database.execute("BEGIN IMMEDIATE")
             database.execute(
                 "CREATE TABLE IF NOT EXISTS objects (resource TEXT, namespace TEXT, name TEXT,"
-                " version INTEGER, data BLOB, PRIMARY KEY (resource, namespace, name))"
+                " version INTEGER, data BLOB, sum INTEGER, PRIMARY KEY (resource, namespace, name))"
                 " WITHOUT ROWID"
             )
             database.execute("CREATE TABLE IF NOT EXISTS counter (last INTEGER)")
             if database.execute("SELECT count(*) FROM counter").fetchone() == (0,):
                 database.execute("INSERT INTO counter VALUES (0)")
+            if version == UNSUMMED_VERSION:
+                database.create_function("checksum", 5, checksum, deterministic=True)
+                database.execute("ALTER TABLE objects ADD COLUMN sum INTEGER")
+                database.execute(
+                    "UPDATE objects SET sum = checksum(resource, namespace, name, version, data)"
+                )
             database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def load(self) -> tuple[int, Iterator[JournalEntry]]:
-        (last,) = self._database.execute("SELECT last FROM counter").fetchone()
-        rows = self._database.execute(
-            "SELECT resource, namespace, name, version, data FROM objects ORDER BY version"
-        )
-        return last, (
-            JournalEntry(r, (ns, name), version, data) for r, ns, name, version, data in rows
-        )
+        with self._faults("a whole database"):
+            counters = self._database.execute("SELECT last FROM counter").fetchall()
+            (newest,) = self._database.execute("SELECT max(version) FROM objects").fetchone()
+        last = counters[0][0] if len(counters) == 1 else None
+        if not isinstance(last, int) or not _at_most(newest, last):
+            expected = "a resource version, that of the last change or a later one"
+            raise InputError(f"{self._path}: table counter: expected {expected}; got {last!r}")
+        return last, self._entries()
+
+    def _entries(self) -> Iterator[JournalEntry]:
+        with self._faults("a whole database"):
+            for row in self._database.execute(
+                "SELECT resource, namespace, name, version, data, sum FROM objects ORDER BY version"
+            ):
+                *content, found = row
+                resource, namespace, name, version, data = content
+                if found is None or checksum(*content) != found:
+                    place = f"{resource} {namespace}/{name}" if namespace else f"{resource} {name}"
+                    expected = "expected an object as it was stored"
+                    raise InputError(
+                        f"{self._path}: {place}: {expected}; got one that its checksum does not fit"
+                    )
+                yield JournalEntry(resource, (namespace, name), version, data)
 
     def append(self, change: RecordChange) -> bool:
         self._pending.append(change)
@@ -155,18 +205,34 @@ class SqliteJournal:
 
     def _write(self, batch: list[RecordChange]) -> None:
         newest = {(change.resource, change.record.key): change for change in batch}
-        kept = [
+        rows = (
             (change.resource, *new.key, new.resource_version, new.data)
             for change in newest.values()
             if (new := change.new) is not None
-        ]
+        )
+        kept = [(*row, checksum(*row)) for row in rows]
         gone = [_place(change) for change in newest.values() if change.new is None]
         with self._database as database:
-            database.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", kept)
+            database.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)", kept)
             database.executemany(
                 "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?", gone
             )
             database.execute("UPDATE counter SET last = ?", (batch[-1].record.resource_version,))
+
+
+def checksum(resource: Any, namespace: Any, name: Any, version: Any, data: Any) -> int | None:
+    """CRC-32 of a row; None if a cell has another type than the server writes."""
+    texts = (resource, namespace, name)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(version, int):
+        return None
+    if not isinstance(data, bytes):
+        return None
+    return zlib.crc32(data, zlib.crc32("\0".join((*texts, str(version))).encode()))
+
+
+def _at_most(newest: Any, last: int) -> bool:
+    """Whether no object is newer than the counter; `newest` is None without objects."""
+    return newest is None or (isinstance(newest, int) and newest <= last)
 
 
 def _place(change: RecordChange) -> tuple[str, str, str]:
