@@ -13,6 +13,10 @@ class InputError(BayplanError):
     """Invalid input; the text is one line: where, expected, found."""
 
 
+class OutputError(BayplanError):
+    """Output could not be written, for example because the disk is full."""
+
+
 class DecodeError(InputError):
     """An object could not be decoded. `where` names the object and the field, `problem` the fault."""
 

@@ -13,7 +13,6 @@ import typer
 from ..errors import InputError
 from .config_options import PluginFilesOption
 from .consoles import stderr_console, stdout_console, written_to_stdout
-from .failures import reports_failures
 from .option_groups import takes_options
 
 if TYPE_CHECKING:
@@ -127,7 +126,6 @@ class BenchOptions:
     ] = None
 
 
-@reports_failures
 @takes_options(BenchOptions)
 def bench(options: BenchOptions) -> None:
     """Measure pods per second and memory; every node is filtered and scored for every pod.

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from .failures import failures_reported
 from .plain_values import take_plain_values
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -148,6 +149,16 @@ class LazyGroup(TyperGroup):
         """Read the options in front of the command."""
         take_plain_values(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Read the command line and run the command."""
+        with failures_reported():  # help and version, which are printed before any command
+            return super().main(*args, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; its errors become a line and an exit status before typer sees them."""
+        with failures_reported():
+            return super().invoke(ctx)
 
 
 def walk_commands(

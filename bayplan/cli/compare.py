@@ -15,7 +15,6 @@ from .autoscaler_options import complete_autoscaler, read_autoscalers
 from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
 from .durations import seconds_if_given
-from .failures import reports_failures
 from .html import comparison_to
 from .option_groups import takes_options
 from .options import (
@@ -105,7 +104,6 @@ class CompareOptions:
     everything: AllOption = False
 
 
-@reports_failures
 @takes_options(CompareOptions)
 def compare(options: CompareOptions) -> None:
     """Place the same pods under several configurations, and show what is better where.

@@ -23,7 +23,7 @@ from .config_options import (
 )
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import BAD_INPUT, print_error, reports_failures
+from .failures import BAD_INPUT, print_error
 
 if TYPE_CHECKING:
     from ..config import ExpandedPlugins, Reading
@@ -56,7 +56,6 @@ class Effective(NamedTuple):
 
 
 @app.command(short_help="Show the effective configuration, with every default.")
-@reports_failures
 def show(
     config: Annotated[
         Path | None,
@@ -94,7 +93,6 @@ def show(
 
 
 @app.command(short_help="Name all problems of configuration files.")
-@reports_failures
 def check(
     files: Annotated[
         list[Path],
@@ -137,7 +135,6 @@ def check(
 
 
 @app.command(short_help="Write a configuration in the current format.")
-@reports_failures
 def convert(
     file: Annotated[
         Path | None,

@@ -20,7 +20,6 @@ from .cluster_entries import (
     running_clusters,
 )
 from .consoles import stderr_console
-from .failures import reports_failures
 
 PATIENCE_S = 30.0
 PAUSE_S = 0.05
@@ -31,7 +30,6 @@ def complete_cluster(incomplete: str) -> list[str]:
     return [entry.name for entry in running_clusters() if entry.name.startswith(incomplete)]
 
 
-@reports_failures
 def down(
     name: Annotated[
         str,

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from .failures import reports_failures
 
 FILES = {
     "cluster.yaml": "cluster.yaml",
@@ -21,7 +20,6 @@ FILES = {
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
-@reports_failures
 def example(
     folder: Annotated[
         Path,

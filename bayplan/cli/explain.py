@@ -23,7 +23,6 @@ from .config_options import (
 )
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document, with_remarks
-from .failures import reports_failures
 from .option_groups import takes_options
 from .options import AsIsOption, FilenameOption, StrictOption, note_groups, read_cluster
 from .progress import progress_bar
@@ -98,7 +97,6 @@ class ExplainOptions:
     seed: SeedOption = None
 
 
-@reports_failures
 @takes_options(ExplainOptions)
 def explain_command(options: ExplainOptions) -> None:
     """Say why a pod is pending, or why it is where it is: the nodes' refusals and their scores.

@@ -11,7 +11,6 @@ import typer
 from ..api.quantity import parse_quantity
 from ..errors import InputError
 from .durations import parse_seconds
-from .failures import reports_failures
 from .targets import STDOUT
 from .trace_objects import ToOption, print_trace_notes, write_objects
 
@@ -74,7 +73,6 @@ NodeOption = Annotated[
 ]
 
 
-@reports_failures
 def import_alibaba_2018(
     folder: FolderArgument,
     instances: InstancesOption = False,
@@ -99,7 +97,6 @@ def import_alibaba_2018(
     _write(to, Alibaba2018(folder=folder, memory_gib=gib, instances=instances, window=window))
 
 
-@reports_failures
 def import_alibaba_2020(
     folder: FolderArgument,
     instances: InstancesOption = False,
@@ -132,7 +129,6 @@ def import_alibaba_2020(
     _write(to, trace)
 
 
-@reports_failures
 def import_alibaba_2025(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="disaggregated_DLRM_trace.csv, gzipped or not.")
@@ -160,7 +156,6 @@ def import_alibaba_2025(
     )
 
 
-@reports_failures
 def import_alibaba_2026(
     place: Annotated[
         Path,
@@ -187,7 +182,6 @@ def import_alibaba_2026(
     _write(to, Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=_window(begin, until)))
 
 
-@reports_failures
 def import_azure_packing(
     place: Annotated[
         Path,
@@ -241,7 +235,6 @@ def import_azure_packing(
     _write(to, trace)
 
 
-@reports_failures
 def import_azure_vms(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="vmtable.csv, gzipped or not.")],
     node: NodeOption = None,
@@ -263,7 +256,6 @@ def import_azure_vms(
     _write(to, AzureVms(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)))
 
 
-@reports_failures
 def import_google_2019(
     folder: FolderArgument,
     machine_events: Annotated[

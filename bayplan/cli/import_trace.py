@@ -13,7 +13,6 @@ from ..errors import InputError
 from .commands import CommandApp
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import reports_failures
 from .import_published import PUBLISHED
 from .targets import STDOUT
 from .trace_objects import ToOption, print_trace_notes, write_objects
@@ -44,7 +43,6 @@ class TraceListOutput(StrEnum):
 
 
 @app.command("list", short_help="List the published traces that can be imported.")
-@reports_failures
 def list_traces(
     output: Annotated[
         TraceListOutput,
@@ -105,7 +103,6 @@ def _print_trace_list() -> None:
 
 
 @import_app.command("openb", short_help="Convert openb, a GPU cluster of 2023, to manifests.")
-@reports_failures
 def import_openb(
     folder: Annotated[
         Path,
@@ -148,7 +145,6 @@ def import_openb(
 
 
 @import_app.command("csv", short_help="Convert tables of your own to manifests.")
-@reports_failures
 def import_csv(
     nodes: Annotated[
         Path | None,

@@ -12,7 +12,6 @@ from ..api.own_documents import API_VERSION
 from .cluster_entries import ClusterEntry, running_clusters
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import reports_failures
 
 
 class ClustersOutput(StrEnum):
@@ -24,7 +23,6 @@ class ClustersOutput(StrEnum):
     NAME = "name"
 
 
-@reports_failures
 def clusters(
     output: Annotated[
         ClustersOutput,

@@ -25,7 +25,6 @@ from .config_options import (
     read_settings,
 )
 from .consoles import stderr_console
-from .failures import reports_failures
 from .option_groups import parameters_of, show_options
 from .progress import progress_bar
 
@@ -119,7 +118,6 @@ def _taking(
     command: Callable[Concatenate[Question, Own], None], shared: Mapping[str, Any]
 ) -> Callable[..., None]:
     @functools.wraps(command)
-    @reports_failures
     def run(**options: Any) -> None:
         given = {name: options.pop(name) for name in shared}
         command(read_question(**given), **options)  # type: ignore[call-arg]

@@ -11,7 +11,6 @@ import typer
 from ..api.own_documents import API_VERSION
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import reports_failures
 
 if TYPE_CHECKING:
     from ..scheduler import PluginDescription
@@ -30,7 +29,6 @@ class PluginsOutput(StrEnum):
 FORMS = ", ".join(PluginsOutput)
 
 
-@reports_failures
 def plugins(
     output: Annotated[
         PluginsOutput,

@@ -11,7 +11,6 @@ from ..api.own_documents import API_VERSION
 from .commands import CommandApp
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import reports_failures
 from .options import AnswerForm, AnswerOption
 from .pool_options import InstanceTypesOption, note_pools, read_table
 
@@ -32,7 +31,6 @@ def pools() -> None:
 
 
 @app.command(short_help="Name all problems of pools, and list their types and prices.")
-@reports_failures
 def check(
     files: Annotated[
         list[Path],

@@ -17,7 +17,6 @@ from ..clock import Clock, SystemClock
 from ..errors import InputError
 from .clusters import ContextOption, KubeconfigOption, chosen_cluster
 from .consoles import stderr_console
-from .failures import reports_failures
 from .snapshot import AnnotationsOption
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ FLUSH_S = 1.0
 """How much is lost at most when the recording is killed."""
 
 
-@reports_failures
 def record(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,

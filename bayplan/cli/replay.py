@@ -17,7 +17,6 @@ from .config_options import (
 )
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import reports_failures
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ class ReplayOutput(StrEnum):
 FORMS = ", ".join(ReplayOutput)
 
 
-@reports_failures
 def replay(
     recording: Annotated[
         Path, typer.Argument(metavar="FILE", help="A file that `bayplan record` wrote.")

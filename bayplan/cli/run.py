@@ -17,7 +17,6 @@ from ..errors import ConfigError, InputError
 from .clusters import chosen_cluster
 from .commands import CommandApp
 from .electing import make_elector
-from .failures import reports_failures
 from .flags.command import FlagCommand, FlagValues
 from .flags.settings import RunSettings, read_settings
 from .serving import Serving, need_web_server
@@ -39,7 +38,6 @@ app = CommandApp()
 
 
 @app.command("run", cls=FlagCommand)
-@reports_failures
 def run(ctx: typer.Context) -> None:
     """Schedule the pods of a real cluster, as its default scheduler or beside it.
 

@@ -12,7 +12,6 @@ import typer
 from .clusters import ContextOption, KubeconfigOption, chosen_cluster
 from .consoles import stderr_console
 from .documents import json_pieces, yaml_pieces
-from .failures import reports_failures
 from .progress import progress_bar
 from .targets import write_whole
 
@@ -37,7 +36,6 @@ AnnotationsOption = Annotated[
 ]
 
 
-@reports_failures
 def snapshot(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,

@@ -11,7 +11,6 @@ import typer
 from ..api.own_documents import API_VERSION
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import reports_failures
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ FormOption = Annotated[
 ]
 
 
-@reports_failures
 def sweep(
     file: FileArgument,
     to: ToOption = None,

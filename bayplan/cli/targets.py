@@ -11,41 +11,45 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO
 
-from ..errors import InputError
+from ..errors import BayplanError, InputError, OutputError
 
 STDOUT = "-"
 
 
-def open_target(option: str, target: str) -> IO[str]:
+@contextmanager
+def stream_target(option: str, target: str) -> Iterator[IO[str]]:
     """Open the file to write to as things happen; InputError, which names the option, when that cannot be."""
     with _faults_named(option, target):
-        return open(target, "w", encoding="utf-8")
+        stream = open(target, "w", encoding="utf-8")  # noqa: SIM115 - closed below, with its faults named
+    with _faults_named(option, target, OutputError), stream:
+        yield stream
 
 
 class WholeFile:
     """A file that is written all or not at all: beside its place, where it is put when it is complete.
 
-    What is no file (a device, a pipe) is written as it is. InputError, which names the option, when that cannot be.
+    A device or a pipe is written directly. Errors name the option: InputError if it cannot be opened, OutputError if it
+    cannot be written.
     """
 
     def __init__(self, option: str, target: Path) -> None:
         self._option = option
         self._target = target
         self._place: Path | None = None
-        with self._faults():
+        with _faults_named(option, target):
             file = self._open_beside() if _is_file(target) else target.open("wb")
             packed = gzip.GzipFile(fileobj=file, mode="wb") if target.suffix == ".gz" else file
         self._files = [packed] if packed is file else [packed, file]
 
     def write(self, text: str) -> int:
         """Add to it; returns how much."""
-        with self._faults():
+        with _faults_named(self._option, self._target, OutputError):
             self._files[0].write(text.encode())
         return len(text)
 
     def keep(self) -> None:
         """It is complete: put it in its place. A second time it does nothing."""
-        with self._faults():
+        with _faults_named(self._option, self._target, OutputError):
             for file in self._files:
                 file.close()
             if self._place is not None:
@@ -70,11 +74,6 @@ class WholeFile:
         if mode is not None:
             self._beside.chmod(stat.S_IMODE(mode))
         return file
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        with _faults_named(self._option, self._target):
-            yield
 
 
 @contextmanager
@@ -104,9 +103,12 @@ def _is_file(target: Path) -> bool:
 
 
 @contextmanager
-def _faults_named(option: str, target: str | Path) -> Iterator[None]:
+def _faults_named(
+    option: str, target: str | Path, kind: type[BayplanError] = InputError
+) -> Iterator[None]:
+    """Name the option in errors: InputError where a file cannot be opened, OutputError where it cannot be written."""
     try:
         yield
     except OSError as error:
         problem = f"expected a file to write to; got {error.strerror}"
-        raise InputError(f"{option}: {target}: {problem}") from None
+        raise kind(f"{option}: {target}: {problem}") from None

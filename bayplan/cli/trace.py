@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from .consoles import stdout_console
-from .targets import STDOUT, open_target
+from .targets import STDOUT, stream_target
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +73,7 @@ def trace_to(target: str | None, as_json: bool) -> Iterator[TraceWriter | None]:
         if not as_json:
             sys.stdout.write("\n")
     else:
-        with open_target("--trace", target) as stream:
+        with stream_target("--trace", target) as stream:
             yield TraceWriter(stream, None, as_json)
 
 

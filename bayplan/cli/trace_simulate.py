@@ -21,7 +21,6 @@ from .config_options import (
 )
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
-from .failures import reports_failures
 from .options import PENDING, FilenameOption, read_cluster
 from .progress import progress_bar
 
@@ -70,7 +69,6 @@ FormOption = Annotated[
 ]
 
 
-@reports_failures
 def simulate_trace(
     trace: TraceArgument,
     results: ResultsOption = None,

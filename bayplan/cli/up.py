@@ -36,7 +36,6 @@ from .cluster_entries import (
 from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption, read_settings
 from .consoles import stderr_console
 from .detaching import DetachedServer, fork_server
-from .failures import reports_failures
 from .option_groups import takes_options
 from .options import StrictOption
 from .pool_options import InstanceTypesOption
@@ -206,7 +205,6 @@ class UpOptions:
     ] = 0
 
 
-@reports_failures
 @takes_options(UpOptions)
 def up(options: UpOptions) -> None:
     """Run a cluster on this machine: an API server, controllers, a scheduler, and simulated nodes.

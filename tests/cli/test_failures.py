@@ -1,5 +1,8 @@
-"""How commands end when the code of a plugin is wrong."""
+"""How commands end when a plugin, our own code or the disk fails."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,8 @@ from typer.testing import CliRunner
 
 from bayplan.cli import failures
 from bayplan.cli.main import app
+from bayplan.errors import EngineDisagreementError
+from bayplan.sim import Simulation
 
 CLUSTER = """
 apiVersion: v1
@@ -72,3 +77,87 @@ def test_debug_prints_the_traceback(files: Path) -> None:
     assert result.exit_code == 2
     assert "Traceback" in result.stderr
     assert 'return node.labels["zone"]' in result.stderr
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(AttributeError("no such thing\nof two lines"), id="a bug"),
+        pytest.param(EngineDisagreementError("p: the engine differs"), id="a disagreement"),
+    ],
+)
+def test_an_unexpected_exception_ends_with_one_line_and_status_70(
+    files: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Simulation, "__init__", fail)
+
+    result = CliRunner().invoke(app, ["simulate", "-f", "cluster.yaml"])
+
+    assert result.exit_code == 70, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: internal error: {type(error).__name__}: ")
+    assert "`bayplan --debug" in line
+    assert "report it" in line
+
+
+def test_debug_prints_the_traceback_of_an_unexpected_exception(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Simulation, "__init__", lambda *_, **__: 1 / 0)
+
+    result = CliRunner().invoke(app, ["--debug", "simulate", "-f", "cluster.yaml"])
+
+    assert result.exit_code == 70
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    ("words", "target", "place"),
+    [
+        pytest.param(
+            ["simulate", "-f", "cluster.yaml"], "/dev/full", "standard output", id="table"
+        ),
+        pytest.param(
+            ["simulate", "-f", "cluster.yaml", "-o", "json"],
+            "/dev/full",
+            "standard output",
+            id="JSON",
+        ),
+        pytest.param(["--version"], "/dev/full", "standard output", id="version"),
+        pytest.param(["--help"], "/dev/full", "standard output", id="help"),
+        pytest.param(
+            ["simulate", "--help"], "/dev/full", "standard output", id="help of a command"
+        ),
+        pytest.param(
+            ["simulate", "-f", "cluster.yaml", "--trace", "/dev/full"],
+            os.devnull,
+            "--trace",
+            id="--trace",
+        ),
+        pytest.param(
+            ["simulate", "-f", "cluster.yaml", "--html", "/dev/full"],
+            os.devnull,
+            "--html",
+            id="--html",
+        ),
+    ],
+)
+def test_a_full_disk_ends_with_one_line_and_status_70(
+    files: Path, words: list[str], target: str, place: str
+) -> None:
+    with open(target, "w") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-m", "bayplan", *words],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    assert done.returncode == 70
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {place}: ")
+    assert line.endswith("No space left on device")

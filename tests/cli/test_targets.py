@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bayplan.cli.main import app
 from bayplan.cli.targets import whole_target, write_whole
-from bayplan.errors import InputError
+from bayplan.errors import OutputError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
@@ -96,7 +96,9 @@ def test_a_name_that_says_so_is_gzipped(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_said_and_the_option_named() -> None:
-    with pytest.raises(InputError, match="--to: /dev/full: expected a file to write to; got No sp"):
+    with pytest.raises(
+        OutputError, match="--to: /dev/full: expected a file to write to; got No sp"
+    ):
         write_whole("--to", Path("/dev/full"), ["text"])
 
 
