@@ -16,6 +16,7 @@ from typing import Any
 
 from ...api.custom import CustomResource
 from ...api.pod_stages import StageRule
+from ...api.schema.checking import WrongTypeError, unknown_fields
 from ...clock import Clock, ManualClock, SystemClock
 from ...errors import InputError
 from ..certificates import Certificate
@@ -28,7 +29,6 @@ from .registry.conversion import to_stored
 from .registry.errors import StatusError, bad_request
 from .registry.registry import ObjectRegistry
 from .registry.resources import BY_STORAGE, ApiResource, selectable_fields
-from .schema.checking import WrongTypeError, unknown_fields
 from .store import Journal, MemoryJournal, SqliteJournal, Store
 from .web.access import RequestAccess
 from .web.api import Api

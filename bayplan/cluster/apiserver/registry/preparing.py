@@ -9,10 +9,10 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from ....api.rules.defaults import child
 from ...memory import jobs
 from ...memory.names import ALPHABET, MAX_PREFIX, SUFFIX_LENGTH
 from . import pods, services
-from .defaults import child
 from .errors import bad_request
 from .resources import ApiResource
 

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from ....api.causes import Cause
+from ....api.rules.defaults import apply_defaults
+from ....api.rules.validation import create_causes, status_causes, update_causes
 from ....clock import Clock, SystemClock
 from ....framework import Lister
 from ..store import Record, Store
@@ -20,12 +22,11 @@ from . import pods, preparing, resizing, services
 from .admitting import Admitting
 from .catalog import ResourceCatalog
 from .custom.definitions import DEFINITIONS, Definitions, mark_terminating
-from .defaults import apply_defaults
 from .errors import already_exists, bad_request, forbidden, invalid, not_found, stale
+from .events import event_causes
 from .pod_groups import PodGroupRules
 from .quotas import ObjectQuotas
 from .resources import BY_STORAGE, ApiResource
-from .validation import create_causes, status_causes, update_causes
 
 Tree = dict[str, Any]
 Edit = Callable[[Tree], Tree]
@@ -114,7 +115,8 @@ class ObjectRegistry:
         self.groups.prepare(resource, tree)
         self.definitions.prepare(resource, tree)
         causes = [
-            *create_causes(resource, tree, is_checked=known is not None),
+            *create_causes(resource.storage, tree, is_checked=known is not None),
+            *(event_causes(tree) if resource.stored_as == "events" else ()),
             *self.groups.causes(resource, tree),
             *self.definitions.causes(resource, tree),
         ]
@@ -184,7 +186,7 @@ class ObjectRegistry:
         if subresource in STATUS_WRITES:
             tree = preparing.only_status(resource, tree, old)
             causes = [
-                *status_causes(resource, tree),
+                *status_causes(resource.storage, tree),
                 *self.groups.status_causes(resource, tree),
                 *self.definitions.status_causes(resource, tree, old),
             ]
@@ -206,7 +208,8 @@ class ObjectRegistry:
             self.groups.prepare(resource, tree, old)
             self.definitions.prepare(resource, tree, old)
             causes = [
-                *update_causes(resource, tree, old),
+                *update_causes(resource.storage, resource.kind, tree, old),
+                *(event_causes(tree) if resource.stored_as == "events" else ()),
                 *self.groups.causes(resource, tree, old),
                 *self.definitions.causes(resource, tree, old),
             ]

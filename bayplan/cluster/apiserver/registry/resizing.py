@@ -10,8 +10,8 @@ from typing import Any
 
 from ....api.causes import Cause, forbidden_field, invalid_value
 from ....api.immutable import is_same
+from ....api.rules.validation import pod_spec_causes
 from .pods import qos_class
-from .validation import pod_spec_causes
 
 Tree = dict[str, Any]
 _KINDS = ("containers", "initContainers")

@@ -10,6 +10,7 @@ from ....api.causes import Cause, invalid_value
 from ....api.decode import without_nulls
 from ....api.merge_patch import merge_patch
 from ....api.schema import FIELDS
+from ....api.schema.checking import WrongTypeError, unknown_fields
 from ..access import ClusterUser
 from ..access.granting import GrantGuard, GrantRequest
 from ..access.rbac import GROUP
@@ -28,7 +29,6 @@ from ..registry.registry import MADE_BY_PUT, DeleteOptions, Edit, ObjectRegistry
 from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
 from ..schema.apply import ApplyConflictError, Manager, apply
-from ..schema.checking import WrongTypeError, unknown_fields
 from ..schema.json_patch import PatchError, json_patch
 from ..schema.strategic import strategic_merge
 from ..store import Record

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .....api.causes import Cause
-from ...schema.checking import WrongTypeError, unknown_fields
+from .....api.schema.checking import WrongTypeError, unknown_fields
 from ...store import RecordChange, Store
 from ..catalog import ResourceCatalog
 from ..errors import StatusError

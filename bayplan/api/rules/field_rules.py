@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....api.causes import (
+from ..causes import (
     Cause,
     duplicate,
     forbidden_field,

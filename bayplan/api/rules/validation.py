@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from ....api.causes import (
+from ..causes import (
     Cause,
     duplicate,
     forbidden_field,
@@ -19,22 +19,20 @@ from ....api.causes import (
     required,
     unsupported_value,
 )
-from ....api.group_rules import member_causes
-from ....api.immutable import immutable_causes
-from ....api.name_faults import (
+from ..group_rules import member_causes
+from ..immutable import immutable_causes
+from ..name_faults import (
     dns_label_faults,
     key_faults,
     path_segment_faults,
     subdomain_faults,
     value_faults,
 )
-from ....api.names import is_label_value, is_qualified_name
-from ....api.quantity import parse_quantity
-from ....api.resources import is_extended, is_hugepages
+from ..names import is_label_value, is_qualified_name
+from ..quantity import parse_quantity
+from ..resources import is_extended, is_hugepages
 from . import field_rules
-from .events import event_causes
 from .rbac_rules import GROUP, binding_causes, role_causes, role_ref_causes
-from .resources import ApiResource
 
 Tree = Mapping[str, Any]
 
@@ -55,13 +53,13 @@ _FREE_NAMES = frozenset(
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
-def metadata_causes(resource: ApiResource, metadata: Tree) -> Iterator[Cause]:
+def metadata_causes(storage: str, metadata: Tree) -> Iterator[Cause]:
     """Yield the faults of an object's name, labels, annotations and owners."""
     name = str(metadata.get("name") or "")
     if not name:
         yield required("metadata.name", "name or generateName is required")
     else:
-        yield from _name_causes(resource, name)
+        yield from _name_causes(storage, name)
     for key, value in (metadata.get("labels") or {}).items():
         for fault in () if is_qualified_name(key) else key_faults(key):
             yield invalid_value("metadata.labels", key, fault)
@@ -73,15 +71,15 @@ def metadata_causes(resource: ApiResource, metadata: Tree) -> Iterator[Cause]:
     yield from _owner_causes(metadata.get("ownerReferences") or ())
 
 
-def _name_causes(resource: ApiResource, name: str) -> Iterator[Cause]:
-    if resource.storage == "services":
+def _name_causes(storage: str, name: str) -> Iterator[Cause]:
+    if storage == "services":
         if len(name) > 63 or not _LABEL_1035.fullmatch(name):
             yield invalid_value("metadata.name", name, _SERVICE_RULE)
         return
     faults = subdomain_faults(name)
-    if resource.storage in _FREE_NAMES:
+    if storage in _FREE_NAMES:
         faults = path_segment_faults(name)
-    elif resource.storage in _LABELLED:
+    elif storage in _LABELLED:
         faults = dns_label_faults(name)
     for fault in faults:
         yield invalid_value("metadata.name", name, fault)
@@ -102,28 +100,26 @@ def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
         )
 
 
-def create_causes(resource: ApiResource, tree: Tree, is_checked: bool = False) -> Iterator[Cause]:
+def create_causes(storage: str, tree: Tree, is_checked: bool = False) -> Iterator[Cause]:
     """Yield the faults of a new object; of its metadata only, where the rest was checked before."""
-    yield from metadata_causes(resource, tree["metadata"])
-    if resource.stored_as == "events":
-        yield from event_causes(tree)
-    check = None if is_checked else _CHECKS.get(resource.storage)
+    yield from metadata_causes(storage, tree["metadata"])
+    check = None if is_checked else _CHECKS.get(storage)
     if check is not None:
         yield from check(tree)
 
 
-def update_causes(resource: ApiResource, tree: Tree, old: Tree) -> Iterator[Cause]:
+def update_causes(storage: str, kind: str, tree: Tree, old: Tree) -> Iterator[Cause]:
     """Yield the faults of a changed object, or of the change."""
-    yield from create_causes(resource, tree)
-    yield from immutable_causes(resource.kind, tree, old)
-    if resource.storage in _BINDINGS:
+    yield from create_causes(storage, tree)
+    yield from immutable_causes(kind, tree, old)
+    if storage in _BINDINGS:
         yield from role_ref_causes(tree, old)
 
 
-def status_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
+def status_causes(storage: str, tree: Tree) -> Iterator[Cause]:
     """Yield the faults of a status that a client wrote."""
     status = tree.get("status") or {}
-    is_claim = resource.storage == "resourceclaims.resource.k8s.io"
+    is_claim = storage == "resourceclaims.resource.k8s.io"
     if is_claim and status.get("reservedFor") and not status.get("allocation"):
         problem = "may not be specified when `allocated` is not set"
         yield forbidden_field("status.reservedFor", problem)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....api.schema import FIELDS, FieldType
+from . import FIELDS, FieldType
 from .quick_types import is_certainly_valid
 
 _INTEGERS = {"int32": 2**31, "int64": 2**63}

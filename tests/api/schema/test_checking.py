@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.cluster.apiserver.schema.checking import WrongTypeError, unknown_fields
+from bayplan.api.schema.checking import WrongTypeError, unknown_fields
 
 
 @pytest.mark.parametrize(

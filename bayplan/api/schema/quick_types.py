@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ....api.schema import FIELDS, FieldType
+from . import FIELDS, FieldType
 
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
