@@ -16,8 +16,11 @@ from .errors import bad_request
 from .resources import ApiResource, field_text
 
 Matches = Callable[[Record], bool]
+NAME = "metadata.name"
 
-_FIELD_TERM = re.compile(r"(?P<key>[^!=]+?)(?P<op>!=|==|=)(?P<value>.*)", re.DOTALL)
+_FIELD_TERMS = re.compile(r"(?:[^\\,]|\\.|\\\Z)+", re.DOTALL)
+_FIELD_TERM = re.compile(r"(?P<key>.*?)(?P<op>!=|==|=)(?P<value>.*)", re.DOTALL)
+_FIELD_VALUE = re.compile(r"(?:[^\\,=]|\\[\\,=])*")
 
 
 class FieldTerm(NamedTuple):
@@ -37,17 +40,25 @@ def parse_labels(text: str) -> list[Requirement]:
 
 
 def parse_fields(text: str) -> list[FieldTerm]:
-    """Parse a field selector; raises StatusError (400) when it is invalid."""
+    """Parse a field selector, sorted by its terms; raises StatusError (400) when it is invalid."""
     found = []
-    for term in re.split(r"(?<!\\),", text):
-        if not term:
-            continue
+    for term in sorted(_FIELD_TERMS.findall(text)):
         match = _FIELD_TERM.fullmatch(term)
         if match is None:
-            raise bad_request(f"invalid field selector: {term!r}; can't understand it")
-        value = re.sub(r"\\([,=\\])", r"\1", match["value"])
-        found.append(FieldTerm(match["key"].strip(), value, match["op"] != "!="))
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        value = match["value"]
+        if not _FIELD_VALUE.fullmatch(value):
+            problem = "expected each of \\, comma and = in a value after a \\"
+            raise bad_request(f"invalid field selector: '{text}'; {problem}")
+        value = re.sub(r"\\(.)", r"\1", value)
+        found.append(FieldTerm(match["key"], value, match["op"] != "!="))
     return found
+
+
+def selected_name(text: str) -> str:
+    """The name that every object has which a field selector matches; empty if it asks for none."""
+    terms = parse_fields(text)
+    return next((term.value for term in terms if term.key == NAME and term.is_equal), "")
 
 
 def make_matcher(resource: ApiResource, labels: str, fields: str) -> Matches | None:
@@ -83,4 +94,4 @@ def _field_condition(resource: ApiResource, term: FieldTerm, selector: str) -> M
     return lambda record: (field_text(key, record.fields[index]) == value) is is_equal
 
 
-_KEY_FIELDS: Mapping[str, int] = {"metadata.namespace": 0, "metadata.name": 1}
+_KEY_FIELDS: Mapping[str, int] = {"metadata.namespace": 0, NAME: 1}

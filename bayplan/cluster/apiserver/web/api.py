@@ -13,7 +13,14 @@ from ..access import Authenticator, Authorizer, ClusterUser
 from ..access.granting import GrantGuard
 from ..access.reviews import AccessReviews
 from ..registry import scaling
-from ..registry.errors import StatusError, bad_request, internal, method_not_allowed, too_large
+from ..registry.errors import (
+    StatusError,
+    bad_request,
+    internal,
+    method_not_allowed,
+    no_such_path,
+    too_large,
+)
 from ..registry.metrics import METRICS, METRICS_WARNING, RequestedUsage
 from ..registry.registry import MADE_BY_PUT, STATUS_WRITES, ObjectRegistry
 from ..registry.selecting import make_matcher
@@ -21,12 +28,13 @@ from ..store.journal import StorageError
 from .access import RequestAccess
 from .answers import View, respond, respond_error, respond_tree, warning_headers
 from .discovery import answer_discovery
-from .gate import RequestGate, question_of
+from .gate import RequestGate
 from .http_requests import MAX_BODY, MalformedRequestError, WholeRequest
 from .http_server import HttpResponse, ServedConnection
 from .lists import Lists
 from .openapi import OpenApiDocuments
-from .requests import Options, Target, parse_options, parse_target, wanted_form
+from .requests import Options, parse_options, wanted_form
+from .targets import Target, parse_target
 from .watches import ServedWatch, Watches
 from .writing import APPLY_PATCH, ObjectRequest, Writing
 
@@ -92,66 +100,68 @@ class Api:
 
     def _answer(self, request: WholeRequest) -> Answer:
         self._access.check_sender(request)
-        path = request.path.rstrip("/")
-        if path.partition("/healthz/")[0] in HEALTH:
+        if request.path.rstrip("/").partition("/healthz/")[0] in HEALTH:
             return HEALTHY
         user = self._gate.user_of(request)
-        accept = request.header("accept")
-        if request.method == "GET":
-            if path.startswith("/openapi/"):
-                self._gate.check_path(user, request)
-                return self._documents.answer(path, accept)
-            resources = self._registry.catalog.resources
-            found = answer_discovery(path, accept, request.host, resources)
-            if found is not None:
-                self._gate.check_path(user, request)
-                return found
-        target = parse_target(path, self._registry.catalog)
+        target = parse_target(request.method, request.path, request.query, self._registry.catalog)
+        self._gate.check(user, target.question)
+        if target.is_path:
+            return self._answer_path(request)
         options = parse_options(request.query)
-        self._authorize(request, user, target, options)
+        self._authorize_creation(request, user, target)
+        accept = request.header("accept")
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
         return self._dispatch(ObjectRequest(request, target, options, view, user))
 
-    def _authorize(
-        self, request: WholeRequest, user: ClusterUser, target: Target, options: Options
-    ) -> None:
-        """Check that the user may do this, and create what the request would create on the way."""
-        question = question_of(request.method, target, options)
-        self._gate.check(user, question)
-        creates = request.method == "PUT" and target.resource.storage in MADE_BY_PUT
-        creates |= request.method == "PATCH" and request.content_type == APPLY_PATCH
+    def _answer_path(self, request: WholeRequest) -> HttpResponse:
+        """Discovery, and other documents about the API."""
+        if request.method != "GET":
+            raise no_such_path()
+        path, accept = request.path.rstrip("/"), request.header("accept")
+        if path.startswith("/openapi/"):
+            return self._documents.answer(path, accept)
+        resources = self._registry.catalog.resources
+        found = answer_discovery(path, accept, request.host, resources)
+        if found is None:
+            raise no_such_path()
+        return found
+
+    def _authorize_creation(self, request: WholeRequest, user: ClusterUser, target: Target) -> None:
+        """Check that the user may create an object that a change would create."""
+        creates = target.verb == "update" and target.resource.storage in MADE_BY_PUT
+        creates |= target.verb == "patch" and request.content_type == APPLY_PATCH
         if creates and not target.subresource:
             key = (target.namespace, target.name)
             if self._store.get(target.resource.storage, key) is None:
-                self._gate.check(user, question._replace(verb="create"))
+                self._gate.check(user, target.question._replace(verb="create"))
 
     def _dispatch(self, asked: ObjectRequest) -> Answer:
-        request, target, options, view, _ = asked
+        _, target, options, view, _ = asked
         if target.subresource in REFUSED:
             self._registry.get(target.resource, target.namespace, target.name)
             raise bad_request(REFUSED[target.subresource])
         if target.resource.group == METRICS:
-            return self._measure(request, target, options, view)
-        method, verbs = request.method, target.resource.verbs
-        if method == "GET" and "get" in verbs:
-            if options.is_watch and not target.subresource:
+            return self._measure(target, options, view)
+        if not _serves(target):
+            raise method_not_allowed()
+        match target.verb:
+            case "watch":
                 return self._watches.open(target, options, view)
-            return self._read(target, options, view)
-        if method == "POST" and (not target.name or target.subresource):
-            return self._writing.create(asked)
-        if method == "DELETE" and "delete" in verbs:
-            return self._writing.delete(asked)
-        if target.name and method == "PUT" and "update" in verbs:
-            return self._writing.update(asked)
-        if target.name and method == "PATCH" and "patch" in verbs:
-            return self._writing.patch(asked)
+            case "get" | "list":
+                return self._read(target, options, view)
+            case "create" if not target.name or target.subresource:
+                return self._writing.create(asked)
+            case "delete" | "deletecollection":
+                return self._writing.delete(asked)
+            case "update" if target.name:
+                return self._writing.update(asked)
+            case "patch" if target.name:
+                return self._writing.patch(asked)
         raise method_not_allowed()
 
-    def _measure(
-        self, request: WholeRequest, target: Target, options: Options, view: View
-    ) -> HttpResponse:
+    def _measure(self, target: Target, options: Options, view: View) -> HttpResponse:
         """Metrics of nodes or pods, with a warning that says what they are."""
-        if request.method != "GET" or options.is_watch:
+        if target.verb not in ("get", "list"):
             raise method_not_allowed()
         records = self._metrics.read(target.resource, target.namespace, target.name)
         headers = warning_headers([METRICS_WARNING])
@@ -173,6 +183,16 @@ class Api:
         if target.subresource not in ("", "resize", *STATUS_WRITES):
             raise method_not_allowed()
         return respond(view.object(record))
+
+
+def _serves(target: Target) -> bool:
+    """Whether the resource has the verb there: only reading goes beyond a namespace."""
+    if target.subresource:
+        return True  # decided where its parts are written
+    is_of_all = target.resource.is_namespaced and not target.namespace
+    if is_of_all and target.verb in ("create", "deletecollection"):
+        return False
+    return target.verb in target.resource.verbs
 
 
 def _unless(failure: StorageError | None, response: HttpResponse) -> HttpResponse:

@@ -37,9 +37,10 @@ class _Rest(NamedTuple):
     """The rest of a paged list."""
 
     resource: str
+    namespace: str
     records: Sequence[Record]
     resource_version: int
-    until: float
+    until: float = 0.0
 
 
 class Lists:
@@ -53,13 +54,14 @@ class Lists:
     def read(self, resource: ApiResource, namespace: str, options: Options) -> ListPage:
         """The list, or its next page; raises StatusError when that is impossible."""
         if options.continue_token:
-            return self._go_on(resource, options)
+            return self._go_on(resource, namespace, options)
         self._check_version(options)
         matches = make_matcher(resource, options.labels, options.fields)
         records = self._store.list(resource.storage, namespace)
         if matches is not None:
             records = [record for record in records if matches(record)]
-        return self._page(resource, records, self._store.resource_version, options.limit)
+        version = self._store.resource_version
+        return self._page(_Rest(resource.storage, namespace, records, version), options.limit)
 
     def _check_version(self, options: Options) -> None:
         text, current = options.resource_version, self._store.resource_version
@@ -72,30 +74,29 @@ class Lists:
         if options.version_match == "Exact" and int(text) != current:
             raise gone(f"The resourceVersion for the provided list is too old: {text} ({current})")
 
-    def _go_on(self, resource: ApiResource, options: Options) -> ListPage:
+    def _go_on(self, resource: ApiResource, namespace: str, options: Options) -> ListPage:
         if options.resource_version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         rest = self._rests.get(_read_token(options.continue_token))
         if (
             rest is None
-            or rest.resource != resource.storage
+            or (rest.resource, rest.namespace) != (resource.storage, namespace)
             or rest.until < self._clock.monotonic()
         ):
             raise gone(
                 "The provided continue parameter is too old to display a consistent list result."
                 " Start the list anew."
             )
-        return self._page(resource, rest.records, rest.resource_version, options.limit)
+        return self._page(rest, options.limit)
 
-    def _page(
-        self, resource: ApiResource, records: Sequence[Record], version: int, limit: int
-    ) -> ListPage:
+    def _page(self, rest: _Rest, limit: int) -> ListPage:
+        records, version = rest.records, rest.resource_version
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if limit <= 0 or len(records) <= limit:
             return ListPage(records, metadata)
         token = token_hex(8)
         until = self._clock.monotonic() + KEPT_S * self._clock.speed
-        self._rests[token] = _Rest(resource.storage, records[limit:], version, until)
+        self._rests[token] = rest._replace(records=records[limit:], until=until)
         now = self._clock.monotonic()
         while len(self._rests) > MAX_KEPT or next(iter(self._rests.values())).until < now:
             self._rests.popitem(last=False)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from ...objects.yaml_tree import YamlError, iter_trees
-from ..registry.catalog import ResourceCatalog
-from ..registry.errors import bad_request, no_such_path, not_acceptable, unsupported_media_type
+from ..registry.errors import bad_request, not_acceptable, unsupported_media_type
 from ..registry.registry import DeleteOptions
-from ..registry.resources import ApiResource
 from ..schema.protobuf import MIME as PROTOBUF
 from ..schema.protobuf import ProtobufError, decode_object
 from .http_requests import WholeRequest
@@ -20,45 +18,8 @@ JSON, YAML = "application/json", "application/yaml"
 TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 _BODIES = (JSON, YAML, PROTOBUF)
 MAX_DIGITS = 19
-_TRUE = ("true", "1", "True", "t")
+_FALSE = ("false", "0")
 Tree = dict[str, Any]
-
-
-class Target(NamedTuple):
-    """The path: a resource, possibly with a namespace, an object and a subresource."""
-
-    resource: ApiResource
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-
-
-def parse_target(path: str, catalog: ResourceCatalog) -> Target:
-    """Parse the path of a request for objects; raises StatusError (404) when it does not exist."""
-    steps = path.strip("/").split("/")
-    if steps[0] == "api" and len(steps) > 2:
-        group, version, rest = "", steps[1], steps[2:]
-    elif steps[0] == "apis" and len(steps) > 3:
-        group, version, rest = steps[1], steps[2], steps[3:]
-    else:
-        raise no_such_path()
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and not _is_about_namespace(rest):
-        namespace, rest = rest[1], rest[2:]
-    resource = catalog.find(group, version, rest[0])
-    if resource is None or len(rest) > 3 or (namespace and not resource.is_namespaced):
-        raise no_such_path()
-    name = rest[1] if len(rest) > 1 else ""
-    subresource = rest[2] if len(rest) > 2 else ""
-    if subresource and subresource not in resource.subresources:
-        raise no_such_path()
-    if name and resource.is_namespaced and not namespace:
-        raise no_such_path()
-    return Target(resource, namespace, name, subresource)
-
-
-def _is_about_namespace(rest: list[str]) -> bool:
-    return len(rest) == 3 and rest[2] in ("status", "finalize")
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -70,7 +31,6 @@ class Options(msgspec.Struct, frozen=True):
     continue_token: str = ""
     resource_version: str = ""
     version_match: str = ""
-    is_watch: bool = False
     timeout_s: float | None = None
     wants_bookmarks: bool = False
     sends_initial: bool = False
@@ -99,20 +59,24 @@ def parse_options(query: Mapping[str, str]) -> Options:
         continue_token=query.get("continue", ""),
         resource_version=query.get("resourceVersion", ""),
         version_match=query.get("resourceVersionMatch", ""),
-        is_watch=query.get("watch", "") in _TRUE,
         timeout_s=timeout_s if timeout_s > 0 else None,
-        wants_bookmarks=query.get("allowWatchBookmarks", "") in _TRUE,
-        sends_initial=query.get("sendInitialEvents", "") in _TRUE,
+        wants_bookmarks=is_true(query, "allowWatchBookmarks"),
+        sends_initial=is_true(query, "sendInitialEvents"),
         dry_run=bool(dry_run),
         field_manager=query.get("fieldManager", ""),
         field_validation=query.get("fieldValidation", ""),
-        force=query.get("force", "") in _TRUE,
+        force=is_true(query, "force"),
         include_object=query.get("includeObject") or "Metadata",
     )
 
 
+def is_true(query: Mapping[str, str], name: str) -> bool:
+    """Whether an option is set; every value but these two sets it, as in Kubernetes."""
+    return name in query and query[name].lower() not in _FALSE
+
+
 def _number(query: Mapping[str, str], name: str) -> int:
-    text = query.get(name) or "0"
+    text = query.get(name, "0")
     if not is_number(text.removeprefix("-")):
         raise bad_request(f'Invalid value: "{text}": {name}: expected a number')
     return int(text)

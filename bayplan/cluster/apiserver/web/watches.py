@@ -20,7 +20,8 @@ from ..store.records import WatchEvent
 from .answers import JSON_HEADERS, View
 from .http_server import ServedConnection
 from .lists import check_initial_events
-from .requests import PARTIAL, TABLE, Options, Target, is_number
+from .requests import PARTIAL, TABLE, Options, is_number
+from .targets import Target
 
 MIN_TIMEOUT_S = 1800.0
 BOOKMARK_EVERY_S = 60.0
@@ -43,10 +44,7 @@ class Watches:
     def open(self, target: Target, options: Options, view: View) -> ServedWatch:
         """A watch to begin; raises StatusError."""
         check_initial_events(target.resource, options)
-        fields = options.fields
-        if target.name:
-            fields = ",".join(filter(None, (fields, f"metadata.name={target.name}")))
-        matches = make_matcher(target.resource, options.labels, fields)
+        matches = make_matcher(target.resource, options.labels, options.fields)
         since = self._since(options)
         if self._open >= MAX_WATCHES:
             message = f"too many watches are open: the limit is {MAX_WATCHES}"

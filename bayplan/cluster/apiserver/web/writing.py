@@ -37,12 +37,12 @@ from .http_requests import WholeRequest
 from .http_server import HttpResponse
 from .requests import (
     Options,
-    Target,
     parse_delete_options,
     parse_json,
     parse_yaml,
     read_body,
 )
+from .targets import Target
 
 Tree = dict[str, Any]
 
@@ -100,7 +100,8 @@ class Writing:
             return self._create_part(target, body, options)
         _check_head(resource, body)
         warnings = check_fields(resource, body, options.field_validation)
-        namespace = _namespace_of(target, body)
+        check_namespace(target, body)
+        namespace = target.namespace
         if resource.is_review:
             head = {"kind": resource.kind, "apiVersion": resource.api_version}
             answer = self._reviews.answer(resource, body, user, namespace)
@@ -149,11 +150,10 @@ class Writing:
             return self._scale(target, lambda scale: body, options)
         _check_head(resource, body)
         warnings = check_fields(resource, body, options.field_validation)
-        _namespace_of(target, body)
+        check_place(target, body)
         tree = to_stored(resource, body)
         place = self._registry.store.get(resource.storage, (target.namespace, target.name))
         if place is None and resource.storage in MADE_BY_PUT and not target.subresource:
-            tree.setdefault("metadata", {}).setdefault("name", target.name)
             record = self._registry.create(resource, target.namespace, tree, options.dry_run)
             return respond(view.object(record), 201, warnings)
         record = self._update(target, lambda old: tree, options, user)
@@ -180,6 +180,7 @@ class Writing:
                 check_types(patched, SCALE)
             else:
                 warnings.update(check_fields(resource, patched, options.field_validation))
+            check_place(target, patched)
             _check_same_object(resource, patched, tree)
             return patched
 
@@ -207,7 +208,7 @@ class Writing:
             raise StatusError(422, "Invalid", message, {"causes": [cause.as_dict()]})
         _check_head(resource, config)
         warnings = check_fields(resource, config, options.field_validation)
-        _namespace_of(target, config)
+        check_place(target, config)
         now = self._registry.now()
         manager = Manager(options.field_manager, resource.api_version, now, target.subresource)
 
@@ -350,20 +351,28 @@ def _check_head(resource: ApiResource, tree: Tree) -> None:
         )
 
 
-def _namespace_of(target: Target, tree: Mapping[str, Any]) -> str:
-    """The namespace of the path, which an object must match."""
+def check_namespace(target: Target, tree: Mapping[str, Any]) -> None:
+    """Check that an object is in the namespace of the path; raises StatusError (400)."""
     given = (tree.get("metadata") or {}).get("namespace")
-    if not target.resource.is_namespaced:
-        return ""
-    if not target.namespace:
-        if given:
-            return str(given)
-        raise bad_request("an empty namespace may not be set during creation")
-    if given and given != target.namespace:
+    if target.resource.is_namespaced and given and given != target.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    return target.namespace
+
+
+def check_place(target: Target, tree: Mapping[str, Any]) -> None:
+    """Check that an object is the one of the path; raises StatusError (400)."""
+    check_namespace(target, tree)
+    name = (tree.get("metadata") or {}).get("name")
+    if not name:
+        raise bad_request(
+            f"the name of the object ({target.name} based on URL) was undeterminable:"
+            " name must be provided"
+        )
+    if name != target.name:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+        )
 
 
 def _check_same_object(resource: ApiResource, patched: Tree, tree: Tree) -> None:

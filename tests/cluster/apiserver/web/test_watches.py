@@ -67,11 +67,17 @@ def test_selectors_add_and_delete_objects(api: ServerInThread) -> None:
 def test_one_object_by_its_name(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a"), config_map_tree("b"))
 
-    with api.watch(f"{MAPS}/b") as stream:
+    with api.watch(f"{MAPS}?fieldSelector=metadata.name%3Db") as stream:
         api.patch(f"{MAPS}/a", {"data": {"x": "1"}})
         api.patch(f"{MAPS}/b", {"data": {"x": "1"}})
 
         assert stream.seen(2) == [("ADDED", "b"), ("MODIFIED", "b")]
+
+
+def test_a_path_with_a_name_is_read_and_not_watched(api: ServerInThread) -> None:
+    api.make(MAPS, config_map_tree("a"))
+
+    assert api.get(f"{MAPS}/a?watch=true").tree["metadata"]["name"] == "a"
 
 
 def test_namespaces_are_separate(api: ServerInThread) -> None:
