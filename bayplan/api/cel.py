@@ -58,7 +58,10 @@ class Expression:
         """Whether the expression selects the device; raises CelError when evaluation fails."""
         data = seen.data
         while True:
-            answer = self._compiled.eval(data=data)
+            try:
+                answer = self._compiled.eval(data=data)
+            except RuntimeError as error:  # a budget is used up
+                raise CelError(first_line(error)) from None
             kind = answer.type().name()
             if kind == "BOOL":
                 return bool(answer.value())

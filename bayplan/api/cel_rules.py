@@ -9,14 +9,31 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
+
+import msgspec
 
 from .cel import MISSING, CelError, Function, declared, first_line, quantity_functions
 from .cel_tree import CelTree, read_tree
+from .patterns import compile_pattern
 
 _SYNTAX = "Syntax error"
 _FAULT = re.compile(r"^(?:\w+: )?ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<text>.*)$", re.M)
 _UNDECLARED = re.compile(r"undeclared reference to '(?P<name>[\w.]+)'")
+TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
+MAX_ITERATIONS = 10_000
+"""Most steps of all loops of an expression, which the library limits."""
+MAX_COMPARISONS = 10_000_000
+MAX_TEXT = 1 << 27
+"""Bytes of text that an expression may be able to build."""
+_TEXT_LITERAL = r"""(?:"[^"\\]*"|'[^'\\]*')"""
+_REPLACE = re.compile(r"\breplace\s*\(")
+_LITERAL_REPLACE = re.compile(
+    rf"\breplace\s*\(\s*{_TEXT_LITERAL}\s*,\s*(?P<new>{_TEXT_LITERAL})\s*[,)]"
+)
+_EACH = re.compile(r"\bmap\s*\(")
+_BUILD = re.compile(r"\b(?:join|format)\s*\(")
 _NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
 
 
@@ -38,6 +55,7 @@ class CelRule:
             if unknown:
                 raise CelError("\n".join(unknown)) from None
             raise UnavailableError(problem) from None
+        self._growth = TextGrowth.of(text)
         self.kind = self._compiled.return_type().name()
         """The type of its value: DYN where it depends on `self`."""
 
@@ -48,7 +66,12 @@ class CelRule:
 
     def evaluate(self, value: Any, old: Any = None) -> Any:
         """The value of the expression; raises CelError when evaluation fails."""
-        answer = self._compiled.eval(data={"self": value, "oldSelf": old})
+        self._growth.check(value, old)
+        try:
+            answer = self._compiled.eval(data={"self": value, "oldSelf": old})
+        except RuntimeError as error:
+            problem = first_line(error)
+            raise CelError(TOO_COSTLY if "budget" in problem else problem) from None
         if answer.type().name() != "ERROR":
             return answer.value()
         problem = first_line(answer.value())
@@ -91,8 +114,8 @@ def _functions(cel: Any) -> list[Function]:
         ("find", text, [text, text], True, _find),
         ("findAll", dyn, [text, text], True, lambda value, pattern: _find_all(value, pattern, -1)),
         ("findAll", dyn, [text, text, number], True, _find_all),
-        ("sets.contains", yes, [dyn, dyn], False, lambda a, b: all(x in a for x in b)),
-        ("sets.intersects", yes, [dyn, dyn], False, lambda a, b: any(x in a for x in b)),
+        ("sets.contains", yes, [dyn, dyn], False, _contains),
+        ("sets.intersects", yes, [dyn, dyn], False, _intersects),
         ("sets.equivalent", yes, [dyn, dyn], False, _are_equivalent),
     ]
 
@@ -127,14 +150,61 @@ def _unknown_names(text: str, problem: str) -> list[str]:
 
 
 def _find(value: str, pattern: str) -> str:
-    match = re.search(pattern, value)
+    match = compile_pattern(pattern).search(value)
     return match[0] if match else ""
 
 
 def _find_all(value: str, pattern: str, limit: int) -> list[str]:
-    found = [match[0] for match in re.finditer(pattern, value)]
+    found = [match[0] for match in compile_pattern(pattern).finditer(value)]
     return found if limit < 0 else found[:limit]
 
 
+def _contains(one: list[Any], other: list[Any]) -> bool:
+    _check_cost(len(one) * len(other))
+    return all(x in one for x in other)
+
+
+def _intersects(one: list[Any], other: list[Any]) -> bool:
+    _check_cost(len(one) * len(other))
+    return any(x in one for x in other)
+
+
 def _are_equivalent(one: list[Any], other: list[Any]) -> bool:
-    return all(x in other for x in one) and all(x in one for x in other)
+    return _contains(one, other) and _contains(other, one)
+
+
+def _check_cost(comparisons: int) -> None:
+    if comparisons > MAX_COMPARISONS:
+        raise ValueError(TOO_COSTLY)
+
+
+class TextGrowth(NamedTuple):
+    """How much longer than its input the text can be that an expression builds."""
+
+    powers: int
+    """Replacements by parts of the input."""
+    factor: int
+    """The product of the lengths of other replacements."""
+    repeats: bool
+    """Whether it can repeat the input for each item of a list."""
+
+    @classmethod
+    def of(cls, text: str) -> TextGrowth:
+        literal = list(_LITERAL_REPLACE.finditer(text))
+        powers = len(_REPLACE.findall(text)) - len(literal)
+        factor = prod(len(match["new"]) + 1 for match in literal)
+        return cls(powers, factor, bool(_EACH.search(text) and _BUILD.search(text)))
+
+    def check(self, *values: Any) -> None:
+        """Raise CelError when the text could get too long."""
+        if not self.powers and not self.repeats and self.factor == 1:
+            return
+        try:
+            data = msgspec.json.encode(values)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise CelError(f"expected a value in JSON; {error}") from None
+        size, items = len(data), 1
+        if self.repeats:
+            items = min(MAX_ITERATIONS, data.count(b",") + 1)
+        if size ** (1 + self.powers) * self.factor * items > MAX_TEXT:
+            raise CelError(TOO_COSTLY)

@@ -283,8 +283,9 @@ def feature_family(gates: FeatureGates) -> GaugeFamily:
 
 def need_web_server() -> None:
     """Raise InputError, with advice, when a package for web servers is not installed."""
-    for package in ("aiohttp", "cryptography", "httptools"):
-        if importlib.util.find_spec(package) is None:
+    modules = {"aiohttp": "aiohttp", "cryptography": "cryptography", "google-re2": "re2"}
+    for package, module in {**modules, "httptools": "httptools"}.items():
+        if importlib.util.find_spec(module) is None:
             raise InputError(
                 f"{package}: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
             )

@@ -1,4 +1,7 @@
-"""JSON patch: RFC 6902. Returns a changed copy and does not modify the object."""
+"""JSON patch: RFC 6902. Returns a changed copy and does not modify the object.
+
+The limits on operations and copied bytes are those of kube-apiserver; the size of what is copied is that of its JSON.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,60 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
+import msgspec
+
+from .depth import MAX_STORED_DEPTH, is_deeper
+
+MAX_OPERATIONS = 10_000
+MAX_COPIED = 3 << 20
+"""Bytes that all copies of a patch may have together."""
+
 
 class PatchError(Exception):
-    """An invalid patch; `is_conflict` when a `test` in it failed or its target does not exist."""
+    """An invalid patch; `is_unprocessable` when a `test` in it failed or its target does not exist."""
 
     def __init__(self, message: str, is_unprocessable: bool = False) -> None:
         super().__init__(message)
         self.is_unprocessable = is_unprocessable
 
 
+class TooLargePatchError(PatchError):
+    """A patch with too many operations."""
+
+
 def json_patch(target: Any, operations: Any) -> Any:
     """`target` after all operations of a JSON patch; raises PatchError."""
     if not isinstance(operations, list):
         raise PatchError("expected a list of operations")
-    document = deepcopy(target)
+    if len(operations) > MAX_OPERATIONS:
+        raise TooLargePatchError(
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        )
+    try:
+        document = _patched(deepcopy(target), operations)
+        is_too_deep = is_deeper(document, MAX_STORED_DEPTH)
+    except RecursionError:
+        is_too_deep = True
+    if is_too_deep:
+        problem = f"expected an object of at most {MAX_STORED_DEPTH} levels"
+        raise PatchError(problem, is_unprocessable=True)
+    return document
+
+
+def _patched(document: Any, operations: list[Any]) -> Any:
+    copied = 0
     for operation in operations:
         if not isinstance(operation, Mapping):
             raise PatchError("expected each operation to be an object")
-        run = _OPERATIONS.get(str(operation.get("op")))
+        kind = operation.get("op")
+        run = _OPERATIONS.get(kind) if isinstance(kind, str) else None
         if run is None:
-            raise PatchError(f"Unexpected kind: {operation.get('op')}")
+            raise PatchError(f"Unexpected kind: {kind}")
+        if run is _copy:
+            copied += len(msgspec.json.encode(_find(document, _steps(operation, "from"))))
+            if copied > MAX_COPIED:
+                problem = f"the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED}"
+                raise PatchError(f"Unable to complete the copy, {problem}", is_unprocessable=True)
         document = run(document, operation)
     return document
 

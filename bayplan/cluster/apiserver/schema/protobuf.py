@@ -19,6 +19,7 @@ MIME = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UINT64 = (1 << 64) - 1
 _ZERO_TIME_S = -62135596800
 
 Tree = dict[str, Any]
@@ -39,14 +40,21 @@ def decode_object(data: bytes) -> Tree:
     """The object, with its kind and version; raises ProtobufError when it is invalid."""
     if not data.startswith(MAGIC):
         raise ProtobufError("expected the bytes to begin with k8s")
+    try:
+        return _decode(data)
+    except (UnicodeDecodeError, msgspec.DecodeError, OverflowError, RecursionError) as error:
+        raise ProtobufError(str(error)) from None
+
+
+def _decode(data: bytes) -> Tree:
     api_version = kind = ""
     raw = b""
     for number, value in _walk(memoryview(data)[len(MAGIC) :]):
         if number == 1:
-            head = {n: bytes(v).decode() for n, v in _walk(value)}
+            head = {n: _text(v) for n, v in _walk(value)}
             api_version, kind = head.get(1, ""), head.get(2, "")
         elif number == 2:
-            raw = bytes(value)
+            raw = bytes(_raw(value))
     type_name = schema_of(api_version, kind)
     if type_name not in FIELDS:
         raise ProtobufError(f'no kind "{kind}" in version "{api_version}"')
@@ -94,7 +102,7 @@ def _struct(data: memoryview, type_name: str) -> Tree:
 
 def _entry(data: memoryview, kind: FieldType) -> tuple[str, Any]:
     parts: dict[int, Any] = dict(_walk(data))
-    key = bytes(parts.get(1, b"")).decode()
+    key = _text(parts.get(1, b""))
     if kind.form == "list":  # a list within a map is a separate message
         assert kind.item is not None
         return key, [_value(value, kind.item) for _, value in _walk(parts.get(2, memoryview(b"")))]
@@ -107,13 +115,13 @@ def _value(value: Any, kind: FieldType) -> Any:
         return _struct(value, kind.name)
     match kind.name:
         case "string":
-            return bytes(value).decode()
+            return _text(value)
         case "bool":
-            return bool(value)
+            return bool(_integer(value))
         case "int32" | "int64":
-            return value - (1 << 64) if value >= 1 << 63 else value
+            return _integer(value)
         case "bytes":
-            return msgspec.to_builtins(bytes(value))
+            return msgspec.to_builtins(bytes(_raw(value)))
         case "time" | "microtime":
             return _time(value, kind.name == "microtime")
         case "quantity":
@@ -122,34 +130,52 @@ def _value(value: Any, kind: FieldType) -> Any:
             return _int_or_string(value)
         case _:
             raw = next((v for number, v in _walk(value) if number == 1), b"")
-            return msgspec.json.decode(bytes(raw)) if len(raw) else None
+            text = bytes(_raw(raw))
+            return msgspec.json.decode(text) if text else None
 
 
 def _time(data: memoryview, has_micros: bool) -> str | None:
     parts: dict[int, Any] = dict(_walk(data))
-    seconds = parts.get(1, 0)
-    seconds = seconds - (1 << 64) if seconds >= 1 << 63 else seconds
+    seconds, nanos = _integer(parts.get(1, 0)), _integer(parts.get(2, 0))
     if not parts or seconds == _ZERO_TIME_S:
         return None
-    moment = _EPOCH + timedelta(seconds=seconds, microseconds=parts.get(2, 0) // 1000)
+    moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if has_micros else "%Y-%m-%dT%H:%M:%SZ")
 
 
 def _int_or_string(data: memoryview) -> int | str:
     parts: dict[int, Any] = dict(_walk(data))
     if parts.get(1):
-        return bytes(parts.get(3, b"")).decode()
-    number: int = parts.get(2, 0)
-    return number - (1 << 64) if number >= 1 << 63 else number
+        return _text(parts.get(3, b""))
+    return _integer(parts.get(2, 0))
 
 
 def _text_at(data: memoryview, wanted: int) -> str:
-    return next((bytes(v).decode() for number, v in _walk(data) if number == wanted), "")
+    return next((_text(v) for number, v in _walk(data) if number == wanted), "")
+
+
+def _raw(value: Any) -> bytes | memoryview:
+    """A value that is bytes; raises ProtobufError when it is a number."""
+    if isinstance(value, int):
+        raise ProtobufError("expected bytes; got a number")
+    found: bytes | memoryview = value
+    return found
+
+
+def _text(value: Any) -> str:
+    return bytes(_raw(value)).decode()
+
+
+def _integer(value: Any) -> int:
+    """A value that is a number with a sign; raises ProtobufError when it is bytes."""
+    if not isinstance(value, int):
+        raise ProtobufError("expected a number; got bytes")
+    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _walk(data: Any) -> Iterator[tuple[int, Any]]:
     """The fields of a message: numbers and values."""
-    view, place = memoryview(data), 0
+    view, place = memoryview(_raw(data)), 0
     while place < len(view):
         tag, place = _varint(view, place)
         number, form = tag >> 3, tag & 7
@@ -164,6 +190,8 @@ def _walk(data: Any) -> Iterator[tuple[int, Any]]:
             place += size
         elif form in (FIXED64, FIXED32):
             size = 8 if form == FIXED64 else 4
+            if place + size > len(view):
+                raise ProtobufError("the bytes end within a value")
             yield number, int.from_bytes(view[place : place + size], "little")
             place += size
         else:
@@ -179,5 +207,5 @@ def _varint(view: memoryview, place: int) -> tuple[int, int]:
         value |= (byte & 127) << shift
         place += 1
         if byte < 128:
-            return value, place
+            return value & _UINT64, place
         shift += 7

@@ -171,9 +171,10 @@ class Store:
     def put(self, resource: str, key: Key, tree: dict[str, Any]) -> Record:
         """Store the object, new or replacing the one with its key; sets the resource version in
         `tree`."""
-        version = self.resource_version = self.resource_version + 1
+        version = self.resource_version + 1
         tree["metadata"]["resourceVersion"] = str(version)
-        record = self._make(resource, key, tree, version)
+        record = self._make(resource, key, tree, version)  # if that fails, nothing has changed
+        self.resource_version = version
         shelf = self._shelves.get(resource) or self._shelf(resource)
         old = shelf.put(record)
         if old is None:
@@ -190,8 +191,8 @@ class Store:
         """Delete an object; return its last state."""
         shelf = self._shelves[resource]
         old = shelf.records[key]
+        last = at_version(old, self.resource_version + 1)
         self.resource_version += 1
-        last = at_version(old, self.resource_version)
         shelf.remove(key)
         self._unlink(resource, old)
         self._changed(shelf, RecordChange(DELETED, last, resource, old, None))
@@ -302,13 +303,24 @@ class Store:
     def _on_safe(self, version: int) -> None:
         """Notify the watchers and waiting clients."""
         failure = self._journal.failure
-        if failure is None:
-            self._safe_version = version
-            while self._unpublished and self._unpublished[0].record.resource_version <= version:
-                change = self._unpublished.popleft()
-                self._shelves[change.resource].publish(change)
+        try:
+            if failure is None:
+                self._safe_version = version
+                while self._unpublished and self._unpublished[0].record.resource_version <= version:
+                    change = self._unpublished.popleft()
+                    self._shelves[change.resource].publish(change)
+        finally:
+            self._release(version, failure)
+
+    def _release(self, version: int, failure: StorageError | None) -> None:
+        """Answer the clients that wait for a version; the failure of one is not that of the others."""
         while self._waiters and (failure is not None or self._waiters[0][0] <= version):
-            self._waiters.popleft()[1](failure)
+            done = self._waiters.popleft()[1]
+            try:
+                done(failure)
+            except BaseException:
+                asyncio.get_running_loop().call_soon(self._release, version, failure)
+                raise
 
     # Records
 

@@ -10,6 +10,7 @@ import msgspec
 from ...objects.yaml_tree import YamlError, iter_trees
 from ..registry.errors import bad_request, not_acceptable, unsupported_media_type
 from ..registry.registry import DeleteOptions
+from ..schema.depth import MAX_DEPTH, is_deeper
 from ..schema.protobuf import MIME as PROTOBUF
 from ..schema.protobuf import ProtobufError, decode_object
 from .http_requests import WholeRequest
@@ -123,17 +124,28 @@ def read_body(request: WholeRequest) -> Tree:
 def parse_json(data: bytes) -> Any:
     """Decode JSON; raises StatusError (400) when it is malformed."""
     try:
-        return msgspec.json.decode(data)
+        tree = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise bad_request(f"the body of the request is no JSON: {error}") from None
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        check_depth(tree)
+    return tree
+
+
+def check_depth(tree: Any) -> None:
+    """Reject an object that is nested too deeply; raises StatusError (400)."""
+    if is_deeper(tree, MAX_DEPTH):
+        raise bad_request(f"the body of the request has more than {MAX_DEPTH} levels")
 
 
 def parse_protobuf(data: bytes) -> Tree:
     """Decode protocol buffers; raises StatusError (400) when they are malformed."""
     try:
-        return decode_object(data)
-    except (ProtobufError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        tree = decode_object(data)
+    except ProtobufError as error:
         raise bad_request(f"the body of the request is no object: {error}") from None
+    check_depth(tree)
+    return tree
 
 
 def parse_yaml(data: bytes) -> Any:

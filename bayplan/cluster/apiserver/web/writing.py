@@ -29,7 +29,7 @@ from ..registry.registry import MADE_BY_PUT, DeleteOptions, Edit, ObjectRegistry
 from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
 from ..schema.apply import ApplyConflictError, Manager, apply
-from ..schema.json_patch import PatchError, json_patch
+from ..schema.json_patch import PatchError, TooLargePatchError, json_patch
 from ..schema.strategic import strategic_merge
 from ..store import Record
 from .answers import View, respond, respond_tree, success, warning_headers
@@ -399,6 +399,8 @@ def _patched(kind: str, tree: Tree, body: Any, schema: str) -> Tree:
             patched = merge_patch(tree, body)
         else:
             patched = strategic_merge(tree, body, schema)
+    except TooLargePatchError as error:
+        raise StatusError(413, "RequestEntityTooLarge", str(error)) from None
     except PatchError as error:
         code, reason = (422, "Invalid") if error.is_unprocessable else (400, "BadRequest")
         message = f"the server rejected our request due to an error in our request: {error}"

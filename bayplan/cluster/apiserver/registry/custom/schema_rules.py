@@ -6,16 +6,15 @@ ValidateCustomResourceDefinitionOpenAPISchema.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from .....api.causes import Cause, forbidden_field, invalid_value, required, unsupported_value
 from .....api.cel import CelError
 from .....api.cel_rules import UnavailableError, compile_rule
+from .....api.patterns import PatternError, compile_pattern
 from .expression_fields import FieldChecker, Names, as_root
 from .expressions import RULES, escape
-from .patterns import compile_pattern
 from .value_rules import INT_OR_STRING, LIST_KEYS, LIST_TYPE, value_causes
 from .values import EMBEDDED, NO_SCHEMA, PRESERVE
 
@@ -172,7 +171,7 @@ def _junction_causes(schema: Tree, path: str) -> Iterator[Cause]:
     if pattern:
         try:
             compile_pattern(str(pattern))
-        except re.error as error:
+        except PatternError as error:
             problem = f"must be a valid regular expression, but isn't: {error}"
             yield invalid_value(f"{path}.pattern", pattern, problem)
 

@@ -19,8 +19,8 @@ from .....api.causes import (
     too_long,
     too_many,
 )
+from .....api.patterns import compile_pattern
 from .formats import has_format
-from .patterns import compile_pattern
 from .values import EMBEDDED, NO_SCHEMA, below_of
 
 Tree = dict[str, Any]
