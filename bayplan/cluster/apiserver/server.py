@@ -104,7 +104,7 @@ class ApiServer:
             Authenticator(token, tokens, anonymous=rbac),
             RbacAuthorizer(self.store) if rbac else AllowAll(),
         )
-        self._http = HttpServer(self.api.handle, self.api.refuse)
+        self._http = HttpServer(self.api)
         self.port = 0
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from ....clock import Clock
-from ..access import Authenticator, Authorizer, ClusterUser
+from ..access import ANONYMOUS, Authenticator, Authorizer, ClusterUser
 from ..access.granting import GrantGuard
 from ..access.reviews import AccessReviews
 from ..registry import scaling
@@ -47,7 +47,10 @@ REFUSED = {
     "portforward": f"{_NO_CONTAINERS}: there is no port to forward to",
 }
 """Subresources that need a container, and what is said instead."""
+MAX_ANONYMOUS_BODY = 1 << 16
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+REASONS = {408: "Timeout", 429: "TooManyRequests"}
+"""Reasons of refusals by their codes, if it is not BadRequest."""
 HEALTHY = HttpResponse(b"ok", 200, {"Content-Type": "text/plain; charset=utf-8"})
 Answer = HttpResponse | ServedWatch
 log = logging.getLogger(__name__)
@@ -92,15 +95,31 @@ class Api:
         else:
             self._store.when_safe(lambda failure: connection.respond(_unless(failure, answer)))
 
+    def admit(self, request: WholeRequest) -> HttpResponse | None:
+        """The refusal of a request whose body has not arrived: its sender comes first."""
+        if _is_probe(request):
+            return None
+        try:
+            self._access.check_sender(request)
+            user = self._gate.user_of(request)
+        except StatusError as error:
+            return respond_error(error)
+        length = request.header("content-length")
+        is_small = length.isdecimal() and int(length) <= MAX_ANONYMOUS_BODY
+        if user is ANONYMOUS and not is_small:
+            return respond_error(StatusError(401, "Unauthorized", "Unauthorized"))
+        return None
+
     def refuse(self, error: MalformedRequestError) -> HttpResponse:
         """The response to bytes that are no request."""
         if error.code == 413:
             return respond_error(too_large(MAX_BODY))
-        return respond_error(StatusError(error.code, "BadRequest", str(error)))
+        reason = REASONS.get(error.code, "BadRequest")
+        return respond_error(StatusError(error.code, reason, str(error)))
 
     def _answer(self, request: WholeRequest) -> Answer:
         self._access.check_sender(request)
-        if request.path.rstrip("/").partition("/healthz/")[0] in HEALTH:
+        if _is_probe(request):
             return HEALTHY
         user = self._gate.user_of(request)
         target = parse_target(request.method, request.path, request.query, self._registry.catalog)
@@ -183,6 +202,10 @@ class Api:
         if target.subresource not in ("", "resize", *STATUS_WRITES):
             raise method_not_allowed()
         return respond(view.object(record))
+
+
+def _is_probe(request: WholeRequest) -> bool:
+    return request.path.rstrip("/").partition("/healthz/")[0] in HEALTH
 
 
 def _serves(target: Target) -> bool:

@@ -21,6 +21,7 @@ MAX_BODY = 3 << 20
 MOST_PER_BYTE = 8
 """How many bytes may come with each byte of a body that is sent in chunks."""
 VERSIONS = ("1.0", "1.1")
+ENCODING = "transfer-encoding"
 
 
 class MalformedRequestError(Exception):
@@ -91,7 +92,7 @@ class RequestReader:
         """The requests that have arrived whole."""
         self._headers: list[tuple[bytes, bytes]] = []
         self._target = b""
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._request: WholeRequest | None = None
         """The request whose head has arrived."""
         self._head_size = self._body_size = self._overhead = 0
@@ -102,30 +103,47 @@ class RequestReader:
 
     def feed(self, data: bytes) -> None:
         """Read bytes; raises MalformedRequestError."""
-        begun, read = self._begun, self._body_size
-        try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:
-            # No other protocol is spoken here: what follows the request is the next one.
-            self._parser = HttpRequestParser(self)
-            self.feed(data[upgrade.args[0] :])
-        except HttpParserCallbackError as error:
-            if isinstance(error.__context__, MalformedRequestError):
-                raise error.__context__ from None
-            raise
-        except HttpParserError as error:
-            raise MalformedRequestError(400, f"the request is no HTTP/1.1: {error}") from None
+        begun, read, rest = self._begun, self._body_size, memoryview(data)
+        while rest:
+            try:
+                self._parser.feed_data(rest)
+                break
+            except HttpParserUpgrade as upgrade:
+                # No other protocol is spoken here: what follows the request is the next one.
+                self._parser = HttpRequestParser(self)
+                rest = rest[upgrade.args[0] :]
+            except HttpParserCallbackError as error:
+                if isinstance(error.__context__, MalformedRequestError):
+                    raise error.__context__ from None
+                raise
+            except HttpParserError as error:
+                raise MalformedRequestError(400, f"the request is no HTTP/1.1: {error}") from None
         if self._ended < self._begun == begun:
             # Within one request the parser gathers a header, and skips what is written beside the size of a chunk.
             self._overhead += len(data) - (self._body_size - read)
             if self._overhead > MAX_HEAD + MOST_PER_BYTE * self._body_size:
                 raise _too_large_head()
 
+    @property
+    def is_within(self) -> bool:
+        """Whether a request has begun and is not complete."""
+        return self._ended < self._begun
+
+    @property
+    def pending(self) -> WholeRequest | None:
+        """The request whose head has arrived, and whose body has not."""
+        return self._request if self._ended < self._begun else None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a body that is not complete."""
+        return self._body_size if self._ended < self._begun else 0
+
     # What the parser calls
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._headers, self._target, self._body, self._request = [], b"", [], None
+        self._headers, self._target, self._body, self._request = [], b"", b"", None
         self._head_size = self._body_size = self._overhead = 0
         self._begun += 1
 
@@ -158,10 +176,13 @@ class RequestReader:
         hosts = [name for name, _ in headers].count("host")
         if hosts != 1 and (hosts or request.is_1_1):
             raise MalformedRequestError(400, "the request names no host, or several")
-        if request.header("transfer-encoding").lower() not in ("", "chunked"):
+        if request.header(ENCODING).lower() not in ("", "chunked"):
             raise MalformedRequestError(400, "the body has an encoding other than chunked")
         length = request.header("content-length")
         _limit(int(length) if length.isdecimal() else 0)
+        if parser.should_upgrade() and (length not in ("", "0") or request.header(ENCODING)):
+            # The parser ends such a request at its head: its body would be read as the next request.
+            raise MalformedRequestError(400, "a request for another protocol has a body")
         self._request, self._headers = request, []
         self.wants_continue = request.header("expect").lower() == "100-continue"
 
@@ -169,13 +190,18 @@ class RequestReader:
         """A piece of the body."""
         self._body_size += len(piece)
         _limit(self._body_size)
-        self._body.append(piece)
+        if not self._body:
+            self._body = piece
+        elif isinstance(self._body, bytearray):
+            self._body += piece
+        else:
+            self._body = bytearray(self._body + piece)
 
     def on_message_complete(self) -> None:
         """The request is complete."""
         request = self._request
         assert request is not None, "a head comes first"
-        request.body = b"".join(self._body)
+        request.body, self._body = bytes(self._body), b""
         self.complete.append(request)
         self._ended = self._begun
         self.wants_continue = False

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Protocol
 
 from .http_requests import (
-    MAX_BODY,
     MAX_HEAD,
     MalformedRequestError,
     RequestReader,
@@ -24,9 +23,22 @@ from .http_requests import (
 )
 
 REASONS = {status.value: status.phrase for status in HTTPStatus}
+HEAD_S, REQUEST_S = 30.0, 60.0
+"""Seconds from the first byte of a request, or from the beginning of a connection, to its whole head and body."""
+SWEEP_S = 1.0
+MAX_CONNECTIONS = 16_384
+MAX_STRANGERS = 1_024
+"""Connections on which no request was answered yet."""
+MAX_HELD = 64 << 20
+"""Bytes of bodies that are not complete, of all connections."""
+SMALL_BODY = 1 << 18
+"""A body of that size is read even if others hold all memory for bodies."""
+BATCH = 16
+"""Most requests that one connection has answered before others have their turn."""
 LINGER_S = 5.0
 """How long what a client still sends is read after its connection was given up, so that it gets the answer."""
 CLOSING_S = 1.0
+TOO_SLOW = "the request took too long to arrive"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BREAKS = str.maketrans("\r\n\0", "   ")
 
@@ -52,21 +64,38 @@ class StreamSource(Protocol):
         """The client is gone."""
 
 
-Handler = Callable[[WholeRequest, "ServedConnection"], None]
-Refusal = Callable[[MalformedRequestError], HttpResponse]
+class RequestHandler(Protocol):
+    """Answers requests."""
+
+    def handle(self, request: WholeRequest, connection: ServedConnection) -> None:
+        """Answer a request."""
+
+    def admit(self, request: WholeRequest) -> HttpResponse | None:
+        """The refusal of a request whose body has not arrived, or None to read it."""
+
+    def refuse(self, error: MalformedRequestError) -> HttpResponse:
+        """The response to bytes that are no request."""
 
 
 class ServedConnection(asyncio.Protocol):
-    """One client. `handle` answers requests, `refuse` makes the response to malformed requests."""
+    """One client."""
 
-    def __init__(self, handle: Handler, refuse: Refusal, open_: set[ServedConnection]) -> None:
-        self._handle = handle
-        self._refuse = refuse
-        self._open = open_
+    def __init__(self, handler: RequestHandler, crowd: Crowd) -> None:
+        self._handler = handler
+        self._crowd = crowd
+        self._since_s: float | None = time.monotonic()
+        """Since when a request is expected or incomplete; None while there is none."""
+        self._is_known = False
+        """Whether a request was answered."""
+        self._admitted: WholeRequest | None = None
+        self._held_bytes = 0
+        self._handled = 0
+        self._is_reading = True
+        self._is_half_closed = False
         self._reader = RequestReader()
         self._unread = b""
         """What arrived while a request is under way."""
-        self._problem: MalformedRequestError | None = None
+        self._refusal: HttpResponse | None = None
         self._transport: asyncio.Transport
         self._request: WholeRequest | None = None
         """The request under way."""
@@ -81,10 +110,10 @@ class ServedConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport), "the server listens on streams"
         self._transport = transport
-        self._open.add(self)
+        self._crowd.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._open.discard(self)
+        self._crowd.remove(self, self._held_bytes)
         self._is_given_up = True
         stream, self._stream = self._stream, None
         if stream is not None:
@@ -94,10 +123,19 @@ class ServedConnection(asyncio.Protocol):
         if self._is_given_up:
             return
         self._unread += data
-        if self._request is None:
+        if self._request is None and not self.is_paused:
             self._proceed()
-        elif len(self._unread) > MAX_HEAD + MAX_BODY:
-            self._transport.abort()  # it sends without waiting for answers
+        elif len(self._unread) > MAX_HEAD and self._is_reading:
+            self._is_reading = False  # it sends without waiting for answers
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Keep a connection on which nothing more arrives while requests on it have no answer; not with TLS."""
+        has_requests = self._request is not None or bool(self._reader.complete or self._unread)
+        if self._stream is not None or self._is_given_up or not has_requests:
+            return False
+        self._is_half_closed = True
+        return self._transport.get_extra_info("sslcontext") is None
 
     def pause_writing(self) -> None:
         self.is_paused = True
@@ -106,37 +144,88 @@ class ServedConnection(asyncio.Protocol):
         self.is_paused = False
         if self._stream is not None:
             self._stream.on_ready()
+        elif self._request is None:
+            self._proceed()
+
+    @property
+    def _can_proceed(self) -> bool:
+        return self._request is None and not self._is_given_up and not self.is_paused
 
     def _proceed(self) -> None:
-        """Handle the requests that have arrived, up to one that is not answered at once."""
+        """Handle the requests that have arrived, up to one that is not answered at once, or whose answer waits."""
+        if self._is_proceeding:
+            return
         self._is_proceeding = True
-        while self._request is None and not self._is_given_up:
+        for _ in range(BATCH):
+            if not self._can_proceed:
+                break
             if self._reader.complete:
-                self._request = self._reader.complete.popleft()
-                self._handle(self._request, self)
-            elif self._problem is not None:
-                self._give_up(self._problem)
+                self._request, self._since_s = self._reader.complete.popleft(), None
+                self._handler.handle(self._request, self)
+            elif self._refusal is not None:
+                self._give_up(self._refusal)
             elif self._unread:
                 self._read()
             else:
+                if self._is_half_closed:
+                    self._transport.close()
                 break
+        else:
+            asyncio.get_running_loop().call_soon(self._proceed)  # after the other connections
         self._is_proceeding = False
-        if self._reader.wants_continue and not self._is_given_up:
+        self._note_time()
+        if self._reader.wants_continue and self._can_proceed and self._refusal is None:
             self._reader.wants_continue = False
             self._transport.write(CONTINUE)
 
+    def _note_time(self) -> None:
+        """Begin the time of a request that is incomplete, or end it."""
+        if self._request is not None:
+            self._since_s = None
+        elif self._reader.is_within or self._unread:
+            if self._since_s is None:
+                self._since_s = time.monotonic()
+        elif self._is_known:
+            self._since_s = None
+
     def _read(self) -> None:
         data, self._unread = self._unread, b""
+        if not self._is_reading:
+            self._is_reading = True
+            self._transport.resume_reading()
+        reader = self._reader
         try:
-            self._reader.feed(data)
+            reader.feed(data)
         except MalformedRequestError as error:
-            self._problem = error  # the requests before it are answered first
+            self._refusal = self._handler.refuse(error)  # the requests before it are answered first
+            return
+        pending = reader.pending
+        if pending is not None and pending is not self._admitted:
+            self._admitted = pending
+            self._refusal = self._handler.admit(pending)
+        if self._held_bytes or pending is not None:
+            held, self._held_bytes = self._held_bytes, reader.held_bytes
+            if not self._crowd.hold(self._held_bytes - held) and self._held_bytes > SMALL_BODY:
+                problem = f"the bodies of other requests have {MAX_HELD} bytes; try again"
+                self._refusal = self._handler.refuse(MalformedRequestError(429, problem))
 
-    def _give_up(self, error: MalformedRequestError) -> None:
+    def _give_up(self, response: HttpResponse) -> None:
         self._is_given_up = True
-        response = self._refuse(error)
+        self._unread, self._reader = b"", RequestReader()
+        self._crowd.hold(-self._held_bytes)
+        self._held_bytes = 0
         self._transport.write(_head(response, is_last=True) + response.body)
         asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
+
+    def check_time(self, now_s: float) -> None:
+        """End the connection when a request takes too long to arrive."""
+        since_s = self._since_s
+        if since_s is None or self._is_given_up or now_s - since_s < HEAD_S:
+            return
+        if not self._reader.is_within and not self._unread:
+            self.close()  # it has sent nothing
+        elif self._reader.pending is None or now_s - since_s >= REQUEST_S:
+            self._give_up(self._handler.refuse(MalformedRequestError(408, TOO_SLOW)))
 
     # The handler's side
 
@@ -146,6 +235,7 @@ class ServedConnection(asyncio.Protocol):
         assert request is not None, "a request is answered once"
         if self._is_given_up:
             return
+        self._note_answer()
         body = b"" if request.method == "HEAD" else response.body
         self._transport.write(_head(response, request.is_last) + body)
         self._after(request)
@@ -154,8 +244,14 @@ class ServedConnection(asyncio.Protocol):
         """Answer the request under way with a stream."""
         assert self._request is not None, "a stream answers a request"
         self._stream = source
+        self._note_answer()
         way = {"Transfer-Encoding": "chunked"} if self._request.is_1_1 else {}
         self._transport.write(_begin({**headers, **way}) + b"\r\n")
+
+    def _note_answer(self) -> None:
+        if not self._is_known:
+            self._is_known = True
+            self._crowd.befriend(self)
 
     def send(self, data: bytes) -> None:
         """Send the next piece of the stream, which is not empty."""
@@ -191,41 +287,85 @@ class ServedConnection(asyncio.Protocol):
         self._transport.abort()
 
 
+class Crowd:
+    """All connections, and what they hold together."""
+
+    def __init__(self) -> None:
+        self.open: set[ServedConnection] = set()
+        self._strangers: dict[ServedConnection, None] = {}
+        """Those on which no request was answered yet, the oldest first."""
+        self._held_bytes = 0
+
+    def add(self, connection: ServedConnection) -> None:
+        """Take a new connection, which may cost the oldest one that has got no answer yet."""
+        self.open.add(connection)
+        self._strangers[connection] = None
+        if len(self._strangers) > MAX_STRANGERS or len(self.open) > MAX_CONNECTIONS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.abort()
+
+    def remove(self, connection: ServedConnection, held_bytes: int) -> None:
+        """Drop a connection that held so many bytes."""
+        self.open.discard(connection)
+        self._strangers.pop(connection, None)
+        self._held_bytes -= held_bytes
+
+    def befriend(self, connection: ServedConnection) -> None:
+        """Note that a request was answered."""
+        self._strangers.pop(connection, None)
+
+    def hold(self, more: int) -> bool:
+        """Count bytes of bodies that are not complete; return False when there are too many."""
+        self._held_bytes += more
+        return self._held_bytes <= MAX_HELD
+
+
 class HttpServer:
     """Listens, and keeps the connections."""
 
-    def __init__(self, handle: Handler, refuse: Refusal) -> None:
-        self._handle = handle
-        self._refuse = refuse
-        self._open: set[ServedConnection] = set()
+    def __init__(self, handler: RequestHandler) -> None:
+        self._handler = handler
+        self._crowd = Crowd()
         self._server: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
 
     async def start(self, address: str, port: int, context: ssl.SSLContext | None) -> int:
         """Listen; returns the port. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: ServedConnection(self._handle, self._refuse, self._open),
+            lambda: ServedConnection(self._handler, self._crowd),
             address,
             port,
             ssl=context,
             backlog=128,
             reuse_address=True,
         )
+        self._sweep = loop.call_later(SWEEP_S, self._on_sweep)
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
+    def _on_sweep(self) -> None:
+        """End connections whose requests take too long to arrive."""
+        now_s = time.monotonic()
+        for connection in tuple(self._crowd.open):
+            connection.check_time(now_s)
+        self._sweep = asyncio.get_running_loop().call_later(SWEEP_S, self._on_sweep)
+
     async def stop(self) -> None:
         """Close everything."""
+        if self._sweep is not None:
+            self._sweep.cancel()
         if self._server is not None:
             self._server.close()
-        for connection in tuple(self._open):
+        for connection in tuple(self._crowd.open):
             connection.close()
         deadline = time.monotonic() + CLOSING_S
-        while self._open and time.monotonic() < deadline:
+        while self._crowd.open and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        for connection in tuple(self._open):
+        for connection in tuple(self._crowd.open):
             connection.abort()
-        if self._open:
+        if self._crowd.open:
             await asyncio.sleep(0)  # the loop tells them
 
 

@@ -1,0 +1,42 @@
+"""Wire: bytes to a server on the loopback, and the answers."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bayplan.testing.api_server import ServerInThread
+
+WAIT_S = 10.0
+
+
+@contextmanager
+def connected(api: ServerInThread) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", api.server.port), WAIT_S) as connection:
+        yield connection
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Everything up to the end of the connection."""
+    data = b""
+    try:
+        while piece := connection.recv(1 << 16):
+            data += piece
+    except ConnectionResetError:
+        pass
+    return data
+
+
+def exchange(api: ServerInThread, data: bytes) -> bytes:
+    """The answers to bytes after which nothing is sent."""
+    with connected(api) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return read_all(connection)
+
+
+def statuses(answers: bytes) -> list[int]:
+    """The codes of the answers."""
+    return [int(part[:3]) for part in answers.split(b"HTTP/1.1 ")[1:]]
