@@ -20,7 +20,7 @@ class PatternError(BayplanError):
     """A regular expression that is invalid, or too large."""
 
 
-class Pattern(Protocol):
+class LinearPattern(Protocol):
     """A compiled expression."""
 
     def search(self, text: str) -> Any:
@@ -31,7 +31,7 @@ class Pattern(Protocol):
 
 
 @lru_cache(maxsize=4096)
-def compile_pattern(text: str) -> Pattern:
+def compile_pattern(text: str) -> LinearPattern:
     """The expression; raises PatternError when it is invalid."""
     try:
         import re2  # an optional extra
@@ -41,7 +41,7 @@ def compile_pattern(text: str) -> Pattern:
     options.log_errors = False
     options.max_mem = MAX_MEMORY
     try:
-        found: Pattern = re2.compile(text, options)
+        found: LinearPattern = re2.compile(text, options)
     except re2.error as error:
         fault = error.args[0] if error.args else ""
         shown = fault.decode(errors="replace") if isinstance(fault, bytes) else str(fault)

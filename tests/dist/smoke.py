@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 TIMEOUT_S = 120
 INSTALL_TIMEOUT_S = 900
-EXTRA_MODULES = ("aiohttp", "cryptography", "httptools", "cel_expr_python", "pandas", "matplotlib")
+EXTRA_MODULES = ("aiohttp", "cryptography", "httptools", "re2", "cel_expr_python", "pandas", "matplotlib")
 NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "KUBECONFIG")
 
 CLUSTER = """
