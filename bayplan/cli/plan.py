@@ -122,7 +122,7 @@ def plan(question: Question, options: PlanOptions) -> None:
     Every plan is verified by a simulation with all filters, daemons and plugins; the bound says what no plan can be
     below. Ctrl-C ends the search with the best plan so far.
 
-    Exit status: 0, 1 when pods have no place in any pool, or 2 when the input is wrong.
+    Exit status: 0, 1 when pods have no place in any pool or wait after the last step, 2 when the input is wrong.
 
     Example: bayplan plan -f workload.yaml --pools pools.yaml --survive zone
     """

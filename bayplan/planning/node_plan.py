@@ -86,8 +86,15 @@ class NodePlan(ShownAnswer):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every pod has a node."""
+        """Whether every pod has a node, also after the last step of an exchange."""
+        if self.exchange is not None and self.exchange.pending:
+            return False
         return not self.pending and not self.unplaceable
+
+    @property
+    def unplaceable_pods(self) -> int:
+        """The number of pods that fit no pool."""
+        return sum(one.count for one in self.unplaceable)
 
     @property
     def gap(self) -> float:
@@ -100,6 +107,12 @@ class NodePlan(ShownAnswer):
         text = f"{nodes}, {self.price:,.2f} per hour"
         if self.pending:
             return f"no plan: {sum(self.pending.values()):,} pods stay pending with {text}"
+        if self.unplaceable:
+            number = self.unplaceable_pods
+            pods = "1 pod that fits" if number == 1 else f"{number:,} pods that fit"
+            text = f"{text}, without {pods} no pool"
+        if not self.groups and not self.pod_count:
+            return text
         if self.bound <= 0:
             return f"{text}; there was no time for a bound"
         if self.gap < 0.0005:

@@ -120,8 +120,11 @@ def probe_workload(
     settings: Settings,
     headroom: float = 0.0,
     needed: Collection[NodeType] = (),
+    *,
+    needs_pods: bool = True,
 ) -> Probe:
-    """Ask which class of pods can run where; raises InputError when there are no pods or no usable types.
+    """Ask which class of pods can run where; raises InputError when there are no usable types or, with `needs_pods`,
+    no pods.
 
     Types that others replace are left out, unless they are `needed`.
     """
@@ -134,7 +137,7 @@ def probe_workload(
     census = settings.simulation([*given.at_once(), *given.kept, *objects], pods_end=False)
     census.begin()
     pods = [pod for pod in census.cluster.list("Pod") if is_waiting(pod) and not is_of_daemon(pod)]
-    if not pods:
+    if not pods and needs_pods:
         raise InputError("expected pods that wait for a node; got none")
     _add_claims(empty, census)
     probe = _judge(empty, pods, spots, notes)

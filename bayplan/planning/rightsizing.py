@@ -1,7 +1,8 @@
 """Rightsizing: which nodes of a cluster to remove and which to add, in which order, and where their pods land.
 
-The nodes are matched to types; a plan is made for all pods; what both have stays. New nodes come first; then the others
-are cordoned, and drained one by one, the emptiest first, as `what-if drain` does it.
+The nodes are matched to types; a plan is made for the pods of all nodes that may be removed (`staying_nodes.py`); what
+both have stays. New nodes come first; then the others are cordoned, and drained one by one, the emptiest first, as
+`what-if drain` does it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -31,9 +32,10 @@ from .node_types import NodeType
 from .plan_input import prepare_input
 from .planner import PlanRequest, check_prices, check_survival, search_plan
 from .pools import NodePool
-from .probing import probe_workload
+from .probing import class_key, probe_workload
 from .searching import OnSearch, SearchState
 from .solver import load_highs
+from .staying_nodes import NO_TYPE, close_staying, find_staying, pools_without, settled
 
 
 def rightsize(
@@ -53,20 +55,55 @@ def rightsize(
     if not nodes:
         raise InputError("--existing: expected nodes in the input; got none")
     matched = {node.name: find_type(node, pools) for node in nodes}
-    unknown = [name for name, one in matched.items() if one is None]
     if settings.seed is None:
         settings = replace(settings, seed=0)
-    given = prepare_input(objects, unknown)
-    types = [one for one in matched.values() if one is not None]
-    probe = probe_workload(given, pools, settings, request.demands.headroom, types)
-    current = _current_fleet(nodes, matched, probe.options)
+    staying = find_staying(nodes, (obj for obj in objects if isinstance(obj, Pod)), matched)
+    objects = settled(objects, settings)
+    pools = pools_without(pools, staying, matched)
+    given = prepare_input(objects, list(staying))
+    close_staying(given)
+    removable = {
+        name: one for name, one in matched.items() if one is not None and name not in staying
+    }
+    types = list(removable.values())
+    probe = probe_workload(
+        given, pools, settings, request.demands.headroom, types, needs_pods=False
+    )
+    current = _current_fleet(nodes, removable, probe.options)
     state = SearchState(started, request.time_limit_s)
     plan = search_plan(given, pools, settings, request, state, on_state, [current], probe)
-    price = sum(one.price or 0.0 for one in matched.values() if one is not None)
-    plan.exchange = NodeExchange(price, unknown=unknown)
-    if plan.is_complete:
-        _exchange(plan, plan.exchange, objects, matched, settings)
+    plan.exchange = NodeExchange(
+        _price(matched.values()),
+        _price(matched[name] for name in staying),
+        staying=staying,
+        unknown=[name for name, reason in staying.items() if reason == NO_TYPE],
+    )
+    _play(plan, plan.exchange, objects, removable, probe.unplaceable_keys, settings)
     return plan
+
+
+def _price(types: Iterable[NodeType | None]) -> float:
+    return sum(one.price or 0.0 for one in types if one is not None)
+
+
+def _play(
+    plan: NodePlan,
+    exchange: NodeExchange,
+    objects: Sequence[InputObject],
+    removable: dict[str, NodeType],
+    unplaceable: Collection[tuple[object, ...]],
+    settings: Settings,
+) -> None:
+    """Find the steps, unless a pod that runs on a removable node has no place in the plan."""
+    pods = [obj for obj in objects if isinstance(obj, Pod)]
+    left_out = [pod for pod in pods if class_key(pod) in unplaceable]
+    exchange.is_possible = not plan.pending and not any(
+        pod.node_name in removable for pod in left_out
+    )
+    if exchange.is_possible:
+        _exchange(plan, exchange, objects, removable, settings)
+        for pod in left_out:
+            exchange.pending.pop(pod.key, None)  # named among those that fit no pool
 
 
 def find_type(node: Node, pools: Sequence[NodePool]) -> NodeType | None:
@@ -85,12 +122,12 @@ def zone_of(node: Node) -> str:
 
 
 def _current_fleet(
-    nodes: Sequence[Node], matched: dict[str, NodeType | None], options: Sequence[NodeOption]
+    nodes: Sequence[Node], removable: dict[str, NodeType], options: Sequence[NodeOption]
 ) -> Fleet:
-    """The nodes of the cluster as a fleet; those that no pod of the workload can run on are left out."""
+    """The removable nodes as a fleet; those that no pod of the workload can run on are left out."""
     fleet = Fleet()
     for node in nodes:
-        one, zone = matched[node.name], zone_of(node)
+        one, zone = removable.get(node.name), zone_of(node)
         for number, option in enumerate(options):
             if option.type is one and zone in option.zones:
                 fleet[NodeGroupKey(number, zone)] += 1
@@ -102,7 +139,7 @@ def _exchange(
     plan: NodePlan,
     exchange: NodeExchange,
     objects: Sequence[InputObject],
-    matched: dict[str, NodeType | None],
+    removable: dict[str, NodeType],
     settings: Settings,
 ) -> None:
     """Find the nodes that stay, and play the rest: add, then drain."""
@@ -113,10 +150,9 @@ def _exchange(
     for obj in objects:
         if isinstance(obj, Pod) and obj.node_name:
             use[obj.node_name] += obj.requests.get(CPU, 0) + 1
-    nodes = [obj for obj in objects if isinstance(obj, Node) and matched[obj.name] is not None]
+    nodes = [obj for obj in objects if isinstance(obj, Node) and obj.name in removable]
     for node in sorted(nodes, key=lambda node: (-use[node.name], node.name)):
-        one = matched[node.name]
-        assert one is not None, "nodes without a type are left out above"
+        one = removable[node.name]
         key = one, zone_of(node)
         if wanted[key] > 0:
             wanted[key] -= 1
@@ -124,7 +160,8 @@ def _exchange(
         else:
             exchange.removed.insert(0, node.name)
             exchange.types[node.name] = one.name
-    added = _new_nodes(wanted, {node.name for node in nodes}, exchange)
+    taken = {obj.name for obj in objects if isinstance(obj, Node)}
+    added = _new_nodes(wanted, taken, exchange)
     if not exchange.removed:
         return
     drains = [Drain((name,), force=True) for name in exchange.removed]

@@ -128,6 +128,8 @@ def test_pods_that_fit_no_pool_end_with_1() -> None:
     out, _ = plan(code=1)
 
     assert "deployment default/huge: 2 pods fit no pool:" in out
+    assert "without 2 pods that fit no pool" in out
+    assert "every pod is placed" not in out
     assert "  Insufficient cpu (web/small, web/large)" in out
 
 

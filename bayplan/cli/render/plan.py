@@ -8,9 +8,13 @@ from rich.console import Console
 
 from ...planning.node_exchange import NodeExchange
 from ...planning.node_plan import NodePlan
+from ...planning.staying_nodes import NO_TYPE
 from ...planning.verifying import OtherSeeds
 from .listing import Listing
 from .tables import count, percent, price_text, section
+
+SHOWN_NODES = 10
+"""Names of nodes in one line."""
 
 
 def render_node_plan(console: Console, plan: NodePlan) -> None:
@@ -22,13 +26,16 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
         text = f"{name}: {count(number, 'pod')} pending"
         _print(console, f"{text}: {message}" if message else text, "red")
     for one in plan.unplaceable:
-        _print(console, f"{one.name}: {count(one.count, 'pod')} fit no pool:", "red")
+        fit = "fits" if one.count == 1 else "fit"
+        _print(console, f"{one.name}: {count(one.count, 'pod')} {fit} no pool:", "red")
         for reason, types in one.reasons.items():
             _print(console, f"  {reason} ({', '.join(types)})", "red")
     _print(console, plan.headline(), "bold green" if plan.is_complete else "bold red")
     if plan.other_seeds is not None:
         _render_seeds(console, plan, plan.other_seeds)
-    if plan.exchange is not None and plan.is_complete:
+    if plan.exchange is not None and plan.exchange.staying:
+        _render_staying(console, plan.exchange)
+    if plan.exchange is not None and plan.exchange.is_possible:
         _render_exchange(console, plan, plan.exchange)
     elif plan.first_fit_price is not None and plan.first_fit_price > plan.price * 1.0005:
         share = 1 - plan.price / plan.first_fit_price
@@ -46,7 +53,8 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
 def _render_seeds(console: Console, plan: NodePlan, found: OtherSeeds) -> None:
     """Print whether the plan holds when the scheduler draws otherwise among equal nodes."""
     if found.held == found.tried:
-        _print(console, f"with {count(found.tried, 'other seed')} every pod is placed, too", "dim")
+        which = "the other pods are" if plan.unplaceable else "every pod is"
+        _print(console, f"with {count(found.tried, 'other seed')} {which} placed, too", "dim")
         return
     _print(
         console,
@@ -59,16 +67,13 @@ def _render_seeds(console: Console, plan: NodePlan, found: OtherSeeds) -> None:
 
 def _render_exchange(console: Console, plan: NodePlan, exchange: NodeExchange) -> None:
     """Print what the cluster costs now, and the steps to the plan."""
-    saved = exchange.price_before - plan.price
+    saved = exchange.price_before - exchange.staying_price - plan.price
     share = saved / exchange.price_before * 100 if exchange.price_before else 0.0
     _print(
         console,
         f"now {exchange.price_before:,.2f} per hour: {saved:,.2f} ({share:.0f} %) can be saved",
         "bold",
     )
-    if exchange.unknown:
-        names = ", ".join(exchange.unknown)
-        _print(console, f"of no type of the pools, so they stay: {names}", "yellow")
     if not exchange.added and not exchange.removed:
         return
     console.print()
@@ -82,6 +87,20 @@ def _render_exchange(console: Console, plan: NodePlan, exchange: NodeExchange) -
     section(console, table)
     for pod, message in exchange.pending.items():
         _print(console, f"pod {pod} would wait after the last step: {message}", "red")
+
+
+def _render_staying(console: Console, exchange: NodeExchange) -> None:
+    """Print the nodes that are never removed, by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in exchange.staying.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        number, more = len(names), ""
+        if number > SHOWN_NODES:
+            names, more = names[:SHOWN_NODES], f" and {number - SHOWN_NODES:,} more"
+        price = "; their price is not known" if reason == NO_TYPE else ""
+        stay = f"{count(number, 'node')} {'stays' if number == 1 else 'stay'}"
+        _print(console, f"{stay} ({reason}{price}): {', '.join(names)}{more}", "yellow")
 
 
 def _table(plan: NodePlan) -> Listing:

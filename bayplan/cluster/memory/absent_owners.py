@@ -11,7 +11,9 @@ from typing import Any
 from ...api.pod import EMPTY_STATUS, Pod
 from .store import MemoryCluster
 
-MIRROR = "kubernetes.io/config.mirror"
+MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
+KUBELET_SOURCES = ("file", "http")
+"""Where the kubelet reads static pods; the source of all others is `api`."""
 DAEMON_SET, NODE = "DaemonSet", "Node"
 
 
@@ -23,8 +25,9 @@ def is_daemon(pod: Pod) -> bool:
 
 def is_static(pod: Pod) -> bool:
     """Whether the kubelet runs the pod from a static manifest; the API server's object is a mirror."""
-    owner = pod.controller
-    return MIRROR in pod.annotations or (owner is not None and owner.kind == NODE)
+    if MIRROR in pod.annotations or pod.annotations.get(SOURCE) in KUBELET_SOURCES:
+        return True
+    return any(owner.kind == NODE for owner in pod.owner_references)
 
 
 def successor_of(pod: Pod) -> Pod:
