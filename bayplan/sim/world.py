@@ -262,12 +262,13 @@ class World:
     def _load(self, objects: Sequence[ClusterObject]) -> None:
         """Everything but pods first, then running pods, then pending ones, with those of workloads between."""
         with self._faults_placed(None, ""):
+            for obj in filter(_is_needed_first, objects):
+                self.cluster.add(self._admitted(obj))
             for obj in objects:
-                if isinstance(obj, LimitRange | ResourceQuota):
-                    self.cluster.add(obj)
-            for obj in objects:
-                if not isinstance(obj, Pod | LimitRange | ResourceQuota) and self._is_allowed(obj):
-                    self.cluster.add(self._admitted(obj))
+                if not isinstance(obj, Pod) and not _is_needed_first(obj):
+                    admitted = self._admitted(obj)
+                    if self._is_allowed(admitted):
+                        self.cluster.add(admitted)
             self._follow_quotas()
             self._load_pods(objects)
         for pod in list(self.cluster.list("Pod")):
@@ -378,8 +379,9 @@ class World:
             self._namespaces.add(obj.name)
         elif isinstance(obj, Pod):
             obj = self._admission.admit(obj)
+        obj = self._admitted(obj)
         if is_replacement or self._is_allowed(obj):
-            self.cluster.add(self._admitted(obj))
+            self.cluster.add(obj)
             self._follow_quotas()
             if isinstance(obj, CronJob):
                 self.remarks += self._cron.follow(obj)
@@ -390,7 +392,7 @@ class World:
             return admit_namespace(obj)
         if isinstance(obj, PodGroup | Workload) and not self._is_recorded:
             return admit_groups(obj, self.cluster, self._gates)
-        return admit_devices(admit_storage(obj))
+        return admit_devices(admit_storage(obj, None if self._is_recorded else self.cluster))
 
     def _change(self, change: ObjectPatch) -> None:
         stored = self._find(change.ref)
@@ -479,6 +481,11 @@ def _stage_annotations(obj: ClusterObject) -> Iterator[tuple[str, Mapping[str, s
     template = pod_template(obj)
     if template is not None:
         yield "spec.template.", template.annotations
+
+
+def _is_needed_first(obj: ClusterObject) -> bool:
+    """Whether admission of other objects depends on the object."""
+    return isinstance(obj, LimitRange | ResourceQuota | StorageClass)
 
 
 def is_waiting(pod: Pod) -> bool:

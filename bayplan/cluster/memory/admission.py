@@ -37,6 +37,7 @@ from ...errors import InputError
 from ...framework import Lister
 from ..objects import ClusterObject, ControllerCluster
 from . import limit_ranges
+from .default_class import with_default_class
 from .quotas import COUNTED_KINDS, QuotaLedger
 
 AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
@@ -231,8 +232,11 @@ def admit_namespace(namespace: Namespace) -> Namespace:
     return replace(namespace, metadata=replace(namespace.metadata, labels=labels))
 
 
-def admit_storage(obj: AnyObject) -> AnyObject:
-    """A storage class, volume or claim with the API server's defaults; other objects unchanged."""
+def admit_storage(obj: AnyObject, cluster: Lister | ControllerCluster | None = None) -> AnyObject:
+    """A storage class, volume or claim with the API server's defaults; other objects unchanged.
+
+    A new claim gets the default class of the `cluster`.
+    """
     changed: Any = obj
     match obj:
         case StorageClass():
@@ -250,7 +254,8 @@ def admit_storage(obj: AnyObject) -> AnyObject:
             if not obj.status.phase:
                 changed = replace(changed, status=replace(obj.status, phase="Pending"))
         case PersistentVolumeClaim() if not obj.status.phase:
-            changed = replace(obj, status=replace(obj.status, phase="Pending"))
+            claim = obj if cluster is None else with_default_class(obj, cluster)
+            changed = replace(claim, status=replace(claim.status, phase="Pending"))
     return cast(AnyObject, changed)
 
 

@@ -27,12 +27,12 @@ from ...api.storage import (
 )
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
 from ..objects import ControllerCluster, Later
+from .default_class import with_default_class
 from .protection import Protection
 from .provisioning import PROVISIONED_BY, Provisioner, Provisioning
 from .volume_index import ClaimKey, VolumeIndex, is_enough
 
 CLAIM, VOLUME = PersistentVolumeClaim.kind, PersistentVolume.kind
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 BOUND, PENDING, RELEASED = "Bound", "Pending", "Released"
 OVER = (RELEASED, "Failed")
 
@@ -143,7 +143,8 @@ class VolumeController:
             if volume.ephemeral is None or name is None:
                 continue
             if self._cluster.get(CLAIM, pod.namespace, name) is None:
-                self._cluster.add(make_claim(pod, volume.ephemeral, name))
+                claim = make_claim(pod, volume.ephemeral, name)
+                self._cluster.add(with_default_class(claim, self._cluster))
 
     def _collect(self, key: ClaimKey, owner: Pod) -> None:
         """Delete the ephemeral claims of a deleted pod."""
@@ -197,26 +198,14 @@ class VolumeController:
         if volume is not None:
             self._bind(volume, claim)
             return
-        default = self._default_class() if claim.spec.storage_class_name is None else None
-        if default is not None and not claim.storage_class_name:
-            spec = replace(claim.spec, storage_class_name=default.name)
-            self._cluster.update(replace(claim, spec=spec))
+        defaulted = with_default_class(claim, self._cluster)
+        if defaulted is not claim:
+            self._cluster.update(defaulted)
             return
         if not claim.status.phase:
             claim = self._set_phase(claim, PENDING)
         if storage_class is not None and (not waits or SELECTED_NODE in claim.annotations):
             self._provisioner.provision(claim, storage_class)
-
-    def _default_class(self) -> StorageClass | None:
-        """The default storage class; of several the newest, of those the first by name."""
-        found = [
-            storage_class
-            for storage_class in self._cluster.list("StorageClass")
-            if storage_class.annotations.get(DEFAULT_CLASS) == "true"
-        ]
-        found.sort(key=lambda storage_class: storage_class.name)
-        found.sort(key=lambda storage_class: storage_class.creation_timestamp or "", reverse=True)
-        return found[0] if found else None
 
     # Volumes
 

@@ -11,6 +11,7 @@ from ...api.storage import PersistentVolumeClaim
 from ...api.workloads import PodTemplateSpec, StatefulSet
 from ..objects import ControllerCluster
 from .admission import Admission
+from .default_class import with_default_class
 from .pod_index import OwnedPods, PodIndex
 from .scaling import first_to_go
 from .template_pods import make_pod
@@ -80,6 +81,7 @@ class WorkloadPods:
 
     def _add_claim(self, owner: StatefulSet, claim: PersistentVolumeClaim, pod_name: str) -> None:
         """Create a claim of one pod of the set."""
+        claim = with_default_class(claim, self._cluster)
         if self._admission is not None:
             self._admission.check(claim)
         self._cluster.add(claim)

@@ -58,6 +58,7 @@ class Admitting:
     """Admits new objects. What depends on the spec of a pod alone is done once for all pods that have it."""
 
     def __init__(self, lister: Lister, ledger: QuotaLedger) -> None:
+        self._lister = lister
         self._admission = Admission(lister, ledger, all_new=True)
         self._checked: dict[bytes, CheckedSpec] = {}
 
@@ -84,9 +85,13 @@ class Admitting:
         if kind is None:
             return tree
         obj = decode(resource, kind, tree)
-        if isinstance(obj, PersistentVolumeClaim):
-            self._check(resource, obj)
-        admitted = admit_namespace(obj) if isinstance(obj, Namespace) else admit_storage(obj)
+        admitted = obj
+        if isinstance(obj, Namespace):
+            admitted = admit_namespace(obj)
+        elif not isinstance(obj, Pod):
+            admitted = admit_storage(obj, self._lister)
+        if isinstance(admitted, PersistentVolumeClaim):
+            self._check(resource, admitted)
         if admitted is obj:
             return tree
         carried = carry_over(tree, _plain(obj), _plain(admitted))

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from ...memory.default_class import is_default_class
+
 Tree = Mapping[str, Any]
 Row = Sequence[Any]
 
@@ -23,7 +25,6 @@ ACCESS_MODES = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def duration(seconds: float) -> str:
@@ -350,7 +351,7 @@ def volume(tree: Tree, now: datetime) -> Row:
 
 def storage_class(tree: Tree, now: datetime) -> Row:
     name = tree["metadata"]["name"]
-    if (tree["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true":
+    if is_default_class(tree["metadata"].get("annotations") or {}):
         name += " (default)"
     return [
         name,
