@@ -334,3 +334,23 @@ def test_a_default_service_account_waits_for_a_quota(api: ServerInThread) -> Non
 
     assert refused == []
     assert api.get("/api/v1/namespaces/shop/serviceaccounts").names == ["default"]
+
+
+def test_a_new_claim_has_the_default_class_in_the_answer_though_it_names_its_volume(
+    api: ServerInThread,
+) -> None:
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "d"}
+    api.make(CLASSES, {**head, "metadata": {"name": "std", "annotations": annotations}})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+
+    made = api.make(
+        CLAIMS, {**claim, "metadata": {"name": "named"}, "spec": {**spec, "volumeName": "v"}}
+    )
+    classless = api.make(
+        CLAIMS, {**claim, "metadata": {"name": "none"}, "spec": {**spec, "storageClassName": ""}}
+    )
+
+    assert made["spec"]["storageClassName"] == "std"
+    assert classless["spec"]["storageClassName"] == ""
