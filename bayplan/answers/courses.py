@@ -35,11 +35,14 @@ class DrainStall:
     """What the budget allows; a part of the cause."""
     no_node: str = ""
     """Why its evicted pods have no node; a part of the cause."""
+    is_refused: bool = False
+    """Whether kubectl drain evicts no pod of the node without a further flag, which the cause names."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "cause": self.cause,
+            "refused": self.is_refused,
             "budget": self.budget or None,
             "pods": list(self.pods),
             "nodes": list(self.nodes),

@@ -24,10 +24,13 @@ MOST_NODES = 1000
 """That a question may add."""
 
 
-class DrainQuestion(msgspec.Struct, frozen=True, tag="drain", tag_field="ask"):
-    """What follows when the pods of a node are evicted?"""
+class DrainQuestion(msgspec.Struct, frozen=True, tag="drain", tag_field="ask", rename="camel"):
+    """What follows when the pods of a node are evicted? The flags are those of kubectl drain."""
 
     node: str
+    force: bool = False
+    delete_emptydir_data: bool = False
+    disable_eviction: bool = False
 
 
 class AddNodesQuestion(msgspec.Struct, frozen=True, tag="add-nodes", tag_field="ask"):
@@ -57,8 +60,8 @@ def answer_question(
         raise InputError(f"question: {error}") from None
     _check_extenders(settings.config)
     match question:
-        case DrainQuestion(node):
-            return _consequences(objects, settings, Drain((node,)))
+        case DrainQuestion():
+            return _consequences(objects, settings, _drain(question))
         case AddNodesQuestion(node, number):
             if not 0 < number <= MOST_NODES:
                 raise InputError(f"number: expected 1 to {MOST_NODES} nodes; got {number}")
@@ -67,6 +70,15 @@ def answer_question(
             config = parse_config(text, "configuration", settings.feature_gates)
             _check_extenders(config)
             return try_configuration(objects, settings, config)
+
+
+def _drain(question: DrainQuestion) -> Drain:
+    return Drain(
+        (question.node,),
+        question.force,
+        delete_emptydir_data=question.delete_emptydir_data,
+        disable_eviction=question.disable_eviction,
+    )
 
 
 def _consequences(

@@ -34,7 +34,7 @@ from .resources import (
 from .selectors import NAME_FIELD, NodeSelector
 from .sharing import shared, shared_text
 from .taints import Toleration
-from .volumes import Volume
+from .volumes import EMPTY_DIR, Volume
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 DEFAULT_GRACE_S = 30
@@ -363,7 +363,7 @@ def _pruned(spec: PodSpec) -> dict[str, object]:
     """The field changes that leave only what affects placement."""
     changes: dict[str, object] = {}
     if spec.volumes is not None:
-        volumes = tuple(_anonymous(v) for v in spec.volumes if v.is_relevant) or None
+        volumes = _pruned_volumes(spec.volumes)
         if volumes != spec.volumes:
             changes["volumes"] = volumes
     if isinstance(spec, BoundPodSpec) and spec.node_name:
@@ -428,6 +428,14 @@ def _names_of(resources: ResourceRequirements) -> ResourceRequirements:
 def _presence(amounts: dict[str, Quantity] | None) -> dict[str, Quantity] | None:
     """0 or 1 in place of each amount: whether there is some of it."""
     return amounts and {name: 1 if parse_quantity(amounts[name]) else 0 for name in amounts}
+
+
+def _pruned_volumes(given: tuple[Volume, ...]) -> tuple[Volume, ...] | None:
+    """The volumes that affect placement, then one for all scratch space."""
+    volumes = [_anonymous(volume) for volume in given if volume.is_relevant]
+    if any(volume.empty_dir is not None for volume in given):
+        volumes.append(EMPTY_DIR)
+    return tuple(volumes) or None
 
 
 def _anonymous(volume: Volume) -> Volume:

@@ -1,7 +1,7 @@
-"""Volumes: the volumes of a pod that affect placement.
+"""Volumes: the volumes of a pod that affect placement, and scratch space, which a drain deletes.
 
 Mirrors Volume and VolumeSource of k8s.io/api/core/v1/types.go. Every other source (config maps,
-tokens, scratch space) decodes to a volume without a source; see `is_relevant`.
+tokens) decodes to a volume without a source; see `is_relevant`.
 """
 
 from msgspec import field
@@ -141,6 +141,10 @@ class ImageVolume(Wire, frozen=True):
     reference: str = ""
 
 
+class EmptyDirVolume(Wire, frozen=True):
+    """Scratch space on the node, which is gone with the pod."""
+
+
 class Volume(Wire, frozen=True):
     """A volume of a pod; at most one source is set."""
 
@@ -158,14 +162,17 @@ class Volume(Wire, frozen=True):
     iscsi: ISCSI | None = None
     csi: CSIVolume | None = None
     image: ImageVolume | None = None
+    empty_dir: EmptyDirVolume | None = None
 
     @property
     def is_relevant(self) -> bool:
         """Whether the volume can affect placement."""
-        return astuple(self)[1:] != _NO_SOURCE
+        return astuple(self)[1:-1] != _NO_SOURCE
 
 
-_NO_SOURCE = astuple(Volume())[1:]
+_NO_SOURCE = astuple(Volume())[1:-1]
+EMPTY_DIR = Volume(empty_dir=EmptyDirVolume())
+"""Stands for all scratch space of a pod."""
 
 
 def claim_name_of(volume: Volume, pod_name: str) -> str | None:

@@ -43,7 +43,29 @@ SelectorOption = Annotated[
 ForceOption = Annotated[
     bool,
     typer.Option(
-        "--force", help="Also evict pods without an owner, and assume that they are created again."
+        "--force",
+        help="Go on where pods declare no controller, as kubectl drain does; they count as created again.",
+    ),
+]
+EmptyDirOption = Annotated[
+    bool,
+    typer.Option(
+        "--delete-emptydir-data",
+        help="Go on where pods have emptyDir volumes, whose data is deleted. Without it such nodes are refused.",
+    ),
+]
+DisableEvictionOption = Annotated[
+    bool,
+    typer.Option(
+        "--disable-eviction", help="Delete pods instead of evicting them, past disruption budgets."
+    ),
+]
+DaemonSetsOption = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-daemonsets/--no-ignore-daemonsets",
+        help="Pods of DaemonSets stay. With --no-ignore-daemonsets nodes that have some are refused, as by kubectl "
+        "drain without the flag.",
     ),
 ]
 StartTimeOption = Annotated[

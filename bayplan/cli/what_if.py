@@ -12,6 +12,9 @@ from ..errors import InputError
 from .change_options import (
     AnswerOptions,
     Changes,
+    DaemonSetsOption,
+    DisableEvictionOption,
+    EmptyDirOption,
     ForceOption,
     NodeArgument,
     NodesArgument,
@@ -41,19 +44,24 @@ def drain(
     nodes: NodesArgument = None,
     selector: SelectorOption = "",
     force: ForceOption = False,
+    delete_emptydir_data: EmptyDirOption = False,
+    disable_eviction: DisableEvictionOption = False,
+    ignore_daemonsets: DaemonSetsOption = True,
     start_time: StartTimeOption = "0s",
 ) -> Changes:
     """Cordon nodes and evict their pods in rounds, as their disruption budgets allow; pods of DaemonSets and static
-    pods stay.
+    pods stay. Nodes that kubectl drain refuses are refused in the same words.
 
-    Exit status: 0, 1 when pods are pending that were not before, or are lost, or the drain stalls, 2 when the input
-    is wrong.
+    Exit status: 0, 1 when pods are pending that were not before, or are lost, or the drain stalls or is refused, 2
+    when the input is wrong.
 
     Example: bayplan what-if drain -l zone=a --start-time 30s -f cluster.yaml
     """
     from ..answers.what_if import Drain
 
-    return [Drain(tuple(nodes or ()), force, selector, parse_seconds("--start-time", start_time))]
+    start_s = parse_seconds("--start-time", start_time)
+    rest = (delete_emptydir_data, disable_eviction, ignore_daemonsets)
+    return [Drain(tuple(nodes or ()), force, selector, start_s, *rest)]
 
 
 @app.command(short_help="Replace nodes in turn, as an upgrade of a node pool does.")
@@ -71,6 +79,9 @@ def upgrade(
         typer.Option(metavar="NUMBER", min=0, help="Old nodes that go before their new ones come."),
     ] = 0,
     force: ForceOption = False,
+    delete_emptydir_data: EmptyDirOption = False,
+    disable_eviction: DisableEvictionOption = False,
+    ignore_daemonsets: DaemonSetsOption = True,
     start_time: StartTimeOption = "0s",
     node_start_time: Annotated[
         str, typer.Option(metavar="DURATION", help="Time until a new node is ready: 90s.")
@@ -90,7 +101,9 @@ def upgrade(
     start_s = parse_seconds("--start-time", start_time)
     node_start_s = parse_seconds("--node-start-time", node_start_time)
     named = tuple(nodes or ())
-    return [Upgrade(named, selector, surge, max_unavailable, force, start_s, node_start_s)]
+    sizes, times = (surge, max_unavailable), (start_s, node_start_s)
+    rest = (delete_emptydir_data, disable_eviction, ignore_daemonsets)
+    return [Upgrade(named, selector, *sizes, force, *times, *rest)]
 
 
 @app.command("add-nodes", short_help="Add copies of existing nodes.")

@@ -164,7 +164,7 @@ def _exchange(
     added = _new_nodes(wanted, taken, exchange)
     if not exchange.removed:
         return
-    drains = [Drain((name,), force=True) for name in exchange.removed]
+    drains = [Drain((name,), force=True, delete_emptydir_data=True) for name in exchange.removed]
     changes = [Cordon(tuple(exchange.removed)), *drains]
     answer = ask_what_if([*objects, *added], changes, settings)
     exchange.moves = [move for move in answer.pods if move.was.node in exchange.removed]

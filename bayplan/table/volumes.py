@@ -36,6 +36,8 @@ def volume_refs(pod: Pod) -> Iterator[VolumeRef]:
     """The claims and disks that a pod uses."""
     for volume in pod.spec.volumes or ():
         name = claim_name_of(volume, pod.name)
+        if volume.empty_dir is not None:
+            continue
         if name is None:
             yield volume
         elif volume.ephemeral is not None:

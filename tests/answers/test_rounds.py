@@ -120,19 +120,16 @@ def test_pods_that_can_never_be_evicted_are_named(more: list[Any], cause: str) -
     assert answer.pods == []
 
 
-def test_a_lost_pod_does_not_come_back_for_its_budget() -> None:
+def test_pods_without_an_owner_are_at_risk_when_they_are_evicted_by_force() -> None:
     bare = [make_pod(f"bare-{i}", labels=WEB, node_name="a") for i in range(2)]
     objects = [make_node("a"), make_node("b"), *bare, make_budget(minAvailable=1)]
 
-    course, _ = drain(objects, Drain("a"))
+    course, _ = drain(objects, Drain("a", force=True))
 
-    (stall,) = course.stalls
-    assert stall.cause == (
-        "default/web allows 1 disruption; its evicted pod default/bare-0 has no owner and will not "
-        "come back"
-    )
+    assert (course.stalls, course.evicted) == ([], 2)
     assert [(risk.pod, risk.why) for risk in course.at_risk] == [
-        ("default/bare-0", "lost: no owner")
+        (f"default/bare-{i}", "no controller recreates it; it counts as created again")
+        for i in range(2)
     ]
 
 

@@ -59,7 +59,7 @@ def free_volumes(ask: Ask) -> Iterator[Remedy]:
             "free the volume that only one pod may use",
             *[delete_pod(pod, "uses the volume") for pod in users],
         )
-    here = [pod for pod in ask.pods_here() if pod.spec.volumes]
+    here = [pod for pod in ask.pods_here() if _volumes(pod)]
     if here and len(here) <= MOST_PODS:
         yield remedy(
             f"free the disk on {ask.node.name}", *[delete_pod(p, "uses the disk") for p in here]
@@ -70,7 +70,7 @@ def free_volumes(ask: Ask) -> Iterator[Remedy]:
 def raise_limits(ask: Ask) -> Iterator[Remedy]:
     """Raise the node's volume limit, or remove pods with volumes."""
     csi_node = ask.view.cluster.get("CSINode", "", ask.node.name)
-    more = len(ask.pod.spec.volumes or ())
+    more = len(_volumes(ask.pod))
     if isinstance(csi_node, CSINode):
         changes = []
         for i, driver in enumerate(csi_node.drivers):
@@ -80,7 +80,7 @@ def raise_limits(ask: Ask) -> Iterator[Remedy]:
                 changes.append(_limit(csi_node, i, count, to))
         if changes:
             yield remedy(f"a higher volume limit on {ask.node.name}", *changes)
-    users = [pod for pod in ask.pods_here() if pod.spec.volumes]
+    users = [pod for pod in ask.pods_here() if _volumes(pod)]
     if users and len(users) <= MOST_PODS:
         yield remedy(
             f"detach volumes from {ask.node.name}",
@@ -314,9 +314,14 @@ def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[ObjectChange]:
     yield create(manifest, f"create claim {claim.key}")
 
 
+def _volumes(pod: Pod) -> list[Volume]:
+    """The volumes that affect placement; scratch space comes after them and is left out."""
+    return [volume for volume in pod.spec.volumes or () if volume.is_relevant]
+
+
 def _without_volumes(ask: Ask) -> Iterator[Remedy]:
     """Drop the pod's volumes."""
-    volumes = ask.pod.spec.volumes or ()
+    volumes = _volumes(ask.pod)
     changes = [
         remove(
             ask.pod,

@@ -27,6 +27,13 @@ from .resizing import Resize, check_amount
 from .upgrading import Upgrade
 
 KIND = "WhatIf"
+DRAIN_FLAGS = {
+    "force": "force",
+    "deleteEmptydirData": "delete_emptydir_data",
+    "disableEviction": "disable_eviction",
+    "ignoreDaemonsets": "ignore_daemonsets",
+}
+"""The flags of kubectl drain in a file, and the fields of changes that they set."""
 
 
 def read_change_file(path: str | Path, remarks: list[str] | None = None) -> list[ClusterChange]:
@@ -102,14 +109,19 @@ def _drain(value: Any, path: str) -> Iterator[ClusterChange]:
     if not isinstance(value, Mapping):
         yield Drain(_texts(value, path))
         return
-    fields = _fields(value, path, "nodes", "selector", "force", "startTime")
+    fields = _fields(value, path, "nodes", "selector", *DRAIN_FLAGS, "startTime")
     nodes, selector = _chosen(fields, path)
     yield Drain(
         nodes,
         selector=selector,
-        force=_flag(fields, path, "force"),
         start_s=_seconds(fields, path, "startTime"),
+        **_drain_flags(fields, path),
     )
+
+
+def _drain_flags(fields: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The flags of kubectl drain; one that is left out has its default."""
+    return {DRAIN_FLAGS[name]: _flag(fields, path, name) for name in DRAIN_FLAGS if name in fields}
 
 
 def _upgrade(value: Any, path: str) -> Iterator[ClusterChange]:
@@ -118,14 +130,14 @@ def _upgrade(value: Any, path: str) -> Iterator[ClusterChange]:
         return
     numbers = ("surge", "maxUnavailable")
     times = ("startTime", "nodeStartTime")
-    fields = _fields(value, path, "nodes", "selector", "force", *numbers, *times)
+    fields = _fields(value, path, "nodes", "selector", *DRAIN_FLAGS, *numbers, *times)
     yield Upgrade(
         *_chosen(fields, path),
         surge=_number(fields.get("surge", 1), f"{path}.surge"),
         max_unavailable=_number(fields.get("maxUnavailable", 0), f"{path}.maxUnavailable"),
-        force=_flag(fields, path, "force"),
         start_s=_seconds(fields, path, "startTime"),
         node_start_s=_seconds(fields, path, "nodeStartTime"),
+        **_drain_flags(fields, path),
     )
 
 

@@ -2,24 +2,26 @@
 
 In each round every pod is evicted that its budget allows; then the scheduler places what it can,
 and the pods that landed start. Budgets count them as healthy again, and allow the next. It ends
-when no pod is left, or when no budget allows another eviction. Mirrors kubectl drain
+when no pod is left, or when no budget allows another eviction. A node with pods that
+kubectl drain refuses is left as it is (`drain_rules.py`). Mirrors kubectl drain
 (staging/src/k8s.io/kubectl/pkg/drain) and the eviction of pkg/registry/core/pod/storage/eviction.go.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from ...api.pod import Pod
 from ...cluster.memory.pod_index import is_healthy
 from ..budgets import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
-from ..owners import is_bare, is_daemon, is_static
+from ..owners import is_bare
 from ..stage import Stage
+from .drain_rules import DrainRules, refusal_text
 
-LOST = "no owner, so it is not recreated; kubectl drain refuses without --force"
+FORCED = "no controller recreates it; it counts as created again"
 SHOWN = 3
 
 OwnerKey: TypeAlias = tuple[str, str, str]
@@ -30,14 +32,14 @@ GroupKey: TypeAlias = tuple[tuple[str, ...], bool]
 class Evictions:
     """Evicts pods from nodes of a stage, in rounds; the clock goes on from one drain to the next.
 
-    `start_s` is the time a pod needs from its node to readiness. With `force`, pods without an
-    owner are recreated.
+    `start_s` is the time a pod needs from its node to readiness. Pods without an owner that the
+    `rules` allow to evict count as recreated.
     """
 
-    def __init__(self, stage: Stage, start_s: float = 0, force: bool = False) -> None:
+    def __init__(self, stage: Stage, start_s: float, rules: DrainRules) -> None:
         self._stage = stage
         self._start_s = start_s
-        self._force = force
+        self._rules = rules
         self._pods_of: Counter[OwnerKey] = Counter()
         """Running pods per controller."""
         for pod in stage.cluster.list("Pod"):
@@ -53,28 +55,40 @@ class Evictions:
             pod
             for name in node_names
             for pod in self._stage.pods_on(name)
-            if not is_daemon(pod) and not is_static(pod)
+            if self._rules.is_evicted(pod)
         ]
 
     def drain(
         self, node_names: Sequence[str], on_evicted: Callable[[int, int], None] | None = None
     ) -> DrainCourse:
         """Evict the pods of cordoned nodes."""
-        waiting = self.pods_to_go(node_names)
-        course = DrainCourse(list(node_names), len(waiting))
+        refused = list(self._refused(node_names))
+        left = {name for stall in refused for name in stall.nodes}
+        waiting = self.pods_to_go(name for name in node_names if name not in left)
+        course = DrainCourse(list(node_names), len(self.pods_to_go(node_names)))
         groups = self._grouped(waiting)
         began_s = self.elapsed_s
         while evicted := self._evict(groups, course):
             course.evicted += len(evicted)
-            self._without_node |= {p.key: p for p in evicted if not is_bare(p) or self._force}
+            self._without_node |= {p.key: p for p in evicted}
             self.land()
             done_s = self.elapsed_s - began_s
             course.rounds.append(DrainRound(done_s, len(evicted), self.count_pending()))
             if on_evicted is not None:
                 on_evicted(course.evicted, course.pods)
         course.seconds = self.elapsed_s - began_s
-        course.stalls = [self._stall(list(group)) for group in groups.values() if group]
+        stalls = [self._stall(list(group)) for group in groups.values() if group]
+        course.stalls = [*refused, *stalls]
         return course
+
+    def _refused(self, node_names: Iterable[str]) -> Iterator[DrainStall]:
+        """The nodes that kubectl drain leaves as they are."""
+        for name in node_names:
+            refusals = self._rules.refusals(self._stage.pods_on(name))
+            if refusals:
+                pods = self.pods_to_go([name]) or [p for each in refusals.values() for p in each]
+                keys = tuple(pod.key for pod in pods)
+                yield DrainStall(refusal_text(name, refusals), keys, (name,), is_refused=True)
 
     def land(self) -> None:
         """Let the scheduler place what it can, and wait until evicted pods that landed have started."""
@@ -105,20 +119,23 @@ class Evictions:
         """Evict every pod that its budget allows."""
         stage, evicted = self._stage, list[Pod]()
         for group in groups.values():
-            while group and not stage.simulation.eviction_refusal(group[0]):
+            while group and self._may_evict(group[0]):
                 pod = group.popleft()
                 stored = stage.cluster.get("Pod", pod.namespace, pod.name)
                 if stored is None or stored.uid != pod.uid:
                     course.pods -= 1  # it was preempted meanwhile
                     continue
                 evicted.append(pod)
-                if is_bare(pod) and not self._force:
-                    stage.lose(pod, f"{pod.node_name} is drained: {LOST}")
-                    course.at_risk.append(PodAtRisk(pod.key, pod.node_name, "lost: no owner"))
-                else:
-                    stage.evict(pod, f"{pod.node_name} is drained")
+                if is_bare(pod):
+                    course.at_risk.append(PodAtRisk(pod.key, pod.node_name, FORCED))
+                stage.evict(pod, f"{pod.node_name} is drained")
         self._note_risks(evicted, course)
         return evicted
+
+    def _may_evict(self, pod: Pod) -> bool:
+        if self._rules.disable_eviction:
+            return True
+        return not self._stage.simulation.eviction_refusal(pod)
 
     def _note_risks(self, evicted: Iterable[Pod], course: DrainCourse) -> None:
         """Note the pods of workloads of which no other pod runs."""

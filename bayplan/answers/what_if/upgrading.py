@@ -12,6 +12,7 @@ from ..references import find_node, find_nodes
 from ..stage import Stage
 from .adding_nodes import add_node_like, free_names
 from .change import ClusterChange, check_field, check_nodes, check_seconds, shown_nodes
+from .drain_rules import DrainRules
 from .node_changes import cordoned, uncordoned
 from .object_changes import empty_node
 from .rounds import Evictions
@@ -23,7 +24,8 @@ class Upgrade(ClusterChange):
 
     So at most `surge` nodes are there in addition, and at most `max_unavailable` are missing. A new
     node is a copy of the one that it replaces. A node whose drain stalls is left as it is, and the
-    next ones follow. `node_start_s` is the time until a new node is ready.
+    next ones follow. `node_start_s` is the time until a new node is ready. The other fields are
+    those of `Drain`.
     """
 
     nodes: tuple[str, ...] = ()
@@ -33,6 +35,9 @@ class Upgrade(ClusterChange):
     force: bool = False
     start_s: float = 0
     node_start_s: float = 0
+    delete_emptydir_data: bool = False
+    disable_eviction: bool = False
+    ignore_daemonsets: bool = True
 
     def __post_init__(self) -> None:
         check_nodes(self)
@@ -59,7 +64,13 @@ class _Upgrading:
 
     def __init__(self, stage: Stage, options: Upgrade, nodes: Sequence[Node]) -> None:
         self._stage, self._options = stage, options
-        self._evictions = Evictions(stage, options.start_s, options.force)
+        rules = DrainRules(
+            options.force,
+            options.delete_emptydir_data,
+            options.disable_eviction,
+            options.ignore_daemonsets,
+        )
+        self._evictions = Evictions(stage, options.start_s, rules)
         self._course = UpgradeCourse([node.name for node in nodes])
         self._course.pending_before = self._evictions.count_pending()
         self._spare = 0

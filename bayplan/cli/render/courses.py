@@ -70,8 +70,11 @@ def _stuck(course: UpgradeCourse) -> set[str]:
 
 def _stall_lines(stalls: Sequence[DrainStall], names: NodeNames) -> Iterator[str]:
     """The stalls; a reason for which evicted pods of several budgets have no node is written once."""
+    yield from (f"error: {stall.cause}" for stall in stalls if stall.is_refused)
     alike: dict[str, list[DrainStall]] = {}
     for stall in stalls:
+        if stall.is_refused:
+            continue
         alike.setdefault(stall.no_node or stall.cause, []).append(stall)
     for reason, group in alike.items():
         if len(group) == 1 or not group[0].no_node:

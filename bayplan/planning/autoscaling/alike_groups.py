@@ -23,7 +23,10 @@ class AlikeGroups:
 
     def __init__(self, settings: Settings, table: NodeTable, pods: Sequence[Pod]) -> None:
         specs = {pod.spec for pod in pods}
-        self._is_clear = not any(spec.volumes or spec.resource_claims for spec in specs)
+        self._is_clear = not any(
+            spec.resource_claims or any(volume.is_relevant for volume in spec.volumes or ())
+            for spec in specs
+        )
         self._is_clear &= not reads_labels(settings)
         if table.carried:
             specs |= {pod.spec for on_node in table.pods for pod in on_node.values()}

@@ -4,6 +4,8 @@ const LIKE_THIS = 3;
 const MOST_CHANGES = 500;
 const MOST_NEW = 200;
 
+const stallsOf = (answer) => (answer.drains || []).flatMap((drain) => drain.stalls);
+
 class Ask {
   constructor(app) {
     this.app = app;
@@ -44,6 +46,7 @@ class Ask {
       const answer = await Live.post("ask", question);
       if (details.panel !== busy) return; // something else was opened meanwhile
       parts = this.answerParts(answer);
+      if (question.ask === "drain" && stallsOf(answer).some((stall) => stall.refused)) parts.push(this.forceParts(question, title));
       added = answer.nodes.added.slice(0, MOST_NEW);
       const number = (name) => {
         const known = name ? this.app.data.nodes.indexOf(name) : NONE;
@@ -56,6 +59,18 @@ class Ask {
     }
     details.openPanel(tr("Question"), title, parts);
     this.app.tiles.setArrows(moves, added);
+  }
+
+  /** Why a drain does not get to its end. */
+  stallParts(answer) {
+    return stallsOf(answer).map((stall) => h("p", { class: "said", role: "alert" }, stall.cause));
+  }
+
+  /** The same question with the flags that kubectl drain wants. */
+  forceParts(question, title) {
+    const forced = { ...question, force: true, deleteEmptydirData: true };
+    return h("div", { class: "actions" }, h("button", { type: "button", class: "plain", id: "ask-forced", onclick: () => this.ask(forced, title) },
+      tr("With {flags}?", { flags: "--force --delete-emptydir-data" })));
   }
 
   answerParts(answer) {
@@ -75,6 +90,7 @@ class Ask {
       h("p", { class: "summary" }, answer.headline),
       answer.nodes.added.length ? h("p", { class: "note" }, tr("New nodes: {names}", { names: answer.nodes.added.join(", ") })) : "",
       ...answer.notes.map((note) => h("p", { class: "note" }, note)),
+      ...this.stallParts(answer),
       h("h3", {}, tr("Pods that move ({n})", { n: count(answer.pods.length) })),
       answer.pods.length ? h("ul", { class: "moves" }, lines) : h("p", { class: "none" }, tr("No pod moves.")),
       more > 0 ? h("p", { class: "note" }, tr("and {n} more", { n: count(more) })) : "",

@@ -160,6 +160,7 @@ const CHINESE = {
   "Waiting": "等待",
   "Waits for": "等待的事件",
   "What if it is drained?": "如果排空它？",
+  "With {flags}?": "加上 {flags}？",
   "What would follow": "会有什么结果",
   "What would let it run": "怎样才能让它运行",
   "Without effect on this pod: {plugins}.": "对此 Pod 无影响：{plugins}。",
