@@ -3,9 +3,11 @@
 It is an allow list. Our types hold only fields that a placement rule reads, so decoding already
 drops environment, commands and arguments, probes, volumes of secrets and config maps, managed
 fields and driver parameters. Free text in the remaining fields is dropped as well: annotations
-except a few well-known ones, messages, the parameters of storage classes.
+except a few well-known ones, messages, the parameters of storage classes. So are addresses in volumes.
 """
 
+import hashlib
+import secrets
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -56,6 +58,11 @@ FREE_FORM: dict[str, frozenset[str]] = {
     "StorageClass": frozenset({"parameters"}),
 }
 """By kind: fields with driver-specific content."""
+LEFT_OUT = "left-out"
+ADDRESSES = {"iscsi": "targetPortal", "nfs": "server"}
+"""By source of a volume: a field with an address, which no placement rule reads."""
+_KEY = secrets.token_bytes(16)
+"""Of this process: monitors of one file stay distinct, and cannot be guessed from their names in it."""
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -85,8 +92,18 @@ def _clip(tree: Any, annotations: Collection[str], free_form: Collection[str]) -
     for name, value in tree.items():
         if name == "metadata" and isinstance(value, dict):
             _clip_metadata(value, annotations)
+        elif name in ADDRESSES and isinstance(value, dict) and ADDRESSES[name] in value:
+            value[ADDRESSES[name]] = LEFT_OUT
+        elif name == "rbd" and isinstance(value, dict) and isinstance(value.get("monitors"), list):
+            value["monitors"] = [_monitor(address) for address in value["monitors"]]
         else:
             _clip(value, annotations, free_form)
+
+
+def _monitor(address: str) -> str:
+    """A name for the address of a Ceph monitor. Two images are one if they share a monitor, so names stay distinct."""
+    digest = hashlib.blake2s(address.encode(), key=_KEY, digest_size=6).hexdigest()
+    return f"{LEFT_OUT}-{digest}"
 
 
 def _clip_metadata(metadata: dict[str, Any], annotations: Collection[str]) -> None:

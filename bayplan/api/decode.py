@@ -150,7 +150,7 @@ def decode_items(data: bytes, list_kind: str) -> list[object] | None:
         return [kind.build(wire) for wire in kind.list_decoder.decode(data)]
     except (msgspec.ValidationError, FieldError):
         return None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _malformed(error) from None
 
 
@@ -171,7 +171,7 @@ def _iter_json(data: bytes) -> Iterator[object]:
     except msgspec.ValidationError:
         yield from iter_objects(_parse(data))  # slower, but it finds the error
         return
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _malformed(error) from None
     if not _is_list(head.kind, head.items):
         yield decode(data)
@@ -229,7 +229,7 @@ def _decode_kind(data: "bytes | msgspec.Raw", kind: Kind) -> object:
     except (msgspec.ValidationError, FieldError):
         # Decoding again from the tree allows nulls, and gives the error message.
         return _read_tree(kind, _parse(data))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _malformed(error) from None
 
 
@@ -327,7 +327,7 @@ def _head(data: "bytes | msgspec.Raw") -> _Head:
         return _HEADS.decode(data)
     except msgspec.ValidationError:
         return _head_of(_parse(data))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _malformed(error) from None
 
 
@@ -346,11 +346,11 @@ def _head_of(tree: Any) -> _Head:
 def _parse(data: "bytes | msgspec.Raw") -> Any:
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _malformed(error) from None
 
 
-def _malformed(error: msgspec.DecodeError) -> DecodeError:
+def _malformed(error: msgspec.DecodeError | UnicodeDecodeError) -> DecodeError:
     fault = str(error).removeprefix("JSON is malformed: ")
     return DecodeError("", f"expected JSON; got malformed text: {fault}")
 

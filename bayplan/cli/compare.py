@@ -16,6 +16,7 @@ from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
 from .durations import seconds_if_given
 from .html import comparison_to
+from .input_options import takes_input_limit
 from .option_groups import takes_options
 from .options import (
     AllOption,
@@ -104,6 +105,7 @@ class CompareOptions:
     everything: AllOption = False
 
 
+@takes_input_limit
 @takes_options(CompareOptions)
 def compare(options: CompareOptions) -> None:
     """Place the same pods under several configurations, and show what is better where.

@@ -23,6 +23,7 @@ from .config_options import (
 )
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document, with_remarks
+from .input_options import takes_input_limit
 from .option_groups import takes_options
 from .options import AsIsOption, FilenameOption, StrictOption, note_groups, read_cluster
 from .progress import progress_bar
@@ -97,6 +98,7 @@ class ExplainOptions:
     seed: SeedOption = None
 
 
+@takes_input_limit
 @takes_options(ExplainOptions)
 def explain_command(options: ExplainOptions) -> None:
     """Say why a pod is pending, or why it is where it is: the nodes' refusals and their scores.

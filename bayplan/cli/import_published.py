@@ -11,6 +11,7 @@ import typer
 from ..api.quantity import parse_quantity
 from ..errors import InputError
 from .durations import parse_seconds
+from .input_options import takes_input_limit
 from .targets import STDOUT
 from .trace_objects import ToOption, print_trace_notes, write_objects
 
@@ -73,6 +74,7 @@ NodeOption = Annotated[
 ]
 
 
+@takes_input_limit
 def import_alibaba_2018(
     folder: FolderArgument,
     instances: InstancesOption = False,
@@ -97,6 +99,7 @@ def import_alibaba_2018(
     _write(to, Alibaba2018(folder=folder, memory_gib=gib, instances=instances, window=window))
 
 
+@takes_input_limit
 def import_alibaba_2020(
     folder: FolderArgument,
     instances: InstancesOption = False,
@@ -129,6 +132,7 @@ def import_alibaba_2020(
     _write(to, trace)
 
 
+@takes_input_limit
 def import_alibaba_2025(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="disaggregated_DLRM_trace.csv, gzipped or not.")
@@ -156,6 +160,7 @@ def import_alibaba_2025(
     )
 
 
+@takes_input_limit
 def import_alibaba_2026(
     place: Annotated[
         Path,
@@ -182,6 +187,7 @@ def import_alibaba_2026(
     _write(to, Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=_window(begin, until)))
 
 
+@takes_input_limit
 def import_azure_packing(
     place: Annotated[
         Path,
@@ -235,6 +241,7 @@ def import_azure_packing(
     _write(to, trace)
 
 
+@takes_input_limit
 def import_azure_vms(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="vmtable.csv, gzipped or not.")],
     node: NodeOption = None,
@@ -256,6 +263,7 @@ def import_azure_vms(
     _write(to, AzureVms(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)))
 
 
+@takes_input_limit
 def import_google_2019(
     folder: FolderArgument,
     machine_events: Annotated[

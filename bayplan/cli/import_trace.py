@@ -14,6 +14,7 @@ from .commands import CommandApp
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .import_published import PUBLISHED
+from .input_options import takes_input_limit
 from .targets import STDOUT
 from .trace_objects import ToOption, print_trace_notes, write_objects
 from .trace_simulate import simulate_trace
@@ -103,6 +104,7 @@ def _print_trace_list() -> None:
 
 
 @import_app.command("openb", short_help="Convert openb, a GPU cluster of 2023, to manifests.")
+@takes_input_limit
 def import_openb(
     folder: Annotated[
         Path,
@@ -145,6 +147,7 @@ def import_openb(
 
 
 @import_app.command("csv", short_help="Convert tables of your own to manifests.")
+@takes_input_limit
 def import_csv(
     nodes: Annotated[
         Path | None,

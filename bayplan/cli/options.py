@@ -25,6 +25,7 @@ from .config_options import (
     read_settings,
 )
 from .consoles import stderr_console
+from .input_options import takes_input_limit
 from .option_groups import parameters_of, show_options
 from .progress import progress_bar
 
@@ -123,7 +124,7 @@ def _taking(
         command(read_question(**given), **options)  # type: ignore[call-arg]
 
     show_options(run, [*shared.values(), *parameters_of(command)[1:]])
-    return run
+    return takes_input_limit(run)
 
 
 def read_question(

@@ -11,6 +11,7 @@ from ..api.own_documents import API_VERSION
 from .commands import CommandApp
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
+from .input_options import takes_input_limit
 from .options import AnswerForm, AnswerOption
 from .pool_options import InstanceTypesOption, note_pools, read_table
 
@@ -31,6 +32,7 @@ def pools() -> None:
 
 
 @app.command(short_help="Name all problems of pools, and list their types and prices.")
+@takes_input_limit
 def check(
     files: Annotated[
         list[Path],

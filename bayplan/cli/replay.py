@@ -17,6 +17,7 @@ from .config_options import (
 )
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
+from .input_options import takes_input_limit
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class ReplayOutput(StrEnum):
 FORMS = ", ".join(ReplayOutput)
 
 
+@takes_input_limit
 def replay(
     recording: Annotated[
         Path, typer.Argument(metavar="FILE", help="A file that `bayplan record` wrote.")

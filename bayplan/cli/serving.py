@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import ApiError, InputError
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from ..config.gates import FeatureGates
     from ..drivers.kube_driver import KubeDriver
     from ..observe.families import GaugeFamily
+    from ..web.access import Access
     from ..web.client_certificates import ClientAuthorities
+    from ..web.delegated import DelegatedAccess
     from ..web.server import WebServer
     from ..web.tls import ServingTls
 
@@ -102,11 +104,15 @@ class Serving:
         options = self._options
         if not options.port:
             return
+        from ..web.access import LocalAccess
         from ..web.server import WebServer, is_loopback
         from ..web.tls import ServerCertificate
 
         certificate = ServerCertificate(options.tls, work=self._work)
-        access = None if is_loopback(options.address) else await self._access(certificate.context)
+        if is_loopback(options.address):
+            access: Access = LocalAccess(await self._delegated(()))
+        else:
+            access = await self._access(certificate.context)
         self._server = WebServer(
             [*self._routes(), *_page(self._driver)],
             host=options.address,
@@ -132,7 +138,22 @@ class Serving:
 
     # Who may read it
 
-    async def _access(self, context: ssl.SSLContext) -> Any:
+    async def _access(self, context: ssl.SSLContext) -> DelegatedAccess:
+        access = self._options.access
+        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
+        allowed = [*access.always_allowed, PAGE, f"{PAGE}/"]
+        authorities = self._authorities(context)
+        if access.looks_up and (access.client_ca is None or access.proxy_ca is None):
+            if not access.tolerates_no_lookup:
+                await self._look_up(authorities)
+            else:
+                self._lookup = asyncio.ensure_future(self._look_up(authorities))
+        return await self._delegated(allowed, authorities)
+
+    async def _delegated(
+        self, allowed: Sequence[str], authorities: ClientAuthorities | None = None
+    ) -> DelegatedAccess:
+        """Access by the API server's word, which is asked when a request comes."""
         from ..cluster.kube.reviews import ApiReviews
         from ..web.delegated import DelegatedAccess, ReviewTimes
 
@@ -141,15 +162,7 @@ class Serving:
             await self._connection(access.authentication_kubeconfig),
             await self._connection(access.authorization_kubeconfig),
         )
-        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
-        allowed = [*access.always_allowed, PAGE, f"{PAGE}/"]
         times = ReviewTimes(access.token_s, access.allowed_s, access.denied_s)
-        authorities = self._authorities(context)
-        if access.looks_up and (access.client_ca is None or access.proxy_ca is None):
-            if not access.tolerates_no_lookup:
-                await self._look_up(authorities)
-            else:
-                self._lookup = asyncio.ensure_future(self._look_up(authorities))
         return DelegatedAccess(reviews, self._driver.options.clock, allowed, authorities, times)
 
     async def _connection(self, kubeconfig: str) -> Connection:

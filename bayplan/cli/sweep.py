@@ -11,6 +11,7 @@ import typer
 from ..api.own_documents import API_VERSION
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
+from .input_options import takes_input_limit
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ FormOption = Annotated[
 ]
 
 
+@takes_input_limit
 def sweep(
     file: FileArgument,
     to: ToOption = None,

@@ -21,6 +21,7 @@ from .config_options import (
 )
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
+from .input_options import takes_input_limit
 from .options import PENDING, FilenameOption, read_cluster
 from .progress import progress_bar
 
@@ -69,6 +70,7 @@ FormOption = Annotated[
 ]
 
 
+@takes_input_limit
 def simulate_trace(
     trace: TraceArgument,
     results: ResultsOption = None,

@@ -36,6 +36,7 @@ from .cluster_entries import (
 from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption, read_settings
 from .consoles import stderr_console
 from .detaching import DetachedServer, fork_server
+from .input_options import takes_input_limit
 from .option_groups import takes_options
 from .options import StrictOption
 from .pool_options import InstanceTypesOption
@@ -205,6 +206,7 @@ class UpOptions:
     ] = 0
 
 
+@takes_input_limit
 @takes_options(UpOptions)
 def up(options: UpOptions) -> None:
     """Run a cluster on this machine: an API server, controllers, a scheduler, and simulated nodes.

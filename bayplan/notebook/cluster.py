@@ -23,6 +23,7 @@ from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
 from ..sim.field_check import unknown_in_part
 from ..sim.frames import chosen, make_frame, pod_columns, zone_of
+from ..sim.input_bytes import limited_input
 from ..sim.manifests import Manifests
 from ..sim.reading import FoundObject
 from ..sim.settings import Settings, reading_for
@@ -57,6 +58,7 @@ class Cluster(msgspec.Struct, frozen=True):
         whole: bool = False,
         plugins: Iterable[PluginLike] = (),
         strict: bool = False,
+        max_input_size: int | str | None = None,
     ) -> Cluster:
         """Read files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`.
 
@@ -65,10 +67,13 @@ class Cluster(msgspec.Struct, frozen=True):
 
         With `whole`, pods and nodes keep the fields that do not affect placement, for extenders and for plugins that
         call `handle.whole`. Objects of custom resources are kept for the `plugins` that read them.
+
+        A file may have `max_input_size` bytes, unpacked, such as "8Gi"; by default a plain file any number, a gzip file
+        32 MiB or a hundred times its size.
         """
         for path in paths:
             expect("Cluster.read", "paths", path, (str, Path), "files or folders")
-        with _reading(whole, plugins):
+        with _reading(whole, plugins), limited_input(max_input_size, "max_input_size"):
             manifests = read_manifests([Path(path) for path in paths])
         remarks = [str(remark) for remark in manifests.unknown.values()]
         _warn(remarks, strict)

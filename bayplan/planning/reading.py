@@ -97,8 +97,10 @@ def _read_source(source: Source, table: InstanceTable, found: _Found) -> None:
                     _read_tree(item, table, f"{place}: items[{i}]", found)
             elif tree is not None:
                 _read_tree(tree, table, place, found)
-    except (YamlError, json.JSONDecodeError) as error:
+    except YamlError as error:
         found.problems.append(f"{source.name}: expected YAML or JSON; {error}")
+    except RecursionError:
+        found.problems.append(f"{source.name}: expected less deep nesting")
 
 
 def _trees(source: Source) -> Iterator[Any]:
@@ -107,8 +109,8 @@ def _trees(source: Source) -> Iterator[Any]:
         try:
             yield json.loads(data)
             return
-        except json.JSONDecodeError:
-            pass  # several documents, or YAML in the style of JSON
+        except ValueError:
+            pass  # several documents, YAML in the style of JSON, or a fault that its parser reports
     yield from iter_trees(data)
 
 

@@ -124,7 +124,7 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
 def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
     try:
         kind = _HEADS.decode(items.shell).kind
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         raise NotInPiecesError from None
     if not kind.endswith("List"):
         raise NotInPiecesError
@@ -158,7 +158,7 @@ def _long_list(text: bytes) -> _List | None:
         return None
     try:
         listed = _LISTS.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     kind = KINDS.get(listed.kind.removesuffix("List"))
     is_known = kind is not None and group_of(listed.api_version) == kind.group
@@ -203,6 +203,10 @@ def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject | Fou
         except json.JSONDecodeError as error:
             problem = f"expected JSON; got {error.msg} (line {error.lineno})"
             raise DecodeError(_place(source, document), problem) from None
+        except RecursionError:
+            raise DecodeError(_place(source, document), "expected less deep nesting") from None
+        except ValueError as error:  # a number of very many digits
+            raise DecodeError(_place(source, document), f"expected JSON; got {error}") from None
         yield from _decode_tree(source, tree, document, 0)
 
 
@@ -316,7 +320,7 @@ def _is_stored(obj: object) -> bool:
 def _is_list(text: bytes) -> bool:
     try:
         return _HEADS.decode(text).kind.endswith("List")
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
 
 

@@ -19,15 +19,12 @@ import msgspec
 from ..api.decode import UnknownObject, decode_object
 from ..api.own_documents import API_VERSION
 from ..errors import DecodeError, InputError
+from .input_bytes import GZIP, MAX_LINE, CutOffError, DamagedFileError, InputStream, open_input
 
 KIND = "Recording"
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 SYNCED, END = "SYNCED", "END"
 CHANGES = (ADDED, MODIFIED, DELETED)
-GZIP = 31
-"""zlib parameter: with the header and trailer of a gzip file."""
-CHUNK = 1 << 18
-MAX_LINE = 64 << 20
 
 
 class RecordedEvent(msgspec.Struct, frozen=True):
@@ -88,10 +85,11 @@ def read_recording(path: Path, partial: bool = False) -> Recording:
     """
     reader = _Reader(str(path), partial)
     try:
-        with path.open("rb") as stream:
+        with open_input(path) as stream:
             for number, line in enumerate(_lines(stream, reader), start=1):
                 reader.number = number
-                reader.read(line)
+                if line:
+                    reader.read(line)
     except OSError as error:
         raise InputError(f"{path}: expected a readable file; got {error.strerror}") from None
     return reader.result()
@@ -111,8 +109,10 @@ class _Reader:
         """Parse a line."""
         try:
             tree = msgspec.json.decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.fault(f"expected JSON; got {error}") from None
+        except RecursionError:
+            raise self.fault("expected less deep nesting") from None
         if not isinstance(tree, dict):
             raise self.fault("expected an object")
         if self._recording is None:
@@ -180,39 +180,33 @@ class _Reader:
             obj = decode_object(tree)
         except DecodeError as error:
             raise self.fault(f"object: {error}") from None
+        except RecursionError:
+            raise self.fault("object: expected less deep nesting") from None
         if isinstance(obj, UnknownObject):
             raise self.fault(f"object: kind: expected one that affects placement; got {obj.kind}")
         return obj
 
 
-def _lines(stream: IO[bytes], reader: _Reader) -> Iterator[bytes]:
+def _lines(stream: InputStream, reader: _Reader) -> Iterator[bytes]:
     """The lines of the file, decompressed; the last one only if it is complete."""
     rest = b""
-    for chunk in _unpacked(stream, reader):
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from (line for line in whole if line)
-        if len(rest) > MAX_LINE:
-            raise reader.fault(f"expected lines of at most {MAX_LINE >> 20} MiB; got a longer one")
-    if rest:
+    try:
+        for chunk in stream.chunks():
+            *whole, last = chunk.split(b"\n")
+            if whole:
+                whole[0], rest = rest + whole[0], b""
+                yield from whole
+            rest += last
+            if len(rest) > MAX_LINE:
+                reader.number += 1
+                problem = f"expected a line of at most {MAX_LINE >> 20} MiB; got a longer one"
+                raise reader.fault(problem)
+    except DamagedFileError:
+        raise reader.fault("expected a gzip file; got damaged data after this line") from None
+    except CutOffError:
         reader.number += 1
         reader.cut_off()
-
-
-def _unpacked(stream: IO[bytes], reader: _Reader) -> Iterator[bytes]:
-    """The bytes of the file, decompressed if gzipped."""
-    chunk = stream.read(CHUNK)
-    if chunk[:2] != b"\x1f\x8b":
-        while chunk:
-            yield chunk
-            chunk = stream.read(CHUNK)
         return
-    unpacker = zlib.decompressobj(GZIP)
-    while chunk:
-        try:
-            yield unpacker.decompress(chunk)
-        except zlib.error:
-            raise reader.fault("expected a gzip file; got damaged data after this line") from None
-        chunk = stream.read(CHUNK)
-    if not unpacker.eof:
+    if rest:
         reader.number += 1
         reader.cut_off()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import mmap
 import os
-import sys
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -16,17 +12,15 @@ from typing import IO, TypeAlias
 import msgspec
 
 from ..errors import InputError
+from .input_bytes import GZIP_MAGIC, input_limit, open_input, too_large
 
 Buffer: TypeAlias = bytes | mmap.mmap
 """Bytes that can be searched and sliced, in memory or on disk."""
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
-GZIP_MAGIC = b"\x1f\x8b"
-MAX_UNPACKED = 8 << 30
 _MAP_FROM = 1 << 20
 _PROBE = 8192
-_CHUNK = 1 << 20
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -67,15 +61,15 @@ def open_source(file: str) -> Source:
     """Read a file, or standard input; raises InputError if that fails or it is no text."""
     name = "stdin" if file == STDIN else file
     try:
-        data = _read(file)
-        size = len(data)
-        if data[:2] == GZIP_MAGIC:
-            data = _unpack(data, name)
+        size = os.path.getsize(file) if os.path.isfile(file) else 0
+        data = _map_plain(file, name, size) if size >= _MAP_FROM else None
+        if data is None:
+            data = _read(file)
     except OSError as error:
         raise InputError(f"{name}: expected a readable file; got {error.strerror}") from error
     if b"\0" in data[:_PROBE]:
         raise InputError(f"{name}: expected YAML or JSON; got binary data")
-    return Source(name, data, size)
+    return Source(name, data, size or len(data))
 
 
 def _expand(path: str) -> Iterator[str]:
@@ -98,33 +92,32 @@ def _is_manifest(file: Path) -> bool:
     return file.name.removesuffix(".gz").endswith(SUFFIXES) and file.is_file()
 
 
-def _read(file: str) -> Buffer:
-    if file == STDIN:
-        return sys.stdin.buffer.read()
+def _map_plain(file: str, name: str, size: int) -> Buffer | None:
+    """The bytes of a large file that is not packed, mapped, not read; None for a packed one."""
     with open(file, "rb") as stream:
-        return _map_or_read(stream, os.path.getsize(file) if os.path.isfile(file) else 0)
+        if stream.read(2) == GZIP_MAGIC:
+            return None
+        limit = input_limit()
+        if limit is not None and size > limit:
+            raise too_large(name, limit, is_packed=False)
+        return _mapped(stream)
 
 
-def _map_or_read(stream: IO[bytes], size: int) -> Buffer:
-    """The file's bytes; those of a large file are mapped, not read."""
-    if size >= _MAP_FROM:
-        stream.flush()
-        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    return stream.read()
-
-
-def _unpack(data: Buffer, name: str) -> Buffer:
-    """Decompress gzip data; large data goes to a temporary file rather than into memory."""
-    packed = gzip.GzipFile(fileobj=io.BytesIO(data[:]))
-    with tempfile.TemporaryFile() as unpacked:
+def _read(file: str) -> Buffer:
+    """The bytes of a file or of standard input, unpacked; many go to a temporary file rather than into memory."""
+    stream = open_input(file)
+    with tempfile.SpooledTemporaryFile(_MAP_FROM) as unpacked:
         try:
-            while chunk := packed.read(_CHUNK):
+            for chunk in stream.chunks():
                 unpacked.write(chunk)
-                if unpacked.tell() > MAX_UNPACKED:
-                    raise InputError(f"{name}: expected at most {MAX_UNPACKED >> 30} GiB unpacked")
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            fault = str(error).rpartition(": ")[2]
-            raise InputError(f"{name}: expected a whole gzip file; got {fault}") from None
-        size = unpacked.tell()
+        finally:
+            if file != STDIN:
+                stream.close()
+        is_small = unpacked.tell() < _MAP_FROM
         unpacked.seek(0)
-        return _map_or_read(unpacked, size)
+        return unpacked.read() if is_small else _mapped(unpacked)
+
+
+def _mapped(stream: IO[bytes]) -> Buffer:
+    stream.flush()
+    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import InputError
+from ..sim.input_bytes import input_limit
 from .dispatch import WorkerReport
 from .run import SweepRun
 from .worker import Worker
@@ -46,7 +47,7 @@ class RayCrew:
     def start(self) -> int:
         """Start an actor."""
         number, self._started = self._started, self._started + 1
-        self._actors[number] = self._make.remote(self._files, __version__)
+        self._actors[number] = self._make.remote(self._files, __version__, input_limit())
         return number
 
     def give(self, worker: int, run: SweepRun) -> None:

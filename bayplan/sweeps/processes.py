@@ -11,6 +11,7 @@ from threading import Thread
 
 import msgspec
 
+from ..sim.input_bytes import VARIABLE, input_limit
 from .dispatch import WorkerReport
 from .run import SweepRun
 from .worker import RunResult
@@ -36,7 +37,7 @@ class ProcessCrew:
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **_limit()},
         )
         number = len(self._processes)
         self._processes.append(process)
@@ -79,3 +80,9 @@ class ProcessCrew:
 def _end(code: int) -> str:
     """How a process ended."""
     return f"killed by signal {-code}" if code < 0 else f"with exit status {code}"
+
+
+def _limit() -> dict[str, str]:
+    """The limit on the size of inputs as a variable of the environment; empty if it was not set."""
+    limit = input_limit()
+    return {} if limit is None else {VARIABLE: str(limit)}

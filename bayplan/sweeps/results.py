@@ -78,10 +78,12 @@ class RunJournal:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 result = msgspec.json.decode(line, type=RunResult)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise InputError(
                     f"{path}: line {number}: expected a run of a sweep; got {error}"
                 ) from None
+            except RecursionError:
+                raise InputError(f"{path}: line {number}: expected less deep nesting") from None
             self.results[result.id] = result
         if len(whole) < len(data):
             os.truncate(path, len(whole))

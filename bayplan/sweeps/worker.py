@@ -13,6 +13,7 @@ from .. import __version__
 from ..config import FeatureGates, parse_config
 from ..errors import BayplanError
 from ..scheduler import FirstByName
+from ..sim.input_bytes import limited_input
 from ..sim.measures import measure_run
 from ..sim.settings import Settings, reading_for
 from .inputs import ReadInput, read_input
@@ -41,11 +42,15 @@ class Worker:
     """
 
     def __init__(
-        self, files: Mapping[str, bytes] | None = None, version: str = __version__
+        self,
+        files: Mapping[str, bytes] | None = None,
+        version: str = __version__,
+        max_input_size: int | None = None,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="bayplan-sweep-") if files else None
         self._paths = {} if self._folder is None else _write_down(files or {}, self._folder.name)
         self._version = version
+        self._limit = max_input_size
         self._input_key = ""
         self._read: dict[str, ReadInput] = {}
 
@@ -90,7 +95,7 @@ class Worker:
         needs = repr(settings.needs)
         if needs not in self._read:
             self._check_unchanged(run, run.what.paths)
-            with reading_for(settings):
+            with reading_for(settings), limited_input(self._limit):
                 self._read[needs] = read_input(run.what, self._paths)
         return self._read[needs]
 

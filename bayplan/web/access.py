@@ -16,17 +16,29 @@ class Access(Protocol):
         """None when the request is allowed, else the response to send instead."""
 
 
-class LocalAccess:
-    """For a server on the loopback: any local user is allowed.
+READING = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
+"""Methods that leave the server as it is; questions of the page are posted."""
 
-    A web page from elsewhere is not: its browser could use a host name that was pointed at this
+
+class LocalAccess:
+    """For a server on the loopback: any local user may read.
+
+    A PUT changes the server, so `writers` decides about it; without them none is allowed.
+    A web page from elsewhere is not allowed: its browser could use a host name that was pointed at this
     machine (DNS rebinding), so only addresses and `localhost` are accepted as host.
     """
 
+    def __init__(self, writers: Access | None = None) -> None:
+        self._writers = writers
+
     async def refusal(self, request: web.Request) -> web.Response | None:
-        """Return 403 when the request names another host."""
+        """Return 403 when the request names another host; 401 or 403 for a change by a user who may not make it."""
         if is_unforgeable(host_of(request.host)):
-            return None
+            if request.method in READING:
+                return None
+            if self._writers is not None:
+                return await self._writers.refusal(request)
+            return status_response(403, "Forbidden", f"{request.method} is not allowed here")
         return status_response(403, "Forbidden", f"host {request.host!r} is not this machine")
 
 

@@ -6,11 +6,20 @@ from collections.abc import Awaitable, Callable
 
 import aiohttp
 import pytest
+from aiohttp import web
 
+from bayplan.web.access import LocalAccess
 from bayplan.web.profiling import Sampler, profiling_routes
 from bayplan.web.server import WebServer
 
 Ask = Callable[[str, str, str], Awaitable[tuple[int, str]]]
+
+
+class EveryWriter:
+    """Allows every change."""
+
+    async def refusal(self, request: web.Request) -> web.Response | None:
+        return None
 
 
 def ask(*requests: tuple[str, str, str]) -> tuple[list[tuple[int, str]], list[int]]:
@@ -18,7 +27,9 @@ def ask(*requests: tuple[str, str, str]) -> tuple[list[tuple[int, str]], list[in
     levels: list[int] = []
 
     async def run() -> list[tuple[int, str]]:
-        server = WebServer(profiling_routes(["bayplan", "run", "--v=2"], levels.append))
+        access = LocalAccess(writers=EveryWriter())
+        routes = profiling_routes(["bayplan", "run", "--v=2"], levels.append)
+        server = WebServer(routes, access=access)
         await server.start()
         found = []
         try:

@@ -15,6 +15,7 @@ from typing import Any
 from ...errors import InputError
 
 MAX_ALIASED = 100_000
+"""Values that aliases of a document may stand for; a text counts once more for each 64 characters."""
 MAX_DEPTH = 200
 MERGE_KEY = "<<"
 STR_TAG = "tag:yaml.org,2002:str"
@@ -99,6 +100,7 @@ class _Builder:
             count += 1
             if kind is scalar:
                 text = event.value
+                count += len(text) >> 6
                 if key is _NO_KEY and holder.__class__ is dict:
                     if text in holder:
                         problem = f'expected the key "{text}" once; got it twice'
@@ -110,7 +112,7 @@ class _Builder:
                 else:
                     value = plain[text] if text in plain else self._resolve(text)
                 if event.anchor:
-                    self._anchors[event.anchor] = (value, 1)
+                    self._anchors[event.anchor] = (value, 1 + (len(text) >> 6))
             elif kind is mapping or kind is sequence:
                 _check_start(event, holder.__class__ is dict and key is _NO_KEY, len(stack))
                 stack.append((holder, key, event.anchor, count))

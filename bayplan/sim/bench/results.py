@@ -240,8 +240,10 @@ def read_report(path: Path) -> list[Run]:
         report = msgspec.json.decode(path.read_bytes(), type=Report)
     except OSError as error:
         raise InputError(f"{path}: expected a readable file; got {error.strerror}") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: expected a {KIND} in JSON; {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: expected less deep nesting") from None
     if (report.api_version, report.kind) != (API_VERSION, KIND):
         found = f"{report.kind} {report.api_version}"
         raise InputError(f"{path}: expected a {KIND} of {API_VERSION}; got {found}")

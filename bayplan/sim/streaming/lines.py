@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import io
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -11,30 +11,33 @@ from typing import cast
 
 from ...api.decode import UnknownObject, decode, decode_items
 from ...errors import DecodeError, InputError
+from ..input_bytes import bounded_lines, open_input
 from ..world import InputObject
 
-GZIP_MAGIC = b"\x1f\x8b"
 BATCH = 500
 """Lines that are decoded together."""
+BUFFER = 1 << 18
 
 
 def read_lines(file: Path) -> Iterator[InputObject]:
     """Yield the objects of a file, gzipped or not; raises InputError, with file and line, for another text."""
     try:
-        with open(file, "rb") as probe:
-            is_packed = probe.read(2) == GZIP_MAGIC
-        with gzip.open(file, "rb") if is_packed else open(file, "rb") as stream:
-            first = 1
-            while lines := list(islice(stream, BATCH)):
+        with io.BufferedReader(open_input(file), BUFFER) as stream:
+            first, each = 1, bounded_lines(stream, lambda number, text: _fault(file, number, text))
+            while lines := list(islice(each, BATCH)):
                 yield from _decode(file, first, lines)
                 first += len(lines)
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise InputError(f"{file}: expected a readable file of JSON lines; got {reason}") from None
 
 
+def _fault(file: Path, number: int, problem: str) -> InputError:
+    return InputError(f"{file}: line {number}: {problem}")
+
+
 def _decode(file: Path, first: int, lines: list[bytes]) -> Iterator[InputObject]:
-    with suppress(DecodeError):  # what is wrong is said of its line
+    with suppress(DecodeError, RecursionError):  # what is wrong is said of its line
         objects = decode_items(b"[%s]" % b",".join(lines), "List")
         if objects is not None:
             yield from cast("list[InputObject]", objects)
@@ -45,8 +48,10 @@ def _decode(file: Path, first: int, lines: list[bytes]) -> Iterator[InputObject]
         try:
             obj = decode(line)
         except DecodeError as error:
-            raise InputError(f"{file}: line {number}: {error}") from None
+            raise _fault(file, number, str(error)) from None
+        except RecursionError:
+            raise _fault(file, number, "expected less deep nesting") from None
         if isinstance(obj, UnknownObject):
             problem = f"expected an object that affects scheduling; got a {obj.kind}"
-            raise InputError(f"{file}: line {number}: {problem}")
+            raise _fault(file, number, problem)
         yield cast(InputObject, obj)

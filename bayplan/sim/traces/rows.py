@@ -7,7 +7,6 @@ only CSV file of a tar archive.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +18,10 @@ from typing import IO, Any
 import msgspec
 
 from ...errors import InputError
+from ..input_bytes import bounded_lines, open_input
 
-GZIP_MAGIC = b"\x1f\x8b"
 TAR_ENDINGS = (".tar.gz", ".tgz", ".tar")
+BUFFER = 1 << 18
 NO_VALUE = frozenset({"", "nan", "null", "none"})
 """Cells without a value, in lower case: what CSV files, data frames and databases write."""
 
@@ -101,7 +101,7 @@ def read_rows(file: Path, needed: Iterable[str] = ()) -> Iterator[Row]:
     """Yield the rows of a file whose first line names the columns; raises InputError when it is no table or a required
     column is missing."""
     with _faults_of(file), _open(file) as stream:
-        reader = csv.reader(stream)
+        reader = csv.reader(_lines(file, stream))
         names = next(reader, [])
         yield from _rows(str(file), reader, names, needed)
 
@@ -113,7 +113,7 @@ def read_table(file: Path, columns: tuple[str, ...], needed: Iterable[str] = ())
     """
     needed = tuple(needed) or columns
     with _faults_of(file), _open(file) as stream:
-        reader = csv.reader(stream)
+        reader = csv.reader(_lines(file, stream))
         first = next(reader, [])
         if set(needed) <= {cell.strip() for cell in first}:
             yield from _rows(str(file), reader, [cell.strip() for cell in first], needed)
@@ -129,15 +129,17 @@ def read_json_lines(file: Path) -> Iterator[Row]:
     """Yield the objects of a file, one per line. A field of a field is named with a dot; a list is its JSON text."""
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     with _faults_of(file), _open(file) as stream:
-        for line, text in enumerate(stream, 1):
+        for line, text in enumerate(_lines(file, stream), 1):
             if not text.strip():
                 continue
             try:
                 tree = decode(text)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise InputError(
                     f"{file}: line {line}: expected a JSON object; got {error}"
                 ) from None
+            except RecursionError:
+                raise InputError(f"{file}: line {line}: expected less deep nesting") from None
             yield Row(str(file), line, dict(_flat(tree, "")))
 
 
@@ -170,19 +172,24 @@ def _faults_of(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _open(file: Path) -> Iterator[IO[str]]:
-    if file.name.endswith(TAR_ENDINGS):
-        with tarfile.open(file) as archive:
+    with io.BufferedReader(open_input(file), BUFFER) as stream:
+        if not file.name.endswith(TAR_ENDINGS):
+            yield io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            return
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
+            archive.fileobj.seekable = lambda: False  # type: ignore[attr-defined] # it lacks it
             for member in archive:
-                part = archive.extractfile(member) if member.name.endswith(".csv") else None
+                # A sparse member has holes, which are no bytes of the archive, and no limit counts them.
+                is_table = member.name.endswith(".csv") and not member.issparse()
+                part = archive.extractfile(member) if is_table else None
                 if part is not None:
                     yield io.TextIOWrapper(part, encoding="utf-8-sig", newline="")
                     return
         raise InputError(f"{file}: expected an archive with a .csv file; got none in it")
-    with open(file, "rb") as probe:
-        is_packed = probe.read(2) == GZIP_MAGIC
-    opened = gzip.open if is_packed else open
-    with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
-        yield stream
+
+
+def _lines(file: Path, stream: IO[str]) -> Iterator[str]:
+    return bounded_lines(stream, lambda number, text: InputError(f"{file}: line {number}: {text}"))
 
 
 def _rows(file: str, reader: Any, names: Iterable[str], needed: Iterable[str]) -> Iterator[Row]:
