@@ -147,12 +147,12 @@ class ClusterView:
         done: list[Step] = []
         try:
             for old, new in steps:
-                self._replace(old, new)
+                self.replace_object(old, new)
                 done.append((old, new))
             yield
         finally:
             for old, new in reversed(done):
-                self._replace(new, old)
+                self.replace_object(new, old)
 
     @contextmanager
     def taken_off(self, pod: Pod) -> Iterator[Pod]:
@@ -162,7 +162,8 @@ class ClusterView:
         with self.changed([(pod, None), (None, waiting)]):
             yield waiting
 
-    def _replace(self, old: ClusterObject | None, new: ClusterObject | None) -> None:
+    def replace_object(self, old: ClusterObject | None, new: ClusterObject | None) -> None:
+        """Replace an object for good; None stands for one that does not exist."""
         if new is None:
             if old is not None:
                 self.cluster.take_out(self.cluster.get(old.kind, old.namespace, old.name))  # type: ignore[arg-type]

@@ -51,10 +51,14 @@ class ReplayVerdict(StrEnum):
     """Comparison of two decisions about a pod."""
 
     SAME = "same"
+    EQUAL = "equal"
+    """Another node, whose total was equal at that moment."""
     OTHER = "other node"
     PENDING_HERE = "pending here"
     PENDING_THEN = "pending then"
     PENDING = "pending"
+    UNDECIDED = "undecided"
+    """Nothing was decided about the pod in the recording."""
 
 
 class PodPlacement(msgspec.Struct):

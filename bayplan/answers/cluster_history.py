@@ -1,0 +1,239 @@
+"""Cluster history: a cluster that is followed change by change, and its states of the last moments.
+
+A decision becomes visible after it was made: a scheduler counts the pods that it has placed before their bindings are
+written, and it receives other changes earlier or later than an observer does. So a decision is compared with the states
+around its binding, nearest first; their number is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice, zip_longest
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from ..api.meta import KubeObject
+from ..api.pod import Pod
+from ..cluster.objects import ClusterObject
+from .cluster_view import ClusterView, Step
+
+LAG_S = 1.0
+"""A scheduler may receive a change, and write a binding, this much later or earlier than the observer receives it."""
+REACH_S = 10.0
+"""A binding becomes visible this long after its decision, at most."""
+KEPT_S = 30.0
+"""Age of the changes that are kept."""
+MOST_CHANGES = 20_000
+MOST_STATES = 256
+"""States that one decision is compared with, at most."""
+WIDEST = 24
+"""Changes, and bindings, that are left out or anticipated, at most."""
+
+Key: TypeAlias = tuple[str, str, str]
+
+
+class Change(msgspec.Struct, frozen=True, eq=False):
+    """An object that was added, replaced or removed. `is_binding`: a scheduler gave a pod its node."""
+
+    number: int
+    at_s: float
+    key: Key
+    old: Any
+    new: Any
+    is_binding: bool
+    matters: bool
+    """Whether a scheduler may decide otherwise about another pod because of it."""
+
+
+class PastState(msgspec.Struct, frozen=True):
+    """A state near the change with the number `moment`: without some changes before it, and with some from then on."""
+
+    moment: int
+    left_out: frozenset[int] = frozenset()
+    anticipated: frozenset[int] = frozenset()
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it is the state just before the change itself."""
+        return not (self.left_out or self.anticipated)
+
+    def has(self, number: int) -> bool:
+        """Whether the change with this number is part of the state."""
+        if number < self.moment:
+            return number not in self.left_out
+        return number in self.anticipated
+
+
+class ClusterHistory:
+    """Follows a cluster in `view`, which shows the latest state, or a past one within `past`."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.view = view
+        self._next = 0
+        self._arrivals: dict[str, int] = {}
+        """For each pod: the number of the change with which it appeared."""
+        self._changes: deque[Change] = deque(maxlen=MOST_CHANGES)
+
+    def get(self, obj: ClusterObject) -> Any:
+        """The latest state of an object; None if there is none."""
+        return self.view.cluster.get(obj.kind, obj.namespace, obj.name)
+
+    def follow(self, at_s: float, old: Any, new: Any, *, is_binding: bool = False) -> Change:
+        """Apply a change; None stands for an object that does not exist."""
+        obj = old if new is None else new
+        key = (obj.kind, obj.namespace, obj.name)
+        change = Change(self._next, at_s, key, old, new, is_binding, matters(old, new))
+        self._next += 1
+        self._changes.append(change)
+        while self._changes[0].at_s < at_s - KEPT_S:
+            self._changes.popleft()
+        self._note_arrival(change)
+        self.view.replace_object(old, new)
+        return change
+
+    def _note_arrival(self, change: Change) -> None:
+        if isinstance(change.new, Pod):
+            self._arrivals.setdefault(change.new.uid, change.number)
+        elif isinstance(change.old, Pod):
+            self._arrivals.pop(change.old.uid, None)
+
+    def _queue_key(self, change: Change) -> tuple[int, int]:
+        """Place of a pod in the queue: by priority, then by age."""
+        pod = change.old if change.new is None else change.new
+        return -pod.priority, self._arrivals.get(pod.uid, -1)
+
+    def states_around(self, moment: Change, since_s: float) -> Iterator[PastState]:
+        """States in which the decision that became visible with `moment` may have been made, nearest first.
+
+        `since_s` is when the pod arrived. The first is the state just before the moment.
+        """
+        first_s = max(since_s, moment.at_s - REACH_S) - LAG_S
+        around = [
+            change
+            for change in self._changes
+            if first_s <= change.at_s <= moment.at_s + LAG_S
+            and change.matters
+            and change.key != moment.key
+        ]
+        others = [change.number for change in around if not change.is_binding]
+        bindings = [change for change in around if change.is_binding]
+        pairs = _nearest_pairs(
+            _shifts(others, moment.number), self._binding_shifts(bindings, moment), moment.number
+        )
+        yield from islice(pairs, MOST_STATES)
+
+    def _binding_shifts(self, bindings: Sequence[Change], moment: Change) -> list[Shift]:
+        """Prefixes of the bindings, in the order in which they became visible and in the order of the queue.
+
+        Bindings are written concurrently, so their order may differ from that of the decisions, which is nearly the
+        order of the queue.
+        """
+        by_time = _shifts([change.number for change in bindings], moment.number)
+        queued = sorted(bindings, key=self._queue_key)
+        own = self._queue_key(moment)
+        place = sum(self._queue_key(change) < own for change in queued)
+        by_queue = [
+            _as_placed(queued[: max(place + step, 0)], bindings, moment.number)
+            for size in range(WIDEST // 4)
+            for step in ((-size, size) if size else (0,))
+            if 0 <= place + step <= len(queued)
+        ]
+        mixed = [shift for pair in zip_longest(by_time, by_queue) for shift in pair if shift]
+        return list(dict.fromkeys(mixed))
+
+    @contextmanager
+    def past(self, state: PastState) -> Iterator[None]:
+        """Show a past state until the end of the block."""
+        present: dict[Key, Any] = {}
+        shown: dict[Key, Any] = {}
+        first = min((state.moment, *state.left_out)) - self._changes[0].number
+        for change in islice(self._changes, max(first, 0), None):
+            shown.setdefault(change.key, change.old)
+            if state.has(change.number):
+                shown[change.key] = change.new
+            present[change.key] = change.new
+        steps = [(present[key], new) for key, new in shown.items() if present[key] is not new]
+        with self.view.changed(_in_order(steps)):
+            yield
+
+
+Shift: TypeAlias = tuple[frozenset[int], frozenset[int]]
+"""Changes before a moment that are left out, and changes after it that are anticipated."""
+NO_SHIFT: Shift = (frozenset(), frozenset())
+
+
+def _shifts(numbers: Sequence[int], moment: int) -> list[Shift]:
+    """Prefixes of a sequence of changes, the one that ends at the moment first, then those that end near it."""
+    before = [number for number in numbers if number < moment]
+    after = [number for number in numbers if number > moment]
+    found = [NO_SHIFT]
+    for size in range(1, WIDEST + 1):
+        if size <= len(before):
+            found.append((frozenset(before[-size:]), frozenset()))
+        if size <= len(after):
+            found.append((frozenset(), frozenset(after[:size])))
+    return found
+
+
+def _as_placed(placed: Sequence[Change], bindings: Sequence[Change], moment: int) -> Shift:
+    """The shift after which exactly `placed` of the bindings have been made."""
+    there = {change.number for change in placed}
+    left_out = (c.number for c in bindings if c.number < moment and c.number not in there)
+    return frozenset(left_out), frozenset(number for number in there if number > moment)
+
+
+def _nearest_pairs(others: list[Shift], bindings: list[Shift], moment: int) -> Iterator[PastState]:
+    """Every combination, those of small shifts first."""
+    for distance in range(len(others) + len(bindings) - 1):
+        for n in range(max(0, distance - len(bindings) + 1), min(distance + 1, len(others))):
+            other, binding = others[n], bindings[distance - n]
+            yield PastState(moment, other[0] | binding[0], other[1] | binding[1])
+
+
+def matters(old: Any, new: Any) -> bool:
+    """Whether a change may alter a decision about another pod.
+
+    Pods without a node take no room. A pod on a node counts by its spec, labels and phase.
+    """
+    if isinstance(old, Pod) or isinstance(new, Pod):
+        return _weight_of(old) != _weight_of(new)
+    if old is None or new is None or not isinstance(new, KubeObject):
+        return True
+    return _unversioned(old) != _unversioned(new)
+
+
+def _weight_of(pod: Pod | None) -> Any:
+    """The fields of a pod on a node, or nominated to one, that other pods are judged by."""
+    if pod is None or pod.is_finished or not pod.is_assigned_or_nominated:
+        return None
+    status = pod.status
+    return (
+        pod.node_name or status.nominated_node_name,
+        pod.spec,
+        pod.labels,
+        pod.deletion_timestamp,
+        status.resources,
+        status.container_statuses if status.has_resources else None,
+    )
+
+
+def _unversioned(obj: KubeObject) -> KubeObject:
+    """The object without the fields that change with every write."""
+    metadata = replace(obj.metadata, resource_version="", generation=0)
+    return replace(obj, metadata=metadata)
+
+
+def _in_order(steps: Iterable[Step]) -> list[Step]:
+    """Pods leave before other objects change, and come after."""
+
+    def place(step: Step) -> int:
+        old, new = step
+        if not isinstance(old or new, Pod):
+            return 1
+        return 0 if new is None or not new.node_name else 2  # type: ignore[union-attr]
+
+    return sorted(steps, key=place)

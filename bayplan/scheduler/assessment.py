@@ -1,0 +1,135 @@
+"""Assessment: a node that some scheduler chose for a pod, held against every node of the cluster.
+
+A function of a state (the inquiry has it) and of the node, without effects: the same for decisions that were recorded,
+watched or made by another configuration.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from ..framework import Code, Status
+from ..table import Ints
+from .inquiry import Inquiry
+from .select_host import TieBreak
+
+NO_SUCH_NODE = "node(s) were not in the cluster"
+
+
+class Assessment(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod in one state of the cluster, and the node that it went to; "" for a pod that was refused."""
+
+    node_name: str
+    feasible_nodes: int
+    total: int | None = None
+    """Total score of the node; None if it is refused, and for a pod without a node."""
+    best_total: int | None = None
+    """Highest total of all feasible nodes; None if there is none."""
+    best_nodes: int = 0
+    """Number of nodes with that total."""
+    rank: int | None = None
+    """1 + number of nodes with a higher total."""
+    is_nominated: bool = False
+    """The pod was nominated to the node and fits there: no scores are compared."""
+    behind: tuple[tuple[str, int], ...] = ()
+    """Points that a best node has more than this one, per plugin, largest difference first."""
+    refusals: tuple[Status, ...] = ()
+    """The status of each filter that refuses the node."""
+    message: str = ""
+    """For a pod that fits nowhere: kube-scheduler's message, without the part about preemption."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the node is feasible."""
+        return self.total is not None
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the scheduler could have chosen the node; for a refused pod: whether no node is feasible."""
+        if not self.node_name:
+            return not self.feasible_nodes
+        return self.fits and (self.is_nominated or self.total == self.best_total)
+
+
+def assess(inquiry: Inquiry, node_name: str, *, in_full: bool = True) -> Assessment:
+    """Hold the node against all others; `in_full` adds the reasons where it is not the best."""
+    rows, totals = _feasible(inquiry)
+    row = inquiry.table.row_of.get(node_name) if node_name else None
+    best_total = int(totals.max()) if len(rows) else None
+    position = np.flatnonzero(rows == row) if row is not None else rows[:0]
+    total = int(totals[position[0]]) if len(position) else None
+    found = Assessment(
+        node_name=node_name,
+        feasible_nodes=len(rows),
+        total=total,
+        best_total=best_total,
+        best_nodes=int(np.count_nonzero(totals == best_total)) if len(rows) else 0,
+        rank=None if total is None else 1 + int(np.count_nonzero(totals > total)),
+        is_nominated=total is not None and inquiry.pod.nominated_node_name == node_name,
+    )
+    return _with_reasons(inquiry, found, row) if in_full else found
+
+
+def choose(inquiry: Inquiry, ties: TieBreak) -> str:
+    """The node that the scheduler would take; "" if none is feasible. `ties` draws as in an attempt."""
+    nominated = inquiry.pod.nominated_node_name
+    if nominated and assess(inquiry, nominated, in_full=False).fits:
+        return nominated
+    decision = inquiry.decision()
+    if not decision.best.feasible:
+        return ""
+    table = inquiry.table
+    return table.names[ties.choose_best(decision, table, _AsListed(table.numbers(table.live_rows)))]
+
+
+class _AsListed(msgspec.Struct):
+    """A search that went through the nodes in the order of the table."""
+
+    order: Ints
+
+
+def _feasible(inquiry: Inquiry) -> tuple[Ints, Ints]:
+    """The feasible rows, and their totals."""
+    decision = inquiry.decision()
+    best = decision.best
+    if (
+        best.feasible == 1
+    ):  # also for a pod that names its node: the totals are then those of its class
+        return np.array([best.row]), np.array([best.total])
+    totals = decision.totals
+    rows: Ints = np.flatnonzero(totals >= 0)
+    return rows, totals[rows]
+
+
+def _with_reasons(inquiry: Inquiry, found: Assessment, row: int | None) -> Assessment:
+    if not found.feasible_nodes:
+        message = inquiry.diagnosis.fit_error()
+        found = msgspec.structs.replace(found, message=message)
+    if found.is_best or not found.node_name:
+        return found
+    if found.fits:
+        return msgspec.structs.replace(found, behind=_behind(inquiry, found))
+    return msgspec.structs.replace(found, refusals=_refusals(inquiry, row))
+
+
+def _behind(inquiry: Inquiry, found: Assessment) -> tuple[tuple[str, int], ...]:
+    """Points by plugin that the first best node by name is ahead."""
+    told = inquiry.scores
+    best = min(name for name, total in told.totals.items() if total == found.best_total)
+    gaps = (
+        (s.plugin, (s.normalized[best] - s.normalized[found.node_name]) * s.weight)
+        for s in told.scores
+    )
+    return tuple(sorted((gap for gap in gaps if gap[1]), key=lambda gap: -abs(gap[1])))
+
+
+def _refusals(inquiry: Inquiry, row: int | None) -> tuple[Status, ...]:
+    if row is None:
+        return (Status(Code.UnschedulableAndUnresolvable, (NO_SUCH_NODE,)),)
+    every = inquiry.all_refusals()
+    if every.error is not None:
+        return (every.error,)
+    if not every.pre.status.is_success:
+        return (every.pre.status,)
+    return tuple(every.refusals_at(row))
