@@ -1,7 +1,7 @@
 """Decisions: the decisions of a scheduler, as its cluster shows them, each judged in the state it was made in.
 
-The follower receives the changes of a cluster, of a recording or a live one. It makes no decision of its own that has an
-effect: every pod is where it was.
+The follower receives the changes of a cluster, recorded or live. Its own choices have no effect: every pod is where it
+was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ..api.pod import Pod
 from ..api.pod_status import PodStatus
 from ..scheduler import RandomTies, TieBreak
 from ..scheduler.assessment import Assessment, assess, choose
-from ..sim.replay import PodPlacement, ReplayVerdict
+from ..scheduler.find_nodes import num_feasible_nodes_to_find
+from ..sim.replay_report import PodPlacement, ReplayVerdict
 from .cluster_history import LAG_S, Change, ClusterHistory, PastState
 from .cluster_view import ClusterView
 
@@ -233,10 +234,23 @@ class DecisionFollower:
             decision.chosen_node = choose(inquiry, self._ties)
         if not decision.node_name:
             decision.verdict = ReplayVerdict.PENDING_THEN
+        elif found.fits and self._may_be_sampled(decision.pod, found):
+            decision.verdict = ReplayVerdict.SAMPLED
         elif found.feasible_nodes:
             decision.verdict = ReplayVerdict.OTHER
         else:
             decision.verdict = ReplayVerdict.PENDING_HERE
+
+    def _may_be_sampled(self, pod: Pod, found: Assessment) -> bool:
+        """Whether the node can be the best of as many feasible nodes as kube-scheduler compares.
+
+        Without percentageOfNodesToScore it compares all of up to 100 nodes, and a part of more.
+        """
+        config, nodes = self._view.config, self._view.table.node_count
+        profile = config.profile_named(pod.scheduler_name)
+        percentage = config.percentage_for(profile) if profile is not None else None
+        compared = num_feasible_nodes_to_find(percentage or 0, nodes)
+        return found.rank is not None and compared <= found.feasible_nodes - (found.rank - 1)
 
 
 def _is_refused(status: PodStatus) -> bool:

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ..api.dra import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME, ResourceClaim
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.pod_groups import GroupPreemptor
 from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
 from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
-from ..scheduler import PluginSource
+from ..scheduler import Attempt, Inquiry, PluginSource, QueuedPodInfo
+from ..scheduler.assessment import assess
 from .recording import ADDED, DELETED, RecordedEvent, Recording
+from .replay_report import PodPlacement, ReplayedPod, ReplayReport
 from .simulation import OnProgress, Simulation
 from .timeline import TimelineEvent, TimelineTarget
-from .totals import TotalsChange
-from .use_over_time import UseSeries
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PREEMPTED = "PreemptionByScheduler"
@@ -45,82 +42,6 @@ it does."""
 def heard_at(moment_s: float) -> float:
     """When the scheduler receives the events of a moment."""
     return math.ceil(round(moment_s / HEARD_EVERY_S, 6)) * HEARD_EVERY_S
-
-
-class ReplayVerdict(StrEnum):
-    """Comparison of two decisions about a pod."""
-
-    SAME = "same"
-    EQUAL = "equal"
-    """Another node, whose total was equal at that moment."""
-    OTHER = "other node"
-    PENDING_HERE = "pending here"
-    PENDING_THEN = "pending then"
-    PENDING = "pending"
-    UNDECIDED = "undecided"
-    """Nothing was decided about the pod in the recording."""
-
-
-class PodPlacement(msgspec.Struct):
-    """The node of a pod, and when, in seconds after the start."""
-
-    node_name: str
-    time_s: float
-
-
-class ReplayedPod(msgspec.Struct):
-    """One pod that needed a node: the recorded decision and ours."""
-
-    pod: Pod
-    created_s: float
-    recorded: PodPlacement | None = None
-    replayed: PodPlacement | None = None
-    is_lost: bool = False
-    """Whether it was deleted with a node that it was not on in the recording."""
-
-    @property
-    def verdict(self) -> ReplayVerdict:
-        match self.recorded, self.replayed:
-            case None, None:
-                return ReplayVerdict.PENDING
-            case None, _:
-                return ReplayVerdict.PENDING_THEN
-            case _, None:
-                return ReplayVerdict.PENDING_HERE
-        assert self.recorded is not None
-        assert self.replayed is not None
-        same = self.recorded.node_name == self.replayed.node_name
-        return ReplayVerdict.SAME if same else ReplayVerdict.OTHER
-
-
-class ReplayReport(msgspec.Struct):
-    """All pods that needed a node, in order of creation."""
-
-    pods: list[ReplayedPod]
-    preempted: list[tuple[Pod, Pod | GroupPreemptor]] = msgspec.field(default_factory=list)
-    """The pods our scheduler preempted, with their preemptors."""
-    time_s: float = 0.0
-    seconds: float = 0.0
-    """Duration of the replay on the wall clock."""
-    use: list[UseSeries] = msgspec.field(default_factory=list)
-    """Use of each resource and number of pending pods over the time of the replay."""
-    totals: TotalsChange = msgspec.field(default_factory=TotalsChange)
-    """The resources of all nodes, before and after."""
-
-    @property
-    def differing(self) -> list[ReplayedPod]:
-        return [
-            one
-            for one in self.pods
-            if one.verdict not in (ReplayVerdict.SAME, ReplayVerdict.PENDING)
-        ]
-
-    def counts(self) -> dict[ReplayVerdict, int]:
-        """Number of pods per verdict."""
-        found = dict.fromkeys(ReplayVerdict, 0)
-        for one in self.pods:
-            found[one.verdict] += 1
-        return found
 
 
 class Replay:
@@ -139,7 +60,9 @@ class Replay:
         config = config or default_config(feature_gates)
         self._schedulers = {profile.scheduler_name for profile in config.profiles}
         self._compared: dict[str, ReplayedPod] = {}
-        self._simulation = Simulation(
+        self._nodes_then = _recorded_nodes(recording)
+        self._simulation = _AttemptedSimulation(
+            self._try,
             recording.objects,
             config,
             seed=seed,
@@ -245,6 +168,14 @@ class Replay:
         if pod.scheduler_name in self._schedulers:
             self._compared[pod.uid] = ReplayedPod(pod, at_s)
 
+    def _try(self, pod: Pod) -> None:
+        """Note before an attempt whether the recorded node is as good as any."""
+        known, node_name = self._compared.get(pod.uid), self._nodes_then.get(pod.uid, "")
+        scheduler = self._simulation.scheduler
+        if known is None or node_name not in scheduler.cache.table.row_of:
+            return
+        known.is_equal = assess(Inquiry(scheduler, pod), node_name, in_full=False).is_best
+
     def _bound(self, pod: Pod) -> None:
         known = self._compared.get(pod.uid)
         if known is not None:
@@ -270,6 +201,18 @@ class Replay:
             self._cluster.delete(stored)
 
 
+class _AttemptedSimulation(Simulation):
+    """A simulation that announces each attempt at a single pod."""
+
+    def __init__(self, tried: Callable[[Pod], None], *objects: Any, **options: Any) -> None:
+        super().__init__(*objects, **options)
+        self._tried = tried
+
+    def try_pod(self, queued: QueuedPodInfo) -> Attempt | None:
+        self._tried(queued.pod)
+        return super().try_pod(queued)
+
+
 class _Bindings:
     """Watches the cluster for pods that are bound."""
 
@@ -285,6 +228,15 @@ class _Bindings:
 
     def on_delete(self, obj: Any) -> None:
         """Ignore deletions: a binding stays recorded."""
+
+
+def _recorded_nodes(recording: Recording) -> dict[str, str]:
+    """The first node of each pod that got one, by uid."""
+    found: dict[str, str] = {}
+    for event in recording.events:
+        if isinstance(event.obj, Pod) and event.obj.node_name:
+            found.setdefault(event.obj.uid, event.obj.node_name)
+    return found
 
 
 def is_decided(obj: Any) -> bool:
