@@ -7,8 +7,9 @@ around its binding, nearest first; their number is bounded.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, zip_longest
 from typing import Any, TypeAlias
@@ -47,6 +48,12 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     is_binding: bool
     matters: bool
     """Whether a scheduler may decide otherwise about another pod because of it."""
+
+    @property
+    def pod(self) -> Pod:
+        """The pod that changed, if it is one."""
+        found: Pod = self.old if self.new is None else self.new
+        return found
 
 
 class PastState(msgspec.Struct, frozen=True):
@@ -103,8 +110,10 @@ class ClusterHistory:
 
     def _queue_key(self, change: Change) -> tuple[int, int]:
         """Place of a pod in the queue: by priority, then by age."""
-        pod = change.old if change.new is None else change.new
-        return -pod.priority, self._arrivals.get(pod.uid, -1)
+        return -change.pod.priority, self._arrival(change)
+
+    def _arrival(self, change: Change) -> int:
+        return self._arrivals.get(change.pod.uid, -1)
 
     def states_around(self, moment: Change, since_s: float) -> Iterator[PastState]:
         """States in which the decision that became visible with `moment` may have been made, nearest first.
@@ -127,22 +136,19 @@ class ClusterHistory:
         yield from islice(pairs, MOST_STATES)
 
     def _binding_shifts(self, bindings: Sequence[Change], moment: Change) -> list[Shift]:
-        """Prefixes of the bindings, in the order in which they became visible and in the order of the queue.
+        """Sets of bindings that may have been made: prefixes in three orders, and all but one or one more.
 
-        Bindings are written concurrently, so their order may differ from that of the decisions, which is nearly the
-        order of the queue.
+        Bindings are written concurrently, so the order in which they become visible may differ from that of the
+        decisions, which is nearly the order of the queue: by priority among the pods that wait, otherwise by arrival.
         """
-        by_time = _shifts([change.number for change in bindings], moment.number)
-        queued = sorted(bindings, key=self._queue_key)
-        own = self._queue_key(moment)
-        place = sum(self._queue_key(change) < own for change in queued)
-        by_queue = [
-            _as_placed(queued[: max(place + step, 0)], bindings, moment.number)
-            for size in range(WIDEST // 4)
-            for step in ((-size, size) if size else (0,))
-            if 0 <= place + step <= len(queued)
-        ]
-        mixed = [shift for pair in zip_longest(by_time, by_queue) for shift in pair if shift]
+        number = moment.number
+        families = (
+            _shifts([change.number for change in bindings], number),
+            _prefixes(bindings, moment, self._queue_key),
+            _prefixes(bindings, moment, self._arrival),
+            _exceptions([change.number for change in bindings], number),
+        )
+        mixed = (shift for group in zip_longest(*families) for shift in group if shift is not None)
         return list(dict.fromkeys(mixed))
 
     @contextmanager
@@ -163,7 +169,8 @@ class ClusterHistory:
 
 Shift: TypeAlias = tuple[frozenset[int], frozenset[int]]
 """Changes before a moment that are left out, and changes after it that are anticipated."""
-NO_SHIFT: Shift = (frozenset(), frozenset())
+NONE: frozenset[int] = frozenset()
+NO_SHIFT: Shift = (NONE, NONE)
 
 
 def _shifts(numbers: Sequence[int], moment: int) -> list[Shift]:
@@ -173,10 +180,32 @@ def _shifts(numbers: Sequence[int], moment: int) -> list[Shift]:
     found = [NO_SHIFT]
     for size in range(1, WIDEST + 1):
         if size <= len(before):
-            found.append((frozenset(before[-size:]), frozenset()))
+            found.append((frozenset(before[-size:]), NONE))
         if size <= len(after):
-            found.append((frozenset(), frozenset(after[:size])))
+            found.append((NONE, frozenset(after[:size])))
     return found
+
+
+def _prefixes(
+    bindings: Sequence[Change], moment: Change, key: Callable[[Change], Any]
+) -> list[Shift]:
+    """The bindings that come before the moment's in another order, then a few less or more."""
+    ordered = sorted(bindings, key=key)
+    place = bisect_left(ordered, key(moment), key=key)
+    steps = (step for size in range(WIDEST // 4) for step in dict.fromkeys((-size, size)))
+    return [
+        _as_placed(ordered[: place + step], bindings, moment.number)
+        for step in steps
+        if 0 <= place + step <= len(ordered)
+    ]
+
+
+def _exceptions(numbers: Sequence[int], moment: int) -> list[Shift]:
+    """All changes before a moment but one, or one more than these; the nearest first."""
+    before = [(frozenset((n,)), NONE) for n in reversed(numbers) if n < moment]
+    after = [(NONE, frozenset((n,))) for n in numbers if n > moment]
+    pairs = zip_longest(before[:WIDEST], after[:WIDEST])
+    return [shift for pair in pairs for shift in pair if shift is not None]
 
 
 def _as_placed(placed: Sequence[Change], bindings: Sequence[Change], moment: int) -> Shift:

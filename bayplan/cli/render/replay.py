@@ -50,7 +50,9 @@ def render_replay(console: Console, report: ReplayReport | JudgedReplay, everyth
 def _render_remarks(console: Console, report: JudgedReplay) -> None:
     """Print the limits of the comparison."""
     if report.shifted:
-        states = f"{count(len(report.shifted), 'decision')} explained by a state just before or after"
+        states = (
+            f"{count(len(report.shifted), 'decision')} explained by a state just before or after"
+        )
         console.print(Text(states, style="dim"))
     if report.has_extenders:
         console.print(Text("extenders were not called", style="dim"))
