@@ -76,7 +76,7 @@ class PastState(msgspec.Struct, frozen=True):
 
 
 class ClusterHistory:
-    """Follows a cluster in `view`, which shows the latest state, or a past one within `past`."""
+    """Follows a cluster in `view`, which shows the latest state, or past ones within `past`."""
 
     def __init__(self, view: ClusterView) -> None:
         self.view = view
@@ -146,25 +146,53 @@ class ClusterHistory:
             _shifts([change.number for change in bindings], number),
             _prefixes(bindings, moment, self._queue_key),
             _prefixes(bindings, moment, self._arrival),
-            _exceptions([change.number for change in bindings], number),
+            _exceptions(bindings, moment),
         )
         mixed = (shift for group in zip_longest(*families) for shift in group if shift is not None)
         return list(dict.fromkeys(mixed))
 
     @contextmanager
-    def past(self, state: PastState) -> Iterator[None]:
-        """Show a past state until the end of the block."""
-        present: dict[Key, Any] = {}
-        shown: dict[Key, Any] = {}
+    def past(self) -> Iterator[Callable[[PastState], None]]:
+        """Allow to show past states until the end of the block; each call of the function shows one."""
+        shown: dict[Key, tuple[Any, Any]] = {}
+        try:
+            yield lambda state: self._show(state, shown)
+        finally:
+            self._replace_all((now, new) for new, now in shown.values())
+
+    def _show(self, state: PastState, shown: dict[Key, tuple[Any, Any]]) -> None:
+        """Go from the state that is shown, as pairs of the latest object and the shown one, to another."""
+        wanted = self._versions(state)
+        steps: list[Step] = []
+        for key in {*shown, *wanted}:
+            latest, new = wanted.get(key) or (shown[key][0], shown[key][0])
+            old = shown[key][1] if key in shown else latest
+            if old is not new:
+                steps.append((old, new))
+        self._replace_all(steps)
+        shown.clear()
+        shown.update(wanted)
+
+    def _versions(self, state: PastState) -> dict[Key, tuple[Any, Any]]:
+        """The latest object and that of a past state, where they differ.
+
+        A change that does not matter belongs to the state if the one before it does.
+        """
+        found: dict[Key, tuple[Any, Any]] = {}
+        is_part: dict[Key, bool] = {}
         first = min((state.moment, *state.left_out)) - self._changes[0].number
         for change in islice(self._changes, max(first, 0), None):
-            shown.setdefault(change.key, change.old)
-            if state.has(change.number):
-                shown[change.key] = change.new
-            present[change.key] = change.new
-        steps = [(present[key], new) for key, new in shown.items() if present[key] is not new]
-        with self.view.changed(_in_order(steps)):
-            yield
+            key, number = change.key, change.number
+            is_there = is_part.get(key, True)
+            if change.matters or number == state.moment:
+                is_there = is_part[key] = state.has(number)
+            past = found[key][1] if key in found else change.old
+            found[key] = (change.new, change.new if is_there else past)
+        return {key: pair for key, pair in found.items() if pair[0] is not pair[1]}
+
+    def _replace_all(self, steps: Iterable[Step]) -> None:
+        for old, new in _in_order(steps):
+            self.view.replace_object(old, new)
 
 
 Shift: TypeAlias = tuple[frozenset[int], frozenset[int]]
@@ -200,12 +228,18 @@ def _prefixes(
     ]
 
 
-def _exceptions(numbers: Sequence[int], moment: int) -> list[Shift]:
-    """All changes before a moment but one, or one more than these; the nearest first."""
-    before = [(frozenset((n,)), NONE) for n in reversed(numbers) if n < moment]
-    after = [(NONE, frozenset((n,))) for n in numbers if n > moment]
-    pairs = zip_longest(before[:WIDEST], after[:WIDEST])
-    return [shift for pair in pairs for shift in pair if shift is not None]
+def _exceptions(bindings: Sequence[Change], moment: Change) -> list[Shift]:
+    """All bindings before the moment but one, or one more than these: first those to its node, then the nearest."""
+    number, node_name = moment.number, moment.pod.node_name
+    nearest = sorted(
+        bindings, key=lambda one: (one.pod.node_name != node_name, abs(one.number - number))
+    )
+    return [
+        (frozenset((one.number,)), NONE)
+        if one.number < number
+        else (NONE, frozenset((one.number,)))
+        for one in nearest[: 2 * WIDEST]
+    ]
 
 
 def _as_placed(placed: Sequence[Change], bindings: Sequence[Change], moment: int) -> Shift:

@@ -222,13 +222,14 @@ class DecisionFollower:
     def _resolve(self, doubt: _Doubt) -> None:
         """Judge a decision in the states around it; by the state of its own moment if none explains it."""
         decision, moment = doubt.decision, doubt.moment
-        for state in self._history.states_around(moment, decision.created_s):
-            with self._history.past(state):
+        with self._history.past() as show:
+            for state in self._history.states_around(moment, decision.created_s):
+                show(state)
                 if self._judge(decision):
                     decision.state = state
                     return
-        decision.state = PastState(moment.number)
-        with self._history.past(decision.state):
+            decision.state = PastState(moment.number)
+            show(decision.state)
             inquiry = self._view.ask(decision.pod)
             decision.assessment = found = assess(inquiry, decision.node_name)
             decision.chosen_node = choose(inquiry, self._ties)

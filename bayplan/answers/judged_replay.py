@@ -31,7 +31,7 @@ MOST_PLUGINS = 3
 """Plugins that a reason names."""
 
 
-class JudgedReplay(msgspec.Struct, ShownAnswer, kw_only=True):
+class JudgedReplay(ShownAnswer, msgspec.Struct, kw_only=True):
     """The decisions of a recording, in the order in which they became visible."""
 
     decisions: list[JudgedDecision]

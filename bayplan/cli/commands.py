@@ -52,7 +52,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "example": CommandEntry("example", "example", "Write example files to try the commands with."),
     "snapshot": CommandEntry("snapshot", "snapshot", "Write a live cluster to a file."),
     "record": CommandEntry("record", "record", "Record the changes of a live cluster to a file."),
-    "replay": CommandEntry("replay", "replay", "Schedule the pods of a recording again."),
+    "replay": CommandEntry(
+        "replay", "replay", "Judge the decisions in a recording, or make them again."
+    ),
     "trace": CommandEntry("import_trace", "app", "Convert traces of real clusters to manifests."),
     "up": CommandEntry("up", "up", "Run a cluster on this machine, for kubectl."),
     "down": CommandEntry("down", "down", "End a cluster that up runs."),

@@ -24,6 +24,7 @@ from .cluster import Cluster
 from .pictures import plot
 from .planning import plan
 from .questions import capacity, compare, explain, rebalance, simulate, what_if
+from .replaying import replay
 from .sweeping import sweep
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "plan",
     "plot",
     "rebalance",
+    "replay",
     "simulate",
     "sweep",
     "what_if",

@@ -8,11 +8,13 @@ from typing import Any
 from ..answers import PodExplanation, PodGroupExplanation
 from ..answers.capacity import Capacity
 from ..answers.compare import Comparison
+from ..answers.judged_replay import JudgedReplay
 from ..answers.rebalance import RebalancePlan
 from ..answers.what_if import WhatIfAnswer
 from ..errors import InputError
 from ..sim import NodeUse, SimulationReport
 from ..sim.measures import MeasureUnit, measure_of
+from ..sim.replay_report import ReplayReport
 from ..sim.use_over_time import PENDING, UseSeries
 from ..sweeps import SweepResults
 from .arguments import shown
@@ -97,6 +99,17 @@ def _plot_what_if(result: WhatIfAnswer, axes: Any = None) -> Any:
     names = [name for name in OUTCOMES if said.get(name)]
     axes.barh(names, [said[name] for name in names], color=[OUTCOMES[name] for name in names])
     axes.set(xlabel="pods", title=result.headline())
+    return axes
+
+
+@plot.register(JudgedReplay)
+@plot.register(ReplayReport)
+def _plot_replay(result: JudgedReplay | ReplayReport, axes: Any = None) -> Any:
+    """Number of decisions by verdict."""
+    axes = _axes(axes)
+    found = {str(verdict): number for verdict, number in result.counts().items() if number}
+    axes.barh([*found], [*found.values()])
+    axes.set(xlabel="decisions", title=result.headline())
     return axes
 
 

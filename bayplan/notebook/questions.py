@@ -246,6 +246,20 @@ def settings_for(
 ) -> Settings:
     """The settings of a question; raises TypeError for arguments of the wrong type."""
     expect(where, "cluster", cluster, Cluster, 'a Cluster, such as Cluster.read("cluster.yaml")')
+    settings = scheduler_settings(where, config, plugins, feature_gates, seed)
+    if cluster.left_out:
+        cluster.check_custom(settings.needs.custom_resources)
+    return settings
+
+
+def scheduler_settings(
+    where: str,
+    config: ConfigSource,
+    plugins: Iterable[PluginLike],
+    feature_gates: Gates,
+    seed: int | None = None,
+) -> Settings:
+    """The scheduler of a question; raises TypeError for arguments of the wrong type."""
     configs = (SchedulerConfiguration, Mapping, str, Path, type(None))
     expect(where, "config", config, configs, "a file, plain data of a configuration, or None")
     expect(
@@ -259,10 +273,7 @@ def settings_for(
         else FeatureGates.of(feature_gates)
     )
     sources = tuple(str(one) if isinstance(one, Path) else one for one in given)
-    settings = Settings(_configuration(config, gates), gates, sources, seed)
-    if cluster.left_out:
-        cluster.check_custom(settings.needs.custom_resources)
-    return settings
+    return Settings(_configuration(config, gates), gates, sources, seed)
 
 
 def _configuration(

@@ -102,7 +102,7 @@ class ReplayedPod(msgspec.Struct):
         return ReplayVerdict.EQUAL if self.is_equal else ReplayVerdict.OTHER
 
 
-class ReplayReport(msgspec.Struct, ShownAnswer):
+class ReplayReport(ShownAnswer, msgspec.Struct):
     """All pods that needed a node, in order of creation."""
 
     pods: list[ReplayedPod]

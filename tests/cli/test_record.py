@@ -94,9 +94,10 @@ def recording(api: ServerInThread, kubeconfig: Path, tmp_path: Path) -> Path:
 
 
 def test_record_and_replay(recording: Path, tmp_path: Path) -> None:
-    first = runner.invoke(app, ["replay", str(recording), "-o", "json"])
-    again = runner.invoke(app, ["replay", str(recording), "-o", "json"])
-    table = runner.invoke(app, ["replay", str(recording), "--all"])
+    own = ["replay", str(recording), "--follow", "own"]
+    first = runner.invoke(app, [*own, "-o", "json"])
+    again = runner.invoke(app, [*own, "-o", "json"])
+    table = runner.invoke(app, [*own, "--all"])
     assert any(line.startswith("RESOURCE") for line in table.stdout.splitlines())
     assert json.loads(first.stdout)["totals"][0]["resource"] == "cpu"
 
@@ -104,7 +105,7 @@ def test_record_and_replay(recording: Path, tmp_path: Path) -> None:
     assert (summary["pods"], summary["same"], summary["pending"]) == (9, 8, 1), first.stdout
     assert first.exit_code == 0
     assert again.stdout == first.stdout
-    assert "8 of 9 pods go where they went, 1 pending both times" in table.stdout
+    assert "9 of 9 pods agree: 8 same node, 1 pending both times" in table.stdout
     assert table.stdout.splitlines()[0].split() == ["TIME", "POD", "RECORDED", "REPLAYED", "RESULT"]
 
     other = tmp_path / "other.yaml"
@@ -114,6 +115,24 @@ def test_record_and_replay(recording: Path, tmp_path: Path) -> None:
     assert changed.exit_code == 1
     assert "to another node" in changed.stdout
     assert "other node" in changed.stdout.splitlines()[1]
+
+
+def test_decisions_are_judged_in_the_recorded_state(recording: Path) -> None:
+    first = runner.invoke(app, ["replay", str(recording), "-o", "json"])
+    again = runner.invoke(app, ["replay", str(recording), "-o", "json"])
+    table = runner.invoke(app, ["replay", str(recording), "--all"])
+
+    document = json.loads(first.stdout)
+    summary = document["summary"]
+    assert document["follow"] == "recorded"
+    assert (summary["pods"], summary["same"] + summary["equal"]) == (9, 8), first.stdout
+    # The recording may end before the refusal of the last pod is written.
+    assert summary["pending"] + summary["undecided"] == 1
+    assert first.exit_code == 0
+    assert again.stdout == first.stdout
+    assert "decisions agree: " in table.stdout
+    assert table.stdout.splitlines()[0].split()[-1] == "REASON"
+    assert all(pod["total"] == pod["bestTotal"] for pod in document["pods"] if pod["recorded"])
 
 
 def test_nothing_else_is_recorded(recording: Path) -> None:
@@ -135,7 +154,7 @@ def test_the_command(api: ServerInThread, kubeconfig: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert b"recording, beginning with" in done.stderr
     result = runner.invoke(app, ["replay", str(file)])
-    assert "0 of 0 pods go where they went" in result.stdout
+    assert "0 of 0 decisions agree" in result.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="not run: no /dev/full here")

@@ -50,6 +50,7 @@ def fields_of(document: dict[str, Any]) -> set[str]:
         ("Plan", ["plan", *PLAN, *TYPES, "--time-limit", "1s"]),
         ("Pools", ["pools", "check", PLAN[-1], *TYPES]),
         ("Replay", ["replay", "examples/recording/run.jsonl.gz"]),
+        ("Replay", ["replay", "examples/recording/run.jsonl.gz", "--follow", "own"]),
     ],
 )
 def test_every_field_of_a_document_is_described(

@@ -1,5 +1,6 @@
 """How answers look in Python and in notebooks: short texts, tables in HTML, frames and pictures."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from bayplan import (
     explain,
     plot,
     rebalance,
+    replay,
     simulate,
     what_if,
 )
@@ -60,6 +62,7 @@ TIMED = Cluster.of(
     *(make_pod(f"job-{i}", cpu="3", annotations={"bayplan.dev/duration": "10m"}) for i in range(5)),
 )
 RUNNING = Cluster.of(*NODES, *(on(owned(f"web-{i}"), "a") for i in range(4)))
+RECORDING = Path(__file__).parents[2] / "examples/recording/run.jsonl.gz"
 ANSWERS = {
     "simulate": lambda: simulate(CLUSTER),
     "simulate over time": lambda: simulate(TIMED),
@@ -69,6 +72,8 @@ ANSWERS = {
     "what_if": lambda: what_if(RUNNING, Drain("a")),
     "capacity": lambda: capacity(CLUSTER, make_pod("more")),
     "rebalance": lambda: rebalance(RUNNING),
+    "replay": lambda: replay(RECORDING),
+    "replay of its own": lambda: replay(RECORDING, follow="own"),
 }
 EVERY = [pytest.param(make, id=name) for name, make in ANSWERS.items()]
 

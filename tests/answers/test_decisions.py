@@ -1,0 +1,224 @@
+"""Decisions: recorded decisions are judged in the state of the cluster in which they were made."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.answers import ClusterView
+from bayplan.answers.decisions import DecisionFollower, JudgedDecision
+from bayplan.api.pod import Pod
+from bayplan.sim.replay_report import ReplayVerdict
+from bayplan.testing.builders import make_node, make_pod
+
+SMALL, LARGE = make_node("small", cpu="4"), make_node("large", cpu="16")
+REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+Event = tuple[float, Any]
+
+
+def pod(name: str, node: str = "", **more: Any) -> Pod:
+    more.setdefault("cpu", "1")
+    return make_pod(name, uid=f"uid-{name}", node_name=node, **more)
+
+
+def follow(objects: list[Any], events: list[Event]) -> DecisionFollower:
+    follower = DecisionFollower(ClusterView(objects))
+    for at_s, obj in events:
+        is_deleted = isinstance(obj, tuple)
+        follower.take(at_s, obj[0] if is_deleted else obj, is_deleted=is_deleted)
+    follower.finish(1000.0)
+    return follower
+
+
+def judge(objects: list[Any], events: list[Event]) -> list[JudgedDecision]:
+    return follow(objects, events).decisions
+
+
+def verdicts(decisions: list[JudgedDecision]) -> list[tuple[str, str]]:
+    return [(one.pod.name, one.verdict.value) for one in decisions]
+
+
+def test_every_verdict() -> None:
+    decisions = judge(
+        [SMALL, LARGE],
+        [
+            (1.0, pod("best")),
+            (1.1, pod("best", "large")),
+            (20.0, pod("elsewhere")),
+            (20.1, pod("elsewhere", "small")),
+            (40.0, pod("too-big", cpu="64")),
+            (40.1, pod("too-big", cpu="64", status=REFUSED)),
+            (60.0, pod("forgotten", status=REFUSED)),
+            (60.1, pod("forgotten", status={"phase": "Pending", **REFUSED})),
+            (80.0, pod("squeezed", cpu="32")),
+            (80.1, pod("squeezed", "large", cpu="32")),
+            (100.0, pod("late")),
+        ],
+    )
+
+    assert verdicts(decisions) == [
+        ("best", "same"),
+        ("elsewhere", "other node"),
+        ("too-big", "pending"),
+        ("forgotten", "pending then"),
+        ("squeezed", "pending here"),
+        ("late", "undecided"),
+    ]
+    other = decisions[1].assessment
+    assert other is not None
+    assert (other.rank, other.feasible_nodes) == (2, 2)
+    assert other.behind[0][0] == "NodeResourcesFit"
+    squeezed = decisions[4].assessment
+    assert squeezed is not None
+    assert [status.plugin for status in squeezed.refusals] == ["NodeResourcesFit"]
+
+
+def test_decisions_do_not_follow_from_each_other() -> None:
+    """After a decision that differs, the next one is judged in the recorded state."""
+    decisions = judge(
+        [make_node("a", cpu="4"), make_node("b", cpu="4")],
+        [
+            (1.0, pod("p0", cpu="2")),
+            (1.1, pod("p0", "b", cpu="2")),
+            (20.0, pod("p1", cpu="2")),
+            (20.1, pod("p1", "a", cpu="2")),
+        ],
+    )
+
+    assert {one.verdict for one in decisions} <= {ReplayVerdict.SAME, ReplayVerdict.EQUAL}
+    assert decisions[0].assessment is not None
+    assert decisions[0].assessment.best_nodes == 2
+    assert decisions[1].assessment is not None
+    assert decisions[1].assessment.best_nodes == 1
+
+
+def test_an_assumed_pod_explains_a_decision() -> None:
+    first, second = pod("first", cpu="3"), pod("second", cpu="2")
+    nodes = [make_node("a", cpu="8"), make_node("b", cpu="6")]
+    late = [
+        (1.0, first),
+        (1.01, second),
+        (1.05, pod("second", "b", cpu="2")),
+        (1.06, pod("first", "a", cpu="3")),
+    ]
+
+    explained = judge(nodes, late)
+    alone = judge(nodes, [event for event in late if event[1].name == "second"])
+
+    assert verdicts(explained) == [("second", "same"), ("first", "same")]
+    state = explained[0].state
+    assert state is not None
+    assert (len(state.left_out), len(state.anticipated)) == (0, 1)
+    assert verdicts(alone) == [("second", "other node")]
+
+
+@pytest.mark.parametrize(
+    ("cordoned_s", "verdict"),
+    [
+        pytest.param(7.09, "same", id="just before the binding: perhaps not received yet"),
+        pytest.param(1.0, "pending here", id="long before the pod"),
+    ],
+)
+def test_a_change_just_before_a_binding_may_be_unknown_to_the_scheduler(
+    cordoned_s: float, verdict: str
+) -> None:
+    cordoned = (cordoned_s, SMALL.replace(unschedulable=True))
+    events: list[Event] = [(7.0, pod("p")), cordoned, (7.1, pod("p", "small"))]
+
+    decisions = judge([SMALL], sorted(events, key=lambda event: event[0]))
+
+    assert verdicts(decisions) == [("p", verdict)]
+
+
+def test_a_pod_that_waits_for_its_volumes_takes_room() -> None:
+    """kube-scheduler announces the node of such a pod as its nomination, and counts it there."""
+    waiting = pod("waiting", cpu="14", status={"nominatedNodeName": "large"})
+    decisions = judge(
+        [SMALL, LARGE],
+        [
+            (1.0, pod("waiting", cpu="14")),
+            (1.1, waiting),
+            (20.0, pod("next")),
+            (20.1, pod("next", "small")),
+            (40.0, pod("waiting", "large", cpu="14", status={"nominatedNodeName": "large"})),
+        ],
+    )
+
+    assert verdicts(decisions) == [("waiting", "same"), ("next", "same")]
+
+
+def test_a_nomination_by_preemption_is_a_refusal_first() -> None:
+    status = {"nominatedNodeName": "small", **REFUSED}
+    low = pod("low", "small", cpu="4")
+    decisions = judge(
+        [SMALL, low],
+        [
+            (1.0, pod("high", cpu="4", priority=9)),
+            (1.1, pod("high", cpu="4", priority=9, status=status)),
+            (2.0, (low,)),
+            (3.0, pod("high", "small", cpu="4", priority=9, status=status)),
+        ],
+    )
+
+    assert verdicts(decisions) == [("high", "pending"), ("high", "same")]
+    assert decisions[1].assessment is not None
+    assert decisions[1].assessment.is_nominated
+
+
+def test_pods_of_others_are_followed_and_not_judged() -> None:
+    follower = follow(
+        [SMALL],
+        [
+            (1.0, pod("theirs", cpu="3", spec={"schedulerName": "another"})),
+            (1.1, pod("theirs", "small", cpu="3", spec={"schedulerName": "another"})),
+            (2.0, pod("static", "small")),
+            (20.0, pod("ours", cpu="2")),
+            (20.1, pod("ours", cpu="2", status=REFUSED)),
+        ],
+    )
+
+    assert verdicts(follower.decisions) == [("ours", "pending")]
+
+
+def test_a_new_pod_of_the_same_name_is_another_pod() -> None:
+    again = make_pod("p", uid="again", cpu="4")
+    decisions = judge(
+        [SMALL],
+        [
+            (1.0, pod("p", cpu="4")),
+            (1.1, pod("p", "small", cpu="4")),
+            (20.0, again),
+            (20.1, again.replace(node_name="small")),
+        ],
+    )
+
+    assert verdicts(decisions) == [("p", "same"), ("p", "same")]
+
+
+def test_gated_pods_are_pending_both_times() -> None:
+    gates = {"schedulingGates": [{"name": "wait"}]}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    held = pod("held", spec=gates)
+
+    decisions = judge([SMALL], [(1.0, held), (1.1, held.replace(status=status_of(condition)))])
+
+    assert verdicts(decisions) == [("held", "pending")]
+
+
+def status_of(condition: dict[str, str]) -> Any:
+    return make_pod("x", status={"conditions": [condition]}).status
+
+
+def test_a_lower_total_among_many_nodes_is_sampled() -> None:
+    nodes = [make_node(f"n{i:03}", cpu="8") for i in range(150)]
+    nodes[7] = make_node("n007", cpu="4")
+    nodes[8] = make_node("n008", cpu="4")
+
+    def placed_on(name: str, count: int) -> str:
+        decisions = judge(nodes[:count], [(1.0, pod("p")), (1.1, pod("p", name))])
+        return decisions[0].verdict.value
+
+    assert placed_on("n007", 50) == "other node"
+    assert placed_on("n007", 150) == "other node"  # rank 149: kube-scheduler compares at least 100
+    larger = make_node("n009", cpu="32")
+    nodes[9] = larger
+    assert placed_on("n010", 150) == "sampled"
