@@ -263,10 +263,10 @@ def matters(old: Any, new: Any) -> bool:
     Pods without a node take no room. A pod on a node counts by its spec, labels and phase.
     """
     if isinstance(old, Pod) or isinstance(new, Pod):
-        return _weight_of(old) != _weight_of(new)
+        return bool(_weight_of(old) != _weight_of(new))
     if old is None or new is None or not isinstance(new, KubeObject):
         return True
-    return _unversioned(old) != _unversioned(new)
+    return bool(_unversioned(old) != _unversioned(new))
 
 
 def _weight_of(pod: Pod | None) -> Any:

@@ -102,7 +102,7 @@ class DelegatedAccess:
         times: ReviewTimes = DEFAULT_TIMES,
     ) -> None:
         self._reviews = reviews
-        self._always_allowed = tuple(always_allowed)
+        self._always_allowed = tuple(path.removeprefix("/") for path in always_allowed)
         self._authorities = authorities
         self._users: ExpiringCache[Tree | None] = ExpiringCache(clock, lambda _: times.token)
         self._decisions: ExpiringCache[str | None] = ExpiringCache(
@@ -110,7 +110,7 @@ class DelegatedAccess:
         )
 
     async def refusal(self, request: web.Request) -> web.Response | None:
-        """Return 401 for an invalid token, 403 for a user without access."""
+        """Return 401 for an invalid token, 403 for a user without access, 500 if the review of it fails."""
         if self._is_always_allowed(request.path):
             return None
         user = await self._user(request)
@@ -119,7 +119,13 @@ class DelegatedAccess:
         if "system:masters" in user["groups"]:
             return None
         verb = request.method.lower()
-        problem = await self._problem(user, verb, request.path)
+        try:
+            problem = await self._problem(user, verb, request.path)
+        except (BayplanError, TimeoutError) as error:
+            reason = str(error) or "the API server did not answer in time"
+            log.error("unable to review the access to %s: %s", request.path, reason)
+            text = f'Internal Server Error: "{request.path}": {reason}\n'
+            return web.Response(status=500, text=text)
         if problem is None:
             return None
         name, tail = user["user"], f": {problem}" if problem else ""
@@ -127,9 +133,10 @@ class DelegatedAccess:
         return status_response(403, "Forbidden", text)
 
     def _is_always_allowed(self, path: str) -> bool:
-        """As with --authorization-always-allow-paths: equal, or below one that ends with /*."""
+        """As with --authorization-always-allow-paths: equal, or with the beginning of one that ends with *."""
+        bare = path.removeprefix("/")
         return any(
-            path.startswith(allowed[:-1]) if allowed.endswith("*") else path == allowed
+            bare.startswith(allowed[:-1]) if allowed.endswith("*") else bare == allowed
             for allowed in self._always_allowed
         )
 
@@ -168,13 +175,9 @@ class DelegatedAccess:
     async def _problem(self, user: Tree, verb: str, path: str) -> str | None:
         """None when `user` is allowed, else the reason, which may be empty."""
         spec = {**user, "nonResourceAttributes": {"path": path, "verb": verb}}
-        try:
-            return await self._decisions.get(
-                json.dumps(spec, sort_keys=True), lambda: self._ask_for_decision(spec)
-            )
-        except (BayplanError, TimeoutError) as error:
-            log.warning("unable to review the access to %s: %s", path, error)
-            return "the API server could not be reached"
+        return await self._decisions.get(
+            json.dumps(spec, sort_keys=True), lambda: self._ask_for_decision(spec)
+        )
 
     async def _ask_for_decision(self, spec: Tree) -> str | None:
         head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}

@@ -49,9 +49,10 @@ class AcceptedForm(msgspec.Struct, frozen=True):
 
 
 def zpage_routes(component: Component, paths: Sequence[str]) -> list[web.RouteDef]:
-    """The two pages; /statusz lists `paths` and its own."""
+    """The two pages; /statusz lists the first element of `paths`, and its own."""
     flags, routes = component.flags, []
-    listed = sorted({*paths, *(["/flagz"] if flags is not None else []), "/statusz"})
+    every = {*paths, *(["/flagz"] if flags is not None else []), "/statusz"}
+    listed = sorted({f"/{path.split('/')[1]}" for path in every} - {"/"})
     if component.has_status:
         read = lambda: _status(component, listed)  # noqa: E731
         routes.append(_page("Statusz", component.name, read, _status_text))

@@ -259,7 +259,10 @@ def test_access_is_denied_while_the_api_server_is_unreachable() -> None:
     async def work(ask: Ask) -> None:
         reviews.is_away = True
         assert (await ask("/metrics", Authorization="Bearer prometheus"))[0] == 401
-        assert (await ask("/metrics"))[0] == 403
+        assert await ask("/metrics") == (
+            500,
+            'Internal Server Error: "/metrics": connection refused\n',
+        )
         assert (await ask("/healthz"))[0] == 200
         reviews.is_away = False  # failures are not cached
         assert (await ask("/metrics", Authorization="Bearer prometheus"))[0] == 200
@@ -273,6 +276,15 @@ def test_paths_to_allow_may_end_with_a_star() -> None:
         assert (await ask("/livez"))[0] == 403
 
     serve(work, access=DelegatedAccess(FakeReviews(), ManualClock(), ["/healthz/*"]))
+
+
+@pytest.mark.parametrize("allowed", ["*", "/*", "healthz*"])
+def test_paths_to_allow_need_no_slash(allowed: str) -> None:
+    async def work(ask: Ask) -> None:
+        assert (await ask("/healthz/ping"))[0] == 200
+        assert (await ask("/metrics"))[0] == (403 if allowed == "healthz*" else 200)
+
+    serve(work, access=DelegatedAccess(FakeReviews(), ManualClock(), [allowed]))
 
 
 def test_https_with_a_self_signed_certificate() -> None:

@@ -87,6 +87,14 @@ def test_the_status_for_people() -> None:
     assert "Paths: /flagz /healthz /metrics /statusz" in text
 
 
+def test_the_status_lists_first_path_elements() -> None:
+    paths = ["/", "/debug/pprof/heap", "/debug/pprof", "/metrics/resources", "/metrics"]
+
+    _, text, _ = get("/statusz", None, zpage_routes(component(), paths))
+
+    assert "Paths: /debug /flagz /metrics /statusz\n" in text
+
+
 @pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
 def test_the_status_for_programs(version: str) -> None:
     accept = f"application/json;v={version};g=config.k8s.io;as=Statusz"

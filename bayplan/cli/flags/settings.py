@@ -231,8 +231,8 @@ def _serving(flags: FlagValues) -> ServingOptions:
 
     allowed = flags.parts("authorization-always-allow-paths")
     for path in allowed:
-        if not path.startswith("/") or "*" in path[:-1]:
-            problem = f'expected paths that begin with / and have * at their end only; got "{path}"'
+        if "*" in path[:-1]:
+            problem = f'expected paths that have * at their end only; got "{path}"'
             raise InputError(f"--authorization-always-allow-paths: {problem}")
     return ServingOptions(
         address=flags.text("bind-address"),

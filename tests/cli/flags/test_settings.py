@@ -149,7 +149,7 @@ def test_a_policy_file_and_a_provider(tmp_path: Path) -> None:
         ({"logging_format": "xml"}, "--logging-format: expected text or json"),
         ({"vmodule": "cycle"}, "--vmodule: expected NAME=NUMBER,..."),
         ({"tls_sni_cert_key": "a.crt"}, "--tls-sni-cert-key: expected CERT,KEY"),
-        ({"authorization_always_allow_paths": "metrics"}, "--authorization-always-allow-paths:"),
+        ({"authorization_always_allow_paths": "/a*/b"}, "--authorization-always-allow-paths:"),
         ({"feature_gates": "Nothing=true"}, "Nothing"),
         ({"config": "/nowhere", "policy_configmap": "p"}, "/nowhere"),
     ],
