@@ -63,7 +63,7 @@ def put(
     ("headers", "status"),
     [
         pytest.param({}, 403, id="without a token"),
-        pytest.param({"Authorization": "Bearer nobody"}, 401, id="an unknown token"),
+        pytest.param({"Authorization": "Bearer unknown"}, 401, id="an unknown token"),
         pytest.param({"Authorization": "Bearer reader"}, 403, id="a user without the right"),
         pytest.param(
             {"Authorization": "Bearer admin", "Host": "evil.example"}, 403, id="a web page"
