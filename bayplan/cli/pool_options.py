@@ -17,7 +17,7 @@ InstanceTypesOption = Annotated[
     typer.Option(
         "--instance-types",
         metavar="CSV",
-        help="Table of instance types: name, cpu, memory, gpu, price, zones; further columns are labels.",
+        help="Table of instance types: name, cpu, memory, price, zones, other resources by name, labels.",
         show_default=False,
     ),
 ]

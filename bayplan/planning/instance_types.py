@@ -1,24 +1,26 @@
 """Instance types: a table of what a cloud offers, with prices, as CSV.
 
 Columns: name, cpu, memory, price, and optionally gpu (a number of nvidia.com/gpu), pods, zones (names with spaces
-between them), spot_price, overhead_cpu, overhead_memory, boot_time, interruption_rate. Every other column is a label.
-Lines that begin with # are comments.
+between them), spot_price, boot_time, interruption_rate; every other resource by its name, such as ephemeral-storage;
+overhead_ and a resource, which is not allocatable. A column with a key of Kubernetes or a provider, such as
+kubernetes.io/arch, or with label: before its key is a label. Any other column is refused. Lines that begin with # are
+comments.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..api.durations import parse_duration
-from ..api.resources import CPU, MEMORY, PODS
+from ..api.resources import CPU, MEMORY, PODS, is_scalar
 from ..config.problems import Literally, Problems
 from ..errors import InputError
 from ..sim.sources import open_source
-from .amounts_text import check_labels, read_amount
+from .amounts_text import EPHEMERAL_STORAGE, check_labels, read_amount
 from .node_types import DEFAULT_BOOT_S, DEFAULT_PODS
 
 GPU = "nvidia.com/gpu"
@@ -28,11 +30,22 @@ OPTIONAL = (
     "pods",
     "zones",
     "spot_price",
-    "overhead_cpu",
-    "overhead_memory",
     "boot_time",
     "interruption_rate",
 )
+OVERHEAD, LABEL = "overhead_", "label:"
+LABEL_DOMAINS = (
+    "kubernetes.io",
+    "k8s.io",
+    "k8s.aws",
+    "karpenter.sh",
+    "bayplan.dev",
+    "eks.amazonaws.com",
+    "eksctl.io",
+    "cloud.google.com",
+    "azure.com",
+)
+"""Keys of these domains and of those below them are labels."""
 _AWS_NAME = re.compile(
     r"(?P<family>(?P<category>[a-z]+)(?P<generation>\d+)[a-z0-9-]*)\.(?P<size>[\w-]+)"
 )
@@ -119,12 +132,48 @@ def _rows(text: str, problems: Problems) -> Iterator[tuple[int, dict[str, str]]]
         where = f"line {lines[0][0]}"
         problems.add(where, f"columns {', '.join(REQUIRED)}", Literally(", ".join(columns)))
         return
+    if _check_columns(columns, f"line {lines[0][0]}", problems):
+        return
     for (number, _), row in zip(lines[1:], cells[1:], strict=False):
         if len(row) != len(columns):
             got = Literally(f"{len(row)} cells")
             problems.add(f"line {number}", f"{len(columns)} cells", got)
             continue
         yield number, {name: cell.strip() for name, cell in zip(columns, row, strict=True)}
+
+
+def _check_columns(columns: Sequence[str], where: str, problems: Problems) -> bool:
+    """Record columns that are neither known, nor a resource, nor a label, and those that occur twice."""
+    before = len(problems)
+    for i, name in enumerate(columns):
+        path = f'{where}: column "{name}"'
+        if name in columns[:i] or (name == "gpu" and GPU in columns):
+            problems.add(path, "each column once", name)
+        resource = name.removeprefix(OVERHEAD)
+        is_overhead = resource != name and resource in (CPU, MEMORY, *columns)
+        if name in (*REQUIRED, *OPTIONAL) or _label_key(name) or _is_resource(name):
+            continue
+        if not (is_overhead and (resource in (CPU, MEMORY) or _is_resource(resource))):
+            expected = (
+                "a resource such as ephemeral-storage or example.com/gpu, overhead_ and one that is a column, or a "
+                "label such as kubernetes.io/arch or label:tier"
+            )
+            problems.add(path, expected, Literally("another column"))
+    return len(problems) > before
+
+
+def _is_resource(name: str) -> bool:
+    """Whether a column has amounts of a resource besides cpu and memory."""
+    return name == EPHEMERAL_STORAGE or (is_scalar(name) and not _label_key(name))
+
+
+def _label_key(name: str) -> str:
+    """The key of the label that a column is; empty if it is none."""
+    if name.startswith(LABEL):
+        return name.removeprefix(LABEL)
+    domain, slash, _ = name.partition("/")
+    is_label = any(domain == one or domain.endswith(f".{one}") for one in LABEL_DOMAINS)
+    return name if slash and is_label else ""
 
 
 def _read_row(row: Mapping[str, str], where: str, problems: Problems) -> InstanceType:
@@ -136,14 +185,16 @@ def _read_row(row: Mapping[str, str], where: str, problems: Problems) -> Instanc
     gpus = read_amount(GPU, row.get("gpu") or "0", f"{where}: gpu", problems)
     if gpus:
         capacity[GPU] = gpus
+    for name in filter(_is_resource, row):
+        read = _memory if name == EPHEMERAL_STORAGE else _count
+        if row[name]:
+            capacity[name] = read(row[name], f"{where}: {name}", problems, name)
     allocatable = dict(capacity)
-    for name in (CPU, MEMORY):
-        column = f"overhead_{name}"
+    for name in capacity:
+        column = f"{OVERHEAD}{name}"
         overhead = read_amount(name, row.get(column) or "0", f"{where}: {column}", problems)
         allocatable[name] = max(capacity[name] - overhead, 0)
-    labels = {
-        name: cell for name, cell in row.items() if cell and name not in (*REQUIRED, *OPTIONAL)
-    }
+    labels = {key: cell for name, cell in row.items() if cell and (key := _label_key(name))}
     check_labels(labels, where, problems)
     if not row["name"]:
         problems.add(f"{where}: name", "a name", "")
@@ -160,8 +211,12 @@ def _read_row(row: Mapping[str, str], where: str, problems: Problems) -> Instanc
     )
 
 
-def _memory(text: str, where: str, problems: Problems) -> int:
-    amount = read_amount(MEMORY, text, where, problems)
+def _count(text: str, where: str, problems: Problems, name: str) -> int:
+    return read_amount(name, text, where, problems)
+
+
+def _memory(text: str, where: str, problems: Problems, name: str = MEMORY) -> int:
+    amount = read_amount(name, text, where, problems)
     if 0 < amount < 1 << 20:
         problems.add(where, "an amount with a unit, such as 16Gi", text)
     return amount

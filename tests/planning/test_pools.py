@@ -330,6 +330,27 @@ def test_karpenter_pool_as_a_whole() -> None:
             "name,cpu,memory,price\nx,1,1Gi\n", "line 2: expected 4 cells; got 3 cells", id="cells"
         ),
         pytest.param(
+            "name,cpu,memory,price,disk\nx,1,1Gi,1,9\n",
+            'line 1: column "disk": expected a resource such as ephemeral-storage or example.com/gpu, overhead_ and '
+            "one that is a column, or a label such as kubernetes.io/arch or label:tier; got another column",
+            id="a column that is no resource",
+        ),
+        pytest.param(
+            "name,cpu,memory,price,example.com/gpu\nx,1,1Gi,1,many\n",
+            'line 2: example.com/gpu: expected an amount such as 4, 500m or 16Gi; got "many"',
+            id="a resource that is no amount",
+        ),
+        pytest.param(
+            "name,cpu,memory,price,ephemeral-storage\nx,1,1Gi,1,100\n",
+            'line 2: ephemeral-storage: expected an amount with a unit, such as 16Gi; got "100"',
+            id="storage without a unit",
+        ),
+        pytest.param(
+            "name,cpu,memory,price,gpu,nvidia.com/gpu\nx,1,1Gi,1,1,1\n",
+            'line 1: column "gpu": expected each column once; got "gpu"',
+            id="a resource twice",
+        ),
+        pytest.param(
             "name,cpu,memory,price\nx,1,8,1\n",
             'line 2: memory: expected an amount with a unit, such as 16Gi; got "8"',
             id="memory without a unit",
@@ -443,3 +464,20 @@ def test_examples_are_good() -> None:
 
     assert [pool.name for pool in reading.pools] == ["system", "general", "spot", "default"]
     assert all(one.price for _, one in reading.types)
+
+
+def test_a_table_has_any_resource_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "types.csv"
+    path.write_text(
+        "name,cpu,memory,price,ephemeral-storage,overhead_ephemeral-storage,example.com/fpga,hugepages-2Mi,"
+        "kubernetes.io/arch,label:tier\nx,4,8Gi,1,100Gi,10Gi,2,64Mi,arm64,web\ny,4,8Gi,1,,,,,,\n"
+    )
+
+    types = read_instance_table(path).types
+
+    assert types["x"].capacity["ephemeral-storage"] == 100 << 30
+    assert types["x"].allocatable["ephemeral-storage"] == 90 << 30
+    assert types["x"].capacity["example.com/fpga"] == 2
+    assert types["x"].capacity["hugepages-2Mi"] == 64 << 20
+    assert dict(types["x"].labels) == {"kubernetes.io/arch": "arm64", "tier": "web"}
+    assert set(types["y"].capacity) == {"cpu", "memory", "pods"}
