@@ -61,6 +61,8 @@ class KindCapacity:
     refusals: Counter[str] = field(default_factory=Counter)
     """For the copy that did not fit: number of nodes per reason."""
     message: str = ""
+    holders: Counter[str] = field(default_factory=Counter)
+    """The same for the nodes that could run a copy if they were empty, by their amounts."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -106,8 +108,18 @@ class Capacity(ShownAnswer):
         counts: Counter[str] = Counter()
         for kind in self.kinds:
             if kind.name == self.first_refused:
-                counts.update(_shortages(kind.refusals))
+                counts.update(_shortages(kind.holders or kind.refusals))
         return counts.most_common(1)[0][0] if counts else ""
+
+    @property
+    def obstacle(self) -> str:
+        """Why the nodes that have the amounts for one more refuse it, if none of them lacks any; else empty."""
+        for kind in self.kinds:
+            if kind.name == self.first_refused and kind.holders and not self.bottleneck:
+                reason, nodes = kind.holders.most_common(1)[0]
+                count = "1 node that has" if nodes == 1 else f"{nodes:,} nodes that have"
+                return f"{count} what it requests: {reason}"
+        return ""
 
     def histogram(self) -> dict[int, int]:
         """Number of nodes by number of pods received, zero included."""
@@ -122,7 +134,9 @@ class Capacity(ShownAnswer):
         """`40 more pods fit on 12 of 20 nodes; cpu runs out first`."""
         nodes = self.node_count - self.histogram().get(0, 0)
         text = f"{self.fits:,} more pods fit on {nodes:,} of {self.node_count:,} nodes"
-        return f"{text}; {self.bottleneck} runs out first" if self.bottleneck else text
+        if self.bottleneck:
+            return f"{text}; {self.bottleneck} runs out first"
+        return f"{text}; {self.obstacle}" if self.obstacle else text
 
     def shown_rows(self) -> list[dict[str, Any]]:
         """The kinds of pods."""
@@ -152,6 +166,7 @@ class Capacity(ShownAnswer):
             "limited": self.is_limited,
             "firstRefused": self.first_refused or None,
             "bottleneck": self.bottleneck or None,
+            "obstacle": self.obstacle or None,
             "kinds": [kind.to_dict() for kind in self.kinds],
             "histogram": [{"pods": k, "nodes": n} for k, n in self.histogram().items()],
             "resources": [room.to_dict() for room in self.resources],
@@ -389,6 +404,7 @@ class _Filling:
         if account is None:
             diagnosis = Inquiry(self._scheduler, _more(kind.pod)).diagnosis
             found.refusals, found.message = diagnosis.histogram(), diagnosis.fit_error()
+            found.holders = self._holders(kind.pod)
             return
         _, told = run_to_tell(account)
         for member in told.members:
@@ -396,6 +412,19 @@ class _Filling:
                 found.refusals.update(member.attempt.refusals)
                 break
         found.message = cause_of(account, kind.group) or account.status.message
+
+    def _holders(self, pod: Pod) -> Counter[str]:
+        """Number of nodes per reason, of those that could run a copy if they were empty, by their amounts."""
+        found: Counter[str] = Counter()
+        for status, names in Inquiry(self._scheduler, _more(pod)).refusals():
+            nodes = (self._stage.cluster.get("Node", "", name) for name in names)
+            could = sum(
+                all(node.allocatable.get(name, 0) >= n for name, n in pod.requests.items())
+                for node in nodes
+                if node is not None
+            )
+            found.update({reason: could for reason in status.reasons if could})
+        return found
 
     def _fits(self, kind: PodKind) -> bool:
         if kind.group is None:

@@ -40,6 +40,29 @@ def test_copies_are_placed_until_one_does_not_fit() -> None:
     assert (cpu.before, cpu.after, cpu.free, cpu.allocatable) == (1000, 6000, 4000, 10000)
 
 
+def test_a_taint_is_named_where_the_nodes_with_the_resource_have_it() -> None:
+    gpus = {"example.com/gpu": 4}
+    tainted = [
+        make_node(f"g{i}", extended=gpus, taints=["example.com/gpu:NoSchedule"]) for i in range(2)
+    ]
+
+    found = capacity(
+        [*tainted, make_node("a", cpu="1")], make_pod("p", cpu="2", requests={"example.com/gpu": 1})
+    )
+
+    assert (found.fits, found.bottleneck) == (0, "")
+    assert found.obstacle == (
+        "2 nodes that have what it requests: node(s) had untolerated taint(s)"
+    )
+    assert found.to_dict()["obstacle"] == found.obstacle
+
+
+def test_a_resource_that_no_node_has_is_the_bottleneck() -> None:
+    found = capacity([make_node("a")], make_pod("p", requests={"example.com/gpu": 1}))
+
+    assert (found.bottleneck, found.obstacle) == ("example.com/gpu", "")
+
+
 def test_only_whole_mixes_are_counted() -> None:
     large = PodKind("large", make_pod("large", cpu="2"))
     small = PodKind("small", make_pod("small", cpu="1"), 2)

@@ -42,6 +42,8 @@ def summary(answer: Capacity) -> Text:
         text += " (the limit)"
     elif answer.bottleneck:
         text += f"; {answer.bottleneck} runs out first"
+    elif answer.obstacle:
+        text += f"; {answer.obstacle}"
     elif refused := _refused_outright(answer):
         text += f"; {refused}"
     elif answer.first_refused:
