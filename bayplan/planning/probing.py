@@ -14,6 +14,7 @@ import numpy as np
 
 from ..api.pod import Pod
 from ..api.resources import CPU, MEMORY, PODS
+from ..cluster.memory.missing_classes import missing_classes
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..scheduler.inquiry import Inquiry
@@ -63,7 +64,7 @@ class UnplaceableClass:
     pod: Pod
     count: int
     reasons: dict[str, list[str]]
-    """The types that a reason is about."""
+    """The types that a reason is about; none if it does not depend on the type."""
 
 
 @dataclass(slots=True)
@@ -213,6 +214,8 @@ def _judge(empty: Simulation, pods: list[Pod], spots: list[_Spot], notes: list[s
     for key, one in classes.items():
         accepted, reasons = _accepting(empty, one.pod, spots)
         if not any(accepted):
+            causes = missing_classes(empty.cluster, [one.pod])
+            reasons = {cause: [] for cause in causes} or reasons
             probe.unplaceable.append(UnplaceableClass(one.name, one.pod, one.count, reasons))
             probe.unplaceable_keys.add(key)
             continue

@@ -10,6 +10,7 @@ from ..api.pod import Pod
 from ..api.whole import whole
 from ..clock import SystemClock
 from ..cluster.memory import AdmissionRefusal, Provisioning
+from ..cluster.memory.missing_classes import missing_classes
 from ..cluster.objects import WatchHandler
 from ..config import FeatureGates, SchedulerConfiguration, default_config
 from ..scheduler import (
@@ -30,7 +31,7 @@ from .report import SimulationReport
 from .results import Results
 from .timeline import CREATED_AT, TimelineEvent
 from .trace import TraceEntry, Tracer
-from .world import InputObject, PlaceOf, World
+from .world import InputObject, PlaceOf, World, is_waiting
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: pods tried and pods in total."""
@@ -198,8 +199,10 @@ class Simulation:
 
     @property
     def remarks(self) -> list[str]:
-        """How objects of the input were understood that are not simulated as they are."""
-        return self._world.remarks
+        """How objects of the input were understood that are not simulated as they are, and storage classes that waiting
+        pods lack."""
+        waiting = [pod for pod in self.cluster.list("Pod") if is_waiting(pod)]
+        return [*self._world.remarks, *missing_classes(self.cluster, waiting)]
 
     def expect(self, at_s: float, action: Callable[[], None]) -> None:
         """Run `action` when the clock shows `at_s`."""

@@ -29,7 +29,8 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
         fit = "fits" if one.count == 1 else "fit"
         _print(console, f"{one.name}: {count(one.count, 'pod')} {fit} no pool:", "red")
         for reason, types in one.reasons.items():
-            _print(console, f"  {reason} ({', '.join(types)})", "red")
+            about = f" ({', '.join(types)})" if types else ""
+            _print(console, f"  {reason}{about}", "red")
     _print(console, plan.headline(), "bold green" if plan.is_complete else "bold red")
     if plan.other_seeds is not None:
         _render_seeds(console, plan, plan.other_seeds)
