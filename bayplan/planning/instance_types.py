@@ -168,7 +168,7 @@ def _is_resource(name: str) -> bool:
 
 
 def _label_key(name: str) -> str:
-    """The key of the label that a column is; empty if it is none."""
+    """The key of the label that a column is; empty if it is not a label."""
     if name.startswith(LABEL):
         return name.removeprefix(LABEL)
     domain, slash, _ = name.partition("/")
