@@ -117,6 +117,11 @@ churn: kernel ## kube-controller-manager and kube-scheduler on `up` for an hour 
 bench-up: kernel ## Measure pods per second from creation to Running on `up` (ARGS="--nodes 1000 --pods 20000")
 	$(BIN)/python -m bayplan.testing.live.bench_up $(ARGS)
 
+.PHONY: storm
+
+storm: kernel ## Send random requests to `up` with RBAC, for minutes (COUNT=...)
+	$(BIN)/python -m tests.security.storm --count $(or $(COUNT),50000) $(ARGS)
+
 bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
 

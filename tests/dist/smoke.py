@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 
 TIMEOUT_S = 120
 INSTALL_TIMEOUT_S = 900
-EXTRA_MODULES = ("aiohttp", "cryptography", "httptools", "re2", "cel_expr_python", "pandas", "matplotlib")
+EXTRA_MODULES = (
+    "aiohttp",
+    "cryptography",
+    "httptools",
+    "re2",
+    "cel_expr_python",
+    "pandas",
+    "matplotlib",
+)
 NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "KUBECONFIG")
 
 CLUSTER = """
@@ -153,7 +161,9 @@ def check_kernel(environment: Environment, version: str, kernel: str) -> None:
     """The version and the kernel in use, as the command prints them and as the package has them; one simulation."""
     out, _ = environment.run("bayplan", "--version")
     expect("bayplan --version", out, f"bayplan {version} (kernel: {kernel})\n")
-    out, _ = environment.run("python", "-c", "import bayplan.amounts; print(bayplan.amounts.KERNEL)")
+    out, _ = environment.run(
+        "python", "-c", "import bayplan.amounts; print(bayplan.amounts.KERNEL)"
+    )
     expect("bayplan.amounts.KERNEL", out, f"{kernel}\n")
     expect("bayplan simulate", simulated(environment), {"web": "large", "huge": None})
 
