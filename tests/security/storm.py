@@ -251,14 +251,6 @@ def _attack(rng: Random) -> RandomRequest:
     return RandomRequest(method, f"{DEFAULT}/{part}", {"Content-Type": kind}, body)
 
 
-def memory_mib(pid: int) -> float:
-    """The resident memory of a process."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise AssertionError("a process that runs has memory")
-
-
 def run(count: int, seed: int, folder: Path, limit_s: float = LIMIT_S) -> StormReport:
     """Start a server, and send that many requests."""
     kubeconfig = folder / "kubeconfig"
@@ -272,9 +264,9 @@ def run(count: int, seed: int, folder: Path, limit_s: float = LIMIT_S) -> StormR
         server.wait_until(kubeconfig.exists, "ready", START_S)
         client = StormClient(yaml.safe_load(kubeconfig.read_text()))
         token = account_token(client)
-        began_mib = memory_mib(server.pid)
+        began_mib = server.memory_mib()["rss"]
         for request, is_admin in storm_requests(seed, count):
-            began = time.monotonic()
+            began, began_cpu_s = time.monotonic(), server.cpu_s()
             status, body = client.send(request, client.token if is_admin else token)
             took_s = time.monotonic() - began
             slowest_s = max(slowest_s, took_s)
@@ -283,14 +275,15 @@ def run(count: int, seed: int, folder: Path, limit_s: float = LIMIT_S) -> StormR
             if status >= 500 and status != 504:  # 504: a version of the future, as kube-apiserver
                 problems.append(f"failed: {shown}")
             if took_s > limit_s:
-                problems.append(f"took {took_s:.1f} s: {shown}")
+                cpu_s = server.cpu_s() - began_cpu_s
+                problems.append(f"took {took_s:.1f} s, {cpu_s:.1f} s of it computing: {shown}")
             question = asked(request.method, request.path)
             if not is_admin and status < 400 and question and not is_granted(question):
                 problems.append(f"not granted: {shown}")
         status, _ = client.send(RandomRequest("GET", "/version", {}, None), token)
         if status != 200:
             problems.append(f"the account is gone, or the server is: {status}")
-        grown_mib = memory_mib(server.pid) - began_mib
+        grown_mib = server.memory_mib()["rss"] - began_mib
     finally:
         server.stop()
     return StormReport(sum(statuses.values()), dict(statuses), problems, slowest_s, grown_mib)
