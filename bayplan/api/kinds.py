@@ -19,6 +19,7 @@ from .pod_spec import BoundPodSpec, PodSpec, share_spec, shared_spec, spec_key
 from .pod_status import EMPTY_STATUS, ContainerStatus, PodStatus
 from .quantity import Quantity
 from .resources import allocatable_units
+from .runtime_classes import RuntimeClass
 from .selectors import LabelSelector, Problem
 from .sharing import shared, shared_map, shared_text
 from .sourced import SourcedPod
@@ -353,6 +354,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     ResourceClaimTemplate,
     ResourceQuota,
     ResourceSlice,
+    RuntimeClass,
     Service,
     StatefulSet,
     StorageClass,

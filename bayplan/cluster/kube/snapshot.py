@@ -26,6 +26,7 @@ KINDS_READ: tuple[Resource, ...] = (
     Resource(KINDS["LimitRange"], "limitranges"),
     Resource(KINDS["ResourceQuota"], "resourcequotas"),
     Resource(KINDS["PriorityClass"], "priorityclasses"),
+    Resource(KINDS["RuntimeClass"], "runtimeclasses"),
     Resource(KINDS["ResourceClaimTemplate"], "resourceclaimtemplates"),
     *RESOURCES.values(),
 )

@@ -1,8 +1,8 @@
 """Admission: the API server's defaults for new pods, namespaces and storage objects.
 
 Mirrors pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go and, of the admission
-plugins, priority, defaulttolerationseconds, limitranger and resourcequota. Pods of a live cluster already went through
-this and are unchanged. Left out: the overhead of runtime classes.
+plugins, priority, defaulttolerationseconds, runtimeclass, limitranger and resourcequota. Pods of a live cluster already
+went through this and are unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework import Lister
 from ..objects import ClusterObject, ControllerCluster
-from . import limit_ranges
+from . import limit_ranges, runtime_classes
 from .default_class import with_default_class
 from .quotas import COUNTED_KINDS, QuotaLedger
 
@@ -92,6 +92,7 @@ class Admission:
         self._all_new = all_new
         self._ranges: dict[str, list[LimitRange]] = {}
         self._limited: dict[tuple[PodSpec, str], tuple[PodSpec, str]] = {}
+        self._classed: dict[PodSpec, PodSpec] = {}
         self._version = -1
         self._defaulted: dict[PodSpec, tuple[PodSpec, bool]] = {}
         """By spec: the one with defaults, and whether its selectors refer to labels of the pod."""
@@ -111,6 +112,8 @@ class Admission:
             spec, note = self._with_limits(spec, pod.namespace)
             if note:
                 pod = pod.replace(annotations={**pod.annotations, limit_ranges.ANNOTATION: note})
+        if spec.runtime_class_name and self._is_new(pod):
+            spec = self._with_runtime_class(spec)
         if has_label_keys:
             spec = self._with_label_keys(spec, pod)
         return pod if spec is pod.spec else pod.replace(spec=spec)
@@ -131,6 +134,10 @@ class Admission:
         elif old.spec == obj.spec:
             return
         ranges = self._ranges.get(obj.namespace, ())
+        if isinstance(obj, Pod) and (obj.spec.runtime_class_name or obj.spec.overhead):
+            violation = runtime_classes.class_refusal(obj.spec, self._lister)
+            if violation:
+                raise AdmissionRefusedError(obj, violation)
         if not ranges:
             violation = ""
         elif isinstance(obj, Pod):
@@ -162,6 +169,7 @@ class Admission:
             self._version = self._lister.version
             self._defaulted.clear()
             self._limited.clear()
+            self._classed.clear()
             self._ranges = {}
             for each in self._lister.list("LimitRange"):
                 self._ranges.setdefault(each.namespace, []).append(each)
@@ -173,6 +181,15 @@ class Admission:
             changed, note = limit_ranges.default_resources(spec, self._ranges[namespace])
             self._limited[key] = (intern_spec(changed) if note else spec), note
         return self._limited[key]
+
+    def _with_runtime_class(self, spec: PodSpec) -> PodSpec:
+        """The spec with what its class adds; as it is if `check` is going to refuse it."""
+        found = runtime_classes.class_of(spec, self._lister)
+        if found is None or runtime_classes.class_refusal(spec, self._lister):
+            return spec
+        if spec not in self._classed:
+            self._classed[spec] = intern_spec(runtime_classes.with_class(spec, found))
+        return self._classed[spec]
 
     def _defaults(self, pod: Pod) -> dict[str, Any]:
         """The fields of the spec to change."""
