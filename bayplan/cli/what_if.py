@@ -224,6 +224,16 @@ def resize(
             metavar="RESOURCE=AMOUNT", help="New amount, such as cpu=8.", show_default=False
         ),
     ],
+    container: Annotated[
+        str,
+        typer.Option(
+            "-c",
+            "--container",
+            metavar="NAME",
+            help="The container to resize, of pods that have several.",
+            show_default=False,
+        ),
+    ] = "",
     namespace: NamespaceOption = None,
 ) -> Changes:
     """Change the allocatable amounts of a node, or the requests of a pod or of a workload's pods.
@@ -234,7 +244,7 @@ def resize(
     """
     from ..answers.what_if import Resize, parse_resources
 
-    return [Resize(_found(question, namespace, target), parse_resources(resources))]
+    return [Resize(_found(question, namespace, target), parse_resources(resources), container)]
 
 
 @app.command()

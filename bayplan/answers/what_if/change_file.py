@@ -203,14 +203,15 @@ def _taint(make: Callable[[str, tuple[str, ...]], ClusterChange]) -> Reader:
 
 
 def _resize(value: Any, path: str) -> Iterator[ClusterChange]:
-    fields = _fields(value, path, "target", "resources")
+    fields = _fields(value, path, "target", "resources", "container")
     resources = fields.get("resources")
     if not isinstance(resources, Mapping) or not resources:
         expected = "expected amounts by resource, such as cpu: 8"
         raise FieldError(f"{path}.resources", f"{expected}; got {found(resources)}")
     for name, amount in resources.items():
         check_amount(name, amount, f"{name}={amount}")
-    yield Resize(_text(fields.get("target"), f"{path}.target"), dict(resources))
+    container = _text(fields["container"], f"{path}.container") if "container" in fields else ""
+    yield Resize(_text(fields.get("target"), f"{path}.target"), dict(resources), container)
 
 
 def _scale(value: Any, path: str) -> Iterator[ClusterChange]:

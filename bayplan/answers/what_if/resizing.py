@@ -31,9 +31,12 @@ class Resize(ClusterChange):
 
     target: str
     amounts: Mapping[str, Quantity]
+    container: str = ""
+    """Name of the container; may be empty if the pods have one."""
 
     def __post_init__(self) -> None:
         check_field(self, "target", str, "a node, or kind/name of a pod or a workload")
+        check_field(self, "container", str, "the name of a container")
         check_field(self, "amounts", Mapping, "amounts by resource, such as {'cpu': '8'}")
         given: Mapping[Any, Any] = self.amounts
         for name, amount in given.items():
@@ -45,7 +48,8 @@ class Resize(ClusterChange):
     @property
     def text(self) -> str:
         given = " ".join(f"{name}={amount}" for name, amount in self.amounts.items())
-        return f"resize {self.target} {given}"
+        container = f" --container {self.container}" if self.container else ""
+        return f"resize {self.target} {given}{container}"
 
     def apply(self, stage: Stage) -> None:
         if "/" in self.target.removeprefix("node/"):
@@ -53,6 +57,10 @@ class Resize(ClusterChange):
             if ref.kind != "Node":
                 self._resize_pods(stage, ref)
                 return
+        if self.container:
+            raise InputError(
+                f"expected a pod or a workload with --container; got node {self.target}"
+            )
         self._resize_node(stage)
 
     def _resize_node(self, stage: Stage) -> None:
@@ -75,7 +83,7 @@ class Resize(ClusterChange):
             raise InputError(f"expected a pod or a workload that has pods; got {self.target}")
         refused: dict[str, int] = {}
         for pod in pods:
-            spec = replace(pod.spec, containers=_resized(pod, self.amounts))
+            spec = replace(pod.spec, containers=_resized(pod, self.amounts, self.container))
             resized = successor_of(pod).with_spec(spec)
             refusal = stage.simulation.refusal_of(resized, pod)
             if refusal:
@@ -129,13 +137,22 @@ def _owner_of(pod: Pod) -> tuple[str, str] | None:
     return None if owner is None else (owner.kind, owner.name)
 
 
-def _resized(pod: Pod, amounts: Mapping[str, Quantity]) -> tuple[Container, ...]:
-    """The pod's only container with other requests; limits below them are raised."""
+def _resized(pod: Pod, amounts: Mapping[str, Quantity], name: str) -> tuple[Container, ...]:
+    """The pod's containers: the named one, or the only one, with other requests."""
     containers = pod.spec.containers or ()
-    if len(containers) != 1:
-        expected = f"expected a pod with one container; {pod.key} has {len(containers)}"
-        raise InputError(f"{expected} (a file for what-if apply can say which)")
-    known = containers[0].resources or ResourceRequirements()
+    names = [container.name for container in containers]
+    if not name and len(containers) == 1:
+        name = names[0]
+    if name not in names:
+        known = ", ".join(names)
+        got = f'got "{name}"' if name else "got none"
+        raise InputError(f"--container: expected one of {known} ({pod.key}); {got}")
+    return tuple(_with_requests(one, amounts) if one.name == name else one for one in containers)
+
+
+def _with_requests(container: Container, amounts: Mapping[str, Quantity]) -> Container:
+    """The container with other requests; limits below them are raised."""
+    known = container.resources or ResourceRequirements()
     limits = known.limits
     if limits is not None:
         raised = {
@@ -145,4 +162,4 @@ def _resized(pod: Pod, amounts: Mapping[str, Quantity]) -> tuple[Container, ...]
         }
         limits = {**limits, **raised}
     requests = {**(known.requests or {}), **amounts}
-    return (replace(containers[0], resources=replace(known, requests=requests, limits=limits)),)
+    return replace(container, resources=replace(known, requests=requests, limits=limits))
