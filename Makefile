@@ -21,7 +21,7 @@ ARGS ?=
 AXE_VERSION := 4.10.3
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
+.PHONY: FORCE help run test field test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,10 @@ test-page: kernel ## Test the page in Chromium, which is installed if it is not 
 	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
 	@test -e build/axe/package/axe.min.js || { mkdir -p build/axe && cd build/axe && npm pack --silent axe-core@$(AXE_VERSION) && tar xzf axe-core-$(AXE_VERSION).tgz; }
 	BAYPLAN_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
+
+field: kernel ## Ask every question about published manifests, dumps and our corpus, then mutate it (MUTATIONS=20000, ARGS="files")
+	$(BIN)/python -m tests.field $(ARGS)
+	BAYPLAN_FIELD_MUTATIONS=$(or $(MUTATIONS),20000) $(BIN)/python -m pytest -q tests/field/test_mutations.py
 
 life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., FAULT_HISTORIES=..., ARGS=--hypothesis-seed=...)
 	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life tests/engine/test_histories.py $(ARGS)

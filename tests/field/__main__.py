@@ -1,0 +1,54 @@
+"""`python -m tests.field`: every question about every project, as a table; exit status 1 if one has no answer."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from .material import Project, own_projects, shared_projects
+from .questions import ask_all
+
+
+def main() -> int:
+    """Print the table, then each fault."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="a project of your own: its files, in this order"
+    )
+    parser.add_argument("--breadth", type=int, default=5, help="workloads per project to ask about")
+    options = parser.parse_args()
+    projects = [*own_projects(), *shared_projects()]
+    if options.files:
+        projects = [Project("given", tuple(options.files))]
+    faults: list[str] = []
+    asked = 0
+    print(f"{'PROJECT':<24}{'QUESTION':<20}{'ASKED':>7}{'FAILED':>8}")
+    with ProcessPoolExecutor() as pool:
+        runs = [(one, pool.submit(_answers, one, options.breadth)) for one in projects]
+        for project, run in runs:
+            answers, seconds = run.result()
+            asked += len(answers)
+            kinds = [name.split()[0] for name, _ in answers]
+            failed = Counter(name.split()[0] for name, fault in answers if fault)
+            for kind, count in Counter(kinds).items():
+                print(f"{project.name:<24}{kind:<20}{count:>7}{failed[kind]:>8}")
+            print(
+                f"{project.name:<24}{'all':<20}{len(answers):>7}{failed.total():>8}  {seconds:.0f} s"
+            )
+            faults += [f"{project.name}: {name}: {fault}" for name, fault in answers if fault]
+    for fault in faults:
+        print(fault)
+    print(f"{asked - len(faults)} passed, {len(faults)} failed")
+    return 1 if faults else 0
+
+
+def _answers(project: Project, breadth: int) -> tuple[list[tuple[str, str | None]], float]:
+    start = time.perf_counter()
+    return list(ask_all(project, breadth)), time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
