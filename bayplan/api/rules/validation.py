@@ -140,11 +140,6 @@ def pod_spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
     policy = str(spec.get("restartPolicy") or "")
     if policy not in RESTART_POLICIES:
         yield unsupported_value(f"{path}.restartPolicy", policy, RESTART_POLICIES)
-    grace = spec.get("terminationGracePeriodSeconds")
-    if isinstance(grace, int) and grace < 0:
-        yield invalid_value(
-            f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"
-        )
     yield from member_causes(spec, path)
     yield from field_rules.spec_causes(spec, path)
     volumes: set[str] = set()

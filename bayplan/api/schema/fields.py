@@ -4,9 +4,9 @@
 scalar, another type, `[]` before the type of the elements of a list, or `{}` before that of the values of a map.
 Behind it may stand `!key` (a strategic merge patch merges the list by that key; without key: as a set), `^` (the patch
 says which keys are kept), `#keys` (server-side apply tells elements apart by these keys; without keys: as a set), `=`
-(server-side apply takes the value as a whole), and at the end the number of the field in protocol buffers, `@4`, with
-`?` when a zero value differs from an absent one. `+2:type` is a message of its own there, while its fields
-are fields of the type itself in JSON.
+(server-side apply takes the value as a whole), and at the end the number of the field in protocol buffers, `@4`, then
+`?` when a zero value differs from an absent one, and `~` when the field is written even if it is not set. `+2:type` is
+a message of its own in protocol buffers, while its fields are fields of the type itself in JSON.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NUMBERS = ("quantity", "intstr", "int32", "int64", "number")
 SCALARS = frozenset({*_TEXTS, *_NUMBERS, "bool", "any", "json"})
 """`any` is an object of any kind, `json` any value."""
 _FIELD = re.compile(
-    r"(?P<name>[^:*]+)(?P<required>\*?):(?P<type>[^!^#=@]+)"
-    r"(?:!(?P<merge>[^^#=@]*))?(?P<retain>\^?)(?:#(?P<keys>[^=@]*))?(?P<atomic>=?)"
-    r"(?:@(?P<number>\d+)(?P<pointer>\??))?"
+    r"(?P<name>[^:*]+)(?P<required>\*?):(?P<type>[^!^#=@?~]+)"
+    r"(?:!(?P<merge>[^^#=@?~]*))?(?P<retain>\^?)(?:#(?P<keys>[^=@?~]*))?(?P<atomic>=?)"
+    r"(?:@(?P<number>\d+))?(?P<pointer>\??)(?P<written>~?)"
 )
 _INLINE = re.compile(r"\+(?P<number>\d+):(?P<type>.+)")
 
@@ -55,6 +55,8 @@ class Field(NamedTuple):
     """Number in protocol buffers; 0: none."""
     is_pointer: bool = False
     """Whether zero differs from absent."""
+    is_always_written: bool = False
+    """Whether objects have the field even if it is not set: with a zero value, or null."""
 
 
 NO_FIELDS: Mapping[str, Field] = {}
@@ -111,6 +113,7 @@ def _parse_field(text: str) -> Field:
         bool(match["atomic"]),
         int(match["number"] or 0),
         bool(match["pointer"]),
+        bool(match["written"]),
     )
 
 

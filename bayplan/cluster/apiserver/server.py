@@ -174,7 +174,8 @@ class ApiServer:
             "clusterIP": "10.96.0.1",
             "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
         }
-        metadata = {"name": "kubernetes", "namespace": "default"}
+        labels = {"component": "apiserver", "provider": "kubernetes"}
+        metadata = {"name": "kubernetes", "namespace": "default", "labels": labels}
         self.load({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
         if self._has_rbac:

@@ -92,7 +92,11 @@ class Making:
         tree: Tree = carry_over(whole, to_dict(made), to_dict(pod))
         tree["metadata"] = to_dict(pod)["metadata"] | _other_metadata(whole)
         _block_owner(tree["metadata"])
+        tree["metadata"].setdefault("generateName", f"{owner.name}-")
         if isinstance(workload, StatefulSet):
+            tree["spec"] = {**tree["spec"], "hostname": pod.name}
+            if workload.spec.service_name:
+                tree["spec"]["subdomain"] = workload.spec.service_name
             _mount_claims(tree["spec"], workload, pod.name, whole)
         tree.pop("status", None)
         return tree

@@ -24,6 +24,8 @@ WARNINGS = {
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": _POLICY,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOK,
 }
+NOT_MODELLED = frozenset({*WARNINGS, DEFINITIONS})
+"""Resources that `write_warnings` is about, besides custom ones."""
 SILENT = frozenset(
     {
         "clusterrolebindings.rbac.authorization.k8s.io",

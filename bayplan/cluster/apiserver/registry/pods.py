@@ -19,6 +19,7 @@ Tree = dict[str, Any]
 PODS = BY_STORAGE["pods"]
 FINISHED = ("Succeeded", "Failed")
 QOS_RESOURCES = ("cpu", "memory")
+TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 def note_gates(tree: Tree, now: str) -> None:
@@ -121,6 +122,17 @@ def bind(tree: Tree, binding: Mapping[str, Any], node_name: str, now: str) -> Tr
     status.pop("nominatedNodeName", None)
     set_conditions(status, [{"type": "PodScheduled", "status": "True"}], now)
     return tree
+
+
+def copy_topology(tree: Tree, labels: Mapping[str, str]) -> None:
+    """Give a pod the zone and the region of its node as labels.
+
+    Mirrors plugin/pkg/admission/podtopologylabels.
+    """
+    found = {name: labels[name] for name in TOPOLOGY_LABELS if name in labels}
+    if found:
+        metadata = tree["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), **found}
 
 
 def check_preconditions(

@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from ....api.rules.defaults import child
+from ....api.rules.defaults import TEMPLATE_GENERATION, child, fill
 from ...memory import jobs
 from ...memory.names import ALPHABET, MAX_PREFIX, SUFFIX_LENGTH
 from . import pods, services
@@ -96,6 +96,10 @@ def complete(resource: ApiResource, tree: Tree, now: str) -> None:
             tree.setdefault("status", {"loadBalancer": {}})
         case "jobs.batch":
             _select_own_pods(tree)
+        case "daemonsets.apps":
+            _count_templates(tree)
+        case "persistentvolumes":
+            fill(child(tree, "status"), lastPhaseTransitionTime=now)
         case _ if resource.has_status and resource.custom is None:
             tree.setdefault("status", {})
 
@@ -106,10 +110,22 @@ def _select_own_pods(tree: Tree) -> None:
     if spec.get("manualSelector"):
         return
     labels = jobs.controller_labels(metadata["uid"], metadata["name"])
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     template = child(child(spec, "template"), "metadata")
     template["labels"] = {**(template.get("labels") or {}), **labels}
     key = f"{jobs.PREFIX}controller-uid"
     spec["selector"] = {"matchLabels": {key: labels[key]}}
+
+
+def _count_templates(tree: Tree, old: Mapping[str, Any] | None = None) -> None:
+    """Count the changes of the template of a DaemonSet in an annotation."""
+    count = 1
+    if old is not None:
+        before = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
+        count = int(str(before)) if str(before).isdecimal() else 0
+        count += tree["spec"]["template"] != old["spec"]["template"]
+    annotations = tree["metadata"].get("annotations") or {}
+    tree["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}
 
 
 def keep_server_set(tree: Tree, old: Mapping[str, Any]) -> None:
@@ -165,6 +181,8 @@ def count_generation(resource: ApiResource, tree: Tree, old: Mapping[str, Any]) 
     """Increment the generation when anything besides metadata and status changes."""
     if not resource.has_generation:
         return
+    if resource.storage == "daemonsets.apps":
+        _count_templates(tree, old)
     ignored = _NOT_COUNTED
     if resource.custom is not None and not resource.has_status:
         ignored = ignored - {"status"}

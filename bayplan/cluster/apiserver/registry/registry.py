@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ....api.causes import Cause
-from ....api.rules.defaults import apply_defaults
+from ....api.rules.defaults import apply_defaults, canonical_status, complete, strip_metadata
 from ....api.rules.validation import create_causes, status_causes, update_causes
 from ....clock import Clock, SystemClock
 from ....framework import Lister
@@ -107,8 +107,9 @@ class ObjectRegistry:
         known = self._admitting.checked(sent) if is_pod else None
         if known is not None:
             tree["spec"] = known.tree
+            strip_metadata(tree)
         else:
-            apply_defaults(resource.storage, tree)
+            _set_defaults(resource, tree, now)
         name = str(tree["metadata"].get("name") or "")
         if resource.is_namespaced:
             self._check_namespace(resource, namespace, name)
@@ -125,6 +126,8 @@ class ObjectRegistry:
         self.groups.check(resource, tree)
         self.definitions.complete(resource, tree, now)
         if is_pod:
+            if known is None:
+                complete(tree, _type_of(resource))
             tree = self._admitting.admit_pod(tree, sent, known)
         else:
             tree = self._admitting.admit(resource, tree)
@@ -135,6 +138,8 @@ class ObjectRegistry:
         if resource.storage == "services":
             others = (record.decode() for record in self.store.list("services"))
             services.allocate(tree, others)
+        if not is_pod:
+            complete(tree, _type_of(resource))
         key = (namespace if resource.is_namespaced else "", name)
         if self.store.get(resource.storage, key) is not None:
             raise already_exists(resource, name)
@@ -185,6 +190,7 @@ class ObjectRegistry:
         preparing.keep_server_set(tree, old)
         if subresource in STATUS_WRITES:
             tree = preparing.only_status(resource, tree, old)
+            canonical_status(tree, _type_of(resource))
             causes = [
                 *status_causes(resource.storage, tree),
                 *self.groups.status_causes(resource, tree),
@@ -196,15 +202,16 @@ class ObjectRegistry:
             tree = {**old, "spec": tree.get("spec") or {}}
         elif subresource == "resize":
             tree = resizing.resized(tree, old)
-            apply_defaults(resource.storage, tree)
+            _set_defaults(resource, tree, self.now())
             causes = list(resizing.resize_causes(tree, old))
             if causes:
                 raise invalid(resource, name, causes)
             tree["metadata"] = dict(tree["metadata"])
+            complete(tree, _type_of(resource))
             preparing.count_generation(resource, tree, old)
         else:
             tree = preparing.all_but_status(resource, tree, old)
-            apply_defaults(resource.storage, tree)
+            _set_defaults(resource, tree, self.now())
             self.groups.prepare(resource, tree, old)
             self.definitions.prepare(resource, tree, old)
             causes = [
@@ -217,6 +224,7 @@ class ObjectRegistry:
                 raise invalid(resource, name, causes)
             self.groups.check(resource, tree, old)
             self.definitions.complete(resource, tree, self.now())
+            complete(tree, _type_of(resource))
             preparing.count_generation(resource, tree, old)
         tree = preparing.bare(tree)
         self._admitting.check(resource, tree, old if subresource == "" else None)
@@ -346,4 +354,17 @@ class ObjectRegistry:
         node_name = pods.check_binding(binding, name)
         record = self.get(pods.PODS, namespace, name)
         tree = pods.bind(record.decode(), binding, node_name, self.now())
+        node = self.store.get("nodes", ("", node_name))
+        if node is not None:
+            pods.copy_topology(tree, node.labels or {})
         self._put(pods.PODS, record.key, tree, dry_run)
+
+
+def _set_defaults(resource: ApiResource, tree: Tree, now: str) -> None:
+    if resource.custom is None:
+        apply_defaults(resource.storage, tree, _type_of(resource), now)
+
+
+def _type_of(resource: ApiResource) -> str:
+    """The type of the stored objects; empty for custom ones."""
+    return BY_STORAGE[resource.storage].schema if resource.custom is None else ""

@@ -34,6 +34,10 @@ def allocate(tree: Tree, others: Iterable[Mapping[str, Any]]) -> None:
             if not port.get("nodePort"):
                 port["nodePort"] = next(number for number in _ports(seed) if number not in used)
             used.add(port["nodePort"])
+    is_local = spec.get("externalTrafficPolicy") == "Local"
+    if spec.get("type") == "LoadBalancer" and is_local and not spec.get("healthCheckNodePort"):
+        used |= {other.get("healthCheckNodePort") for other in specs}
+        spec["healthCheckNodePort"] = next(n for n in _ports(seed) if n not in used)
 
 
 def keep_allocated(tree: Tree, old: Mapping[str, Any]) -> None:
@@ -41,7 +45,7 @@ def keep_allocated(tree: Tree, old: Mapping[str, Any]) -> None:
     spec, before = tree.get("spec") or {}, old.get("spec") or {}
     if spec.get("type", "ClusterIP") == "ExternalName" or before.get("type") == "ExternalName":
         return
-    for name in ("clusterIP", "clusterIPs"):
+    for name in ("clusterIP", "clusterIPs", "healthCheckNodePort"):
         if not spec.get(name) and before.get(name):
             spec[name] = before[name]
     given = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ....api.causes import Cause, invalid_value
 from ....api.decode import without_nulls
 from ....api.merge_patch import merge_patch
+from ....api.rules.field_warnings import WARNED, field_warnings
 from ....api.schema import FIELDS
 from ....api.schema.checking import WrongTypeError, unknown_fields
 from ..access import ClusterUser
@@ -24,7 +25,7 @@ from ..registry.errors import (
     method_not_allowed,
     unsupported_media_type,
 )
-from ..registry.not_modelled import write_warnings
+from ..registry.not_modelled import NOT_MODELLED, write_warnings
 from ..registry.registry import MADE_BY_PUT, DeleteOptions, Edit, ObjectRegistry
 from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
@@ -118,7 +119,7 @@ class Writing:
             tree["spec"] = {**spec, **user.as_tree()}
         self._grants.check(user, GrantRequest(resource, namespace, ""), tree)
         record = self._registry.create(resource, namespace, tree, options.dry_run)
-        return respond(view.object(record), 201, _and_effects(warnings, resource, tree))
+        return respond(view.object(record), 201, _and_effects(warnings, resource, record))
 
     def _create_part(self, target: Target, body: Tree, options: Options) -> HttpResponse:
         match target.subresource:
@@ -155,13 +156,14 @@ class Writing:
         place = self._registry.store.get(resource.storage, (target.namespace, target.name))
         if place is None and resource.storage in MADE_BY_PUT and not target.subresource:
             record = self._registry.create(resource, target.namespace, tree, options.dry_run)
-            return respond(view.object(record), 201, warnings)
+            return respond(view.object(record), 201, _and_effects(warnings, resource, record))
         record = self._update(target, lambda old: tree, options, user)
-        return respond(view.object(record), 200, _and_effects(warnings, resource, tree))
+        more = _and_effects(warnings, resource, record, place)
+        return respond(view.object(record), 200, warnings if target.subresource else more)
 
     def patch(self, asked: ObjectRequest) -> HttpResponse:
         """PATCH: change an object."""
-        request, target, options, view, user = asked
+        request, target, options, _, _ = asked
         kind, data = request.content_type, request.body
         resource = target.resource
         accepted = PATCHES if resource.custom is None else CUSTOM_PATCHES
@@ -186,7 +188,16 @@ class Writing:
 
         if is_scale:
             return self._scale(target, edit, options)
+        return self._changed(asked, edit, warnings)
+
+    def _changed(self, asked: ObjectRequest, edit: Edit, warnings: dict[str, str]) -> HttpResponse:
+        """The answer to a patch; `edit` may add to the warnings."""
+        _, target, options, view, user = asked
+        resource = target.resource
+        before = self._registry.store.get(resource.storage, (target.namespace, target.name))
         record = self._update(target, _through_version(resource, edit), options, user)
+        if not target.subresource:
+            warnings = _and_effects(warnings, resource, record, before)
         return respond(view.object(record), 200, warnings)
 
     def _apply(self, asked: ObjectRequest, config: Any) -> HttpResponse:
@@ -221,9 +232,8 @@ class Writing:
             tree = to_stored(resource, edit({"metadata": {"name": target.name}}))
             self._grants.check(user, GrantRequest(resource, *key), tree)
             record = self._registry.create(resource, target.namespace, tree, options.dry_run)
-            return respond(view.object(record), 201, _and_effects(warnings, resource, tree))
-        record = self._update(target, _through_version(resource, edit), options, user)
-        return respond(view.object(record), 200, warnings)
+            return respond(view.object(record), 201, _and_effects(warnings, resource, record))
+        return self._changed(asked, edit, warnings)
 
     def _update(self, target: Target, edit: Edit, options: Options, user: ClusterUser) -> Record:
         place = GrantRequest(target.resource, target.namespace, target.name)
@@ -289,9 +299,17 @@ class Writing:
         return respond(view.list(deleted, {"resourceVersion": version}))
 
 
-def _and_effects(headers: dict[str, str], resource: ApiResource, tree: Tree) -> dict[str, str]:
-    """The headers, with warnings about what has no effect here."""
-    more = warning_headers(write_warnings(resource, tree))
+def _and_effects(
+    headers: dict[str, str], resource: ApiResource, record: Record, old: Record | None = None
+) -> dict[str, str]:
+    """The headers, with warnings about fields, and about kinds without an effect here."""
+    texts: list[str] = []
+    if resource.storage in WARNED:
+        before = None if old is None else old.decode()
+        texts += field_warnings(resource.storage, record.decode(), before)
+    if resource.storage in NOT_MODELLED or resource.custom is not None:
+        texts += write_warnings(resource, record.decode())
+    more = warning_headers(texts)
     texts = [header["Warning"] for header in (headers, more) if header]
     return {"Warning": ", ".join(texts)} if texts else {}
 

@@ -105,5 +105,6 @@ def test_the_approval_of_a_request_is_written(api: ServerInThread) -> None:
 
     answer = api.put(f"{path}/c/approval", {**made, "status": {"conditions": [approved]}})
 
-    assert answer.tree["status"]["conditions"] == [approved]
+    times = {"lastUpdateTime": None, "lastTransitionTime": None}
+    assert answer.tree["status"]["conditions"] == [{**approved, **times}]
     assert api.get(path, Accept=TABLE).tree["rows"][0]["cells"][-1] == "Approved"
