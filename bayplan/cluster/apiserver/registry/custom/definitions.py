@@ -169,7 +169,8 @@ def set_name_defaults(spec: Tree) -> None:
     if isinstance(names, dict) and names.get("kind"):
         names.setdefault("singular", str(names["kind"]).lower())
         names.setdefault("listKind", f"{names['kind']}List")
-    if not spec.get("conversion"):
+    # Without a strategy it is the default port of a webhook that server-side apply no longer sets.
+    if not (spec.get("conversion") or {}).get("strategy"):
         spec["conversion"] = {"strategy": "None"}
 
 

@@ -101,7 +101,8 @@ class FieldChecker:
         if isinstance(schema.get("additionalProperties"), dict):
             return elements_of(schema)
         for name, below in (schema.get("properties") or {}).items():
-            if self._escape(name) == field and is_exposed(below):
+            # A word of the language may be written as it is: `self.metadata.namespace`.
+            if self._escape(name) in (field, f"__{field}__") and is_exposed(below):
                 return as_root(below) if below.get("x-kubernetes-embedded-resource") else below
         self._faults[number] = f"undefined field '{field}'"
         return None
@@ -113,9 +114,23 @@ def _is_open(schema: Tree) -> bool:
 
 
 def as_root(schema: Tree) -> Tree:
-    """The schema of a whole object: the fields that each has are those that rules may read."""
+    """The schema of a whole object: its metadata is as declared if the fields that each object has are, else only its
+    name can be read."""
+    if _declares_head(schema):
+        return schema
     fields = {**(schema.get("properties") or {}), "apiVersion": _TEXT, "kind": _TEXT}
     return {**schema, "properties": {**fields, "metadata": _METADATA}}
+
+
+def _declares_head(schema: Tree) -> bool:
+    """Whether kind, version and name are among the declared fields."""
+    fields = schema.get("properties") or {}
+    metadata = fields.get("metadata") or {}
+    named = metadata.get("properties") or {}
+    texts = (*(fields.get(n) for n in ("kind", "apiVersion")), named.get("name"))
+    return metadata.get("type") == "object" and all(
+        (text or {}).get("type") == "string" for text in (*texts, named.get("generateName"))
+    )
 
 
 def elements_of(schema: Tree) -> Tree | None:

@@ -23,7 +23,7 @@ _OLD = re.compile(r"\boldSelf\b")
 _WORDS = re.compile(r"\w+")
 _TYPED = frozenset({"byte", "date", "date-time", "datetime", "duration"})
 """Formats of texts that are of other types in CEL."""
-_RESERVED = frozenset(
+RESERVED = frozenset(
     (
         *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for"),
         *("function", "if", "import", "let", "loop", "package", "namespace", "return", "var"),
@@ -173,7 +173,10 @@ def _readable(value: Any, schema: Tree | None, is_root: bool = False) -> Any:
                 found[key] = {name: item[name] for name in ("name", "generateName") if name in item}
                 continue
             is_field = key in fields or (is_root and key in META_FIELDS)
-            found[escape(key) if is_field else key] = _readable(item, below_of(schema, key))
+            read = _readable(item, below_of(schema, key))
+            found[escape(key) if is_field else key] = read
+            if key in RESERVED:  # as a field, a word of the language is read by its own name, too
+                found[key] = read
         return found
     if isinstance(value, list):
         return [_readable(item, schema.get("items")) for item in value]
@@ -184,6 +187,6 @@ def _readable(value: Any, schema: Tree | None, is_root: bool = False) -> Any:
 
 def escape(name: str) -> str:
     """A field's name as an identifier."""
-    if name in _RESERVED:
+    if name in RESERVED:
         return f"__{name}__"
     return re.sub(r"__|[./-]", lambda match: _ESCAPES[match[0]], name)
