@@ -53,7 +53,7 @@ def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
             raise InputError(f"{path}: expected a ratio of at least 1; got {ratio}")
         manifests = read_manifests([path])
         objects = manifests.objects
-        remarks = tuple(str(remark) for remark in manifests.unknown.values())
+        remarks = tuple(manifests.remarks)
         groups = [obj for obj in objects if isinstance(obj, PodGroup)]
         if groups:
             kinds.append(replace(_gang(path, ratio, groups, objects), remarks=remarks))

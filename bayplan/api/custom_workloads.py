@@ -1,7 +1,8 @@
 """Custom workloads: objects of custom resources that own pods, such as an Argo Rollout or a CloneSet of OpenKruise.
 
-Only the shape of such kinds is known: `spec.replicas` and `spec.template` stand for that many pods of the template.
-Others that have replicas, or the template of a pod somewhere, own pods in a way that is not known.
+Kinds in the table of `workload_kinds` have their templates and counts at known paths. Of others only the shape is
+known: `spec.replicas` and `spec.template` stand for that many pods of the template. Others that have replicas, or the
+template of a pod somewhere, own pods in a way that is not known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,10 +11,20 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from .custom_pods import PodShape, pod_of_fields, spark_shapes, workflow_shapes
 from .kinds import group_of
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .selectors import LabelSelector
+from .served_versions import BUILT_IN_GROUPS
 from .validate import spec_problems
+from .workload_kinds import (
+    PodSet,
+    WorkloadKind,
+    count_at,
+    count_paths,
+    find_values,
+    find_workload_kind,
+)
 from .workloads import PodTemplateSpec
 
 MAX_DEPTH = 8
@@ -27,6 +38,21 @@ class CustomWorkloadSpec(Wire, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
+class CustomPods(Wire, frozen=True):
+    """Pods of one template; `role` tells them from other pods of the workload."""
+
+    role: str
+    replicas: int
+    template: PodTemplateSpec
+
+
+class CustomGang(Wire, frozen=True):
+    """Gangs of a workload: how many there are, and how many pods of one must be placed together."""
+
+    gangs: int
+    min_count: int
+
+
 class CustomWorkload(KubeObject, frozen=True):
     """An object of a custom resource that owns pods. With `missing` its pods cannot be made."""
 
@@ -35,9 +61,20 @@ class CustomWorkload(KubeObject, frozen=True):
 
     spec: CustomWorkloadSpec = CustomWorkloadSpec()
     missing: str = ""
+    is_certain: bool = False
+    """Whether it is known that it makes pods."""
+    pods: tuple[CustomPods, ...] = ()
+    """All pods, if they have several templates."""
+    gang: CustomGang | None = None
+    note: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
+
+    @property
+    def replicas(self) -> int:
+        """The number of all its pods."""
+        return sum(each.replicas for each in self.pods) if self.pods else self.spec.replicas
 
 
 class _Head(Wire, frozen=True):
@@ -46,7 +83,7 @@ class _Head(Wire, frozen=True):
 
 def is_custom_group(group: str) -> bool:
     """Whether an API group is not one of Kubernetes itself."""
-    return "." in group and not group.endswith(".k8s.io")
+    return "." in group and group not in BUILT_IN_GROUPS
 
 
 def read_custom_workload(tree: Mapping[str, Any]) -> CustomWorkload | None:
@@ -61,18 +98,103 @@ def read_custom_workload(tree: Mapping[str, Any]) -> CustomWorkload | None:
     except msgspec.ValidationError:
         return None
     made = _made(api_version, kind)
+    known = find_workload_kind(group_of(api_version), kind)
+    if known is not None:
+        return _of_known(made, metadata, known, tree)
+    return _by_shape(made, metadata, spec)
+
+
+def _of_known(
+    made: type[CustomWorkload], metadata: ObjectMeta, known: WorkloadKind, tree: Mapping[str, Any]
+) -> CustomWorkload:
+    """The workload of a kind in the table."""
+    if known.refused:
+        return made(metadata=metadata, missing=known.refused, is_certain=True)
+    try:
+        found = _pods_of(known, tree)
+        if any(value is True for _, value in find_values(tree, known.suspended)):
+            found = [msgspec.structs.replace(each, replicas=0) for each in found]
+        gang = _gang_of(known, tree, sum(each.replicas for each in found))
+    except (msgspec.ValidationError, ValueError, TypeError, AttributeError) as error:
+        return made(metadata=metadata, missing=f"its pods: {error}", is_certain=True)
+    if not found:
+        return made(
+            metadata=metadata, missing="its pods: expected a template; got none", is_certain=True
+        )
+    first = found[0]
+    spec = CustomWorkloadSpec(replicas=first.replicas, template=first.template)
+    several = tuple(found) if len(found) > 1 or gang is not None else ()
+    return made(
+        metadata=metadata, spec=spec, pods=several, gang=gang, note=known.note, is_certain=True
+    )
+
+
+def _pods_of(known: WorkloadKind, tree: Mapping[str, Any]) -> list[CustomPods]:
+    if known.kind == "SparkApplication" and not known.pods:
+        shapes = list(spark_shapes(tree["spec"]))
+    elif known.kind == "Workflow" and not known.pods:
+        shapes = list(workflow_shapes(tree["spec"]))
+    else:
+        shapes = [shape for pods in known.pods for shape in _shapes(pods, tree, known.kind)]
+    return [CustomPods(each.role, each.replicas, _template(each)) for each in shapes]
+
+
+def _shapes(pods: PodSet, tree: Mapping[str, Any], kind: str) -> Iterator[PodShape]:
+    factors = count_paths(pods.count)
+    if pods.fields:
+        for keys, value in find_values(tree, pods.fields):
+            template = pod_of_fields(value, kind.lower())
+            count = count_at(tree, factors, keys, pods.default)
+            yield PodShape("-".join(keys), count, template)
+        return
+    paths = [pods.template] if isinstance(pods.template, str) else pods.template
+    for path in paths:
+        found = list(find_values(tree, path))
+        for keys, template in found:
+            role = (
+                "-".join(keys).lower() or path.rpartition(".")[2].removesuffix("Template").lower()
+            )
+            yield PodShape(role, count_at(tree, factors, keys, pods.default), template)
+        if found:
+            return
+
+
+def _template(shape: PodShape) -> PodTemplateSpec:
+    if not _is_template(shape.template):
+        raise ValueError(f"{shape.role}: expected a template of a pod with containers; got none")
+    template = msgspec.convert(_without_nulls(shape.template), PodTemplateSpec)
+    for path, fault in spec_problems(template.full_spec, "spec"):
+        raise ValueError(f"{shape.role}: {path}: {fault}")
+    return template
+
+
+def _gang_of(known: WorkloadKind, tree: Mapping[str, Any], pods: int) -> CustomGang | None:
+    if not known.gang or not pods:
+        return None
+    gangs = count_at(tree, [known.gangs], (), 1) if known.gangs else 1
+    least = pods // max(gangs, 1)
+    if known.min_count:
+        least = min(count_at(tree, [known.min_count], (), least), least)
+    return CustomGang(gangs=max(gangs, 1), min_count=max(least, 1))
+
+
+def _by_shape(
+    made: type[CustomWorkload], metadata: ObjectMeta, spec: Mapping[str, Any]
+) -> CustomWorkload | None:
+    """The workload of another kind, by its replicas and its template."""
     replicas, template = spec.get("replicas"), spec.get("template")
     has_replicas = isinstance(replicas, int) and not isinstance(replicas, bool)
     count = f"{replicas} replica{'' if replicas == 1 else 's'}"
     if has_replicas and _is_template(template):
         try:
-            return made(metadata=metadata, spec=_spec(spec))
+            return made(metadata=metadata, spec=_spec(spec), is_certain=True)
         except (msgspec.ValidationError, ValueError) as error:
-            return made(metadata=metadata, missing=f"{count} (spec.template: {error})")
+            fault = f"{count} (spec.template: {error})"
+            return made(metadata=metadata, missing=fault, is_certain=True)
     if has_replicas and template is None:
         return made(metadata=metadata, missing=f"{count} (no spec.template)")
     path = next(_templates(spec, "spec", MAX_DEPTH), "")
-    return made(metadata=metadata, missing=f"pods of {path}") if path else None
+    return made(metadata=metadata, missing=f"pods of {path}", is_certain=True) if path else None
 
 
 @lru_cache(maxsize=256)

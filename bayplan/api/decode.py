@@ -15,6 +15,7 @@ from .custom import find_custom_kind
 from .custom_workloads import CustomWorkload, is_custom_group, read_custom_workload
 from .kinds import KINDS, FieldError, Kind, NodeWire, PodWire, group_of
 from .meta import Wire
+from .served_versions import version_fault
 from .sourced import is_keeping_sources, with_source
 
 _TYPE_NAMES = {
@@ -32,6 +33,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 
 
 AUTOSCALER = "HorizontalPodAutoscaler"
+NO_KIND = "expected a kind; got none"
 
 
 class UnknownObject(Wire, frozen=True):
@@ -281,7 +283,18 @@ def _find_kind(head: _Head) -> Kind | None:
     kind = KINDS.get(head.kind)
     if kind is None or (head.api_version and group_of(head.api_version) != kind.group):
         return find_custom_kind(head.api_version, head.kind)
+    if head.api_version != kind.api_version:
+        _refuse_version(head)
     return kind
+
+
+def _refuse_version(head: _Head) -> None:
+    """Raise DecodeError for a version of a built-in kind that does not exist."""
+    fault = version_fault(head.api_version, head.kind)
+    if fault:
+        name = head.metadata.name
+        where = f"{head.kind.lower()} {name}" if name else head.kind.lower()
+        raise DecodeError(f"{where}: apiVersion", fault)
 
 
 def _is_list(kind: Any, items: Any) -> bool:
@@ -297,7 +310,8 @@ def _unknown(head: _Head, tree: Any) -> UnknownObject | CustomWorkload:
     """A custom workload if `tree` is one; else only what the object is called."""
     name = head.metadata.name
     if not head.kind:
-        raise DecodeError(f"object {name}: kind" if name else "kind", "expected a kind; got none")
+        raise DecodeError(f"object {name}: kind" if name else "kind", NO_KIND)
+    _refuse_version(head)
     if is_custom_group(group_of(head.api_version)) and isinstance(tree, Mapping) and name:
         fields = {"apiVersion": head.api_version, "kind": head.kind}
         workload = read_custom_workload({**tree, **fields})

@@ -24,6 +24,8 @@ from .options import (
     AnswerOption,
     FilenameOption,
     StrictOption,
+    WorkloadKindsOption,
+    knowing_workloads,
     note_groups,
     read_cluster,
 )
@@ -44,7 +46,8 @@ class CompareOptions:
     filename: FilenameOption = None
     kubeconfig: LiveKubeconfigOption = None
     context: LiveContextOption = None
-    strict: StrictOption = False
+    strict: StrictOption = True
+    workload_kinds: WorkloadKindsOption = None
     config: Annotated[
         list[Path] | None,
         typer.Option(
@@ -125,7 +128,8 @@ def compare(options: CompareOptions) -> None:
 
     until_s = seconds_if_given("--until", options.until)
     schedulers = _schedulers(options)
-    with reading_for(*(settings for _, settings in schedulers)):
+    needs = reading_for(*(settings for _, settings in schedulers))
+    with needs, knowing_workloads(options.workload_kinds):
         reading = read_cluster(
             options.filename, options.kubeconfig, options.context, options.strict
         )

@@ -25,7 +25,15 @@ from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document, with_remarks
 from .input_options import takes_input_limit
 from .option_groups import takes_options
-from .options import AsIsOption, FilenameOption, StrictOption, note_groups, read_cluster
+from .options import (
+    AsIsOption,
+    FilenameOption,
+    StrictOption,
+    WorkloadKindsOption,
+    knowing_workloads,
+    note_groups,
+    read_cluster,
+)
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -63,7 +71,8 @@ class ExplainOptions:
     filename: FilenameOption = None
     kubeconfig: LiveKubeconfigOption = None
     context: LiveContextOption = None
-    strict: StrictOption = False
+    strict: StrictOption = True
+    workload_kinds: WorkloadKindsOption = None
     as_is: AsIsOption = False
     namespace: NamespaceOption = None
     node: Annotated[
@@ -129,7 +138,7 @@ def explain_command(options: ExplainOptions) -> None:
         options.plugins,
         options.seed,
     )
-    with reading_for(settings):
+    with reading_for(settings), knowing_workloads(options.workload_kinds):
         reading = read_cluster(
             options.filename, options.kubeconfig, options.context, options.strict
         )

@@ -6,7 +6,8 @@ A command that is wrapped in `takes_question` gets these options, and is called 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -53,8 +54,17 @@ FilenameOption = Annotated[
 StrictOption = Annotated[
     bool,
     typer.Option(
-        "--strict",
-        help="Refuse files with fields that do not exist, instead of warning about them.",
+        "--strict/--lenient",
+        help="Refuse fields that do not exist and objects that kube-apiserver refuses, or warn about them.",
+    ),
+]
+WorkloadKindsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--workload-kinds",
+        metavar="FILE",
+        help="Custom kinds that make pods, and where they have templates and counts. May be given several times.",
+        show_default=False,
     ),
 ]
 AsIsOption = Annotated[
@@ -121,7 +131,8 @@ def _taking(
     @functools.wraps(command)
     def run(**options: Any) -> None:
         given = {name: options.pop(name) for name in shared}
-        command(read_question(**given), **options)  # type: ignore[call-arg]
+        with knowing_workloads(given["workload_kinds"]):
+            command(read_question(**given), **options)  # type: ignore[call-arg]
 
     show_options(run, [*shared.values(), *parameters_of(command)[1:]])
     return takes_input_limit(run)
@@ -131,7 +142,8 @@ def read_question(
     filename: FilenameOption = None,
     kubeconfig: LiveKubeconfigOption = None,
     context: LiveContextOption = None,
-    strict: StrictOption = False,
+    strict: StrictOption = True,
+    workload_kinds: WorkloadKindsOption = None,
     as_is: AsIsOption = False,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -157,6 +169,16 @@ def read_question(
     )
 
 
+@contextmanager
+def knowing_workloads(paths: Sequence[Path] | None) -> Iterator[None]:
+    """Within it, objects of the custom kinds in these files are workloads; InputError if they cannot be read."""
+    from ..api.workload_kinds import reading_workloads
+    from ..sim.workload_documents import read_workload_kinds
+
+    with reading_workloads(read_workload_kinds(paths) if paths else ()):
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
     """The objects of a cluster, and the names of what they were read from."""
@@ -169,7 +191,7 @@ class ClusterReading:
     @property
     def remarks(self) -> list[str]:
         """What is wrong with the files."""
-        return [str(remark) for remark in self.manifests.unknown.values()]
+        return self.manifests.remarks
 
 
 def read_cluster(
@@ -221,7 +243,7 @@ def _read_files(paths: Sequence[Path], strict: bool) -> Manifests:
 
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(paths, on_bytes)
-    warn([str(remark) for remark in manifests.unknown.values()], strict)
+    warn(manifests.remarks, strict)
     _note_unused(manifests.unused)
     for note in manifests.notes:
         _note(note)

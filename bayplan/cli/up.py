@@ -139,7 +139,7 @@ class UpOptions:
             show_default=False,
         ),
     ] = None
-    strict: StrictOption = False
+    strict: StrictOption = True
     config: ConfigOption = None
     feature_gates: FeatureGatesOption = ""
     plugins: PluginFilesOption = None

@@ -17,6 +17,7 @@ from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.sourced import is_keeping_sources, keeping_sources
+from ..api.workload_kinds import reading_workloads
 from ..cluster.live import read_live
 from ..errors import InputError
 from ..scheduler import PluginSource
@@ -29,6 +30,7 @@ from ..sim.reading import FoundObject
 from ..sim.settings import Settings, reading_for
 from ..sim.showing import html_of
 from ..sim.timeline import Timeline
+from ..sim.workload_documents import read_workload_kinds
 from ..sim.world import InputObject
 from .arguments import expect, several
 
@@ -49,7 +51,7 @@ class Cluster(msgspec.Struct, frozen=True):
     left_out: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Number of objects per kind that does not affect scheduling."""
     remarks: tuple[str, ...] = ()
-    """What is wrong with the input: fields that do not exist."""
+    """What is wrong with the input: fields that do not exist, objects that kube-apiserver refuses."""
 
     @classmethod
     def read(
@@ -57,13 +59,14 @@ class Cluster(msgspec.Struct, frozen=True):
         *paths: str | Path,
         whole: bool = False,
         plugins: Iterable[PluginLike] = (),
-        strict: bool = False,
+        strict: bool = True,
         max_input_size: int | str | None = None,
+        workload_kinds: Iterable[str | Path] = (),
     ) -> Cluster:
         """Read files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`.
 
-        Fields that do not exist are Python warnings, and `remarks` of the cluster; with `strict` they are an
-        InputError.
+        Fields that do not exist and objects that kube-apiserver refuses are an InputError; without `strict` they are
+        Python warnings, and `remarks` of the cluster. `workload_kinds` are files with custom kinds that make pods.
 
         With `whole`, pods and nodes keep the fields that do not affect placement, for extenders and for plugins that
         call `handle.whole`. Objects of custom resources are kept for the `plugins` that read them.
@@ -73,9 +76,14 @@ class Cluster(msgspec.Struct, frozen=True):
         """
         for path in paths:
             expect("Cluster.read", "paths", path, (str, Path), "files or folders")
-        with _reading(whole, plugins), limited_input(max_input_size, "max_input_size"):
+        kinds = read_workload_kinds(workload_kinds)
+        with (
+            _reading(whole, plugins),
+            reading_workloads(kinds),
+            limited_input(max_input_size, "max_input_size"),
+        ):
             manifests = read_manifests([Path(path) for path in paths])
-        remarks = [str(remark) for remark in manifests.unknown.values()]
+        remarks = manifests.remarks
         _warn(remarks, strict)
         _warn(manifests.notes, strict=False)
         return cls(tuple(manifests.objects), manifests.place_of, manifests.unused, tuple(remarks))
@@ -104,7 +112,7 @@ class Cluster(msgspec.Struct, frozen=True):
         *objects: Tree | InputObject,
         whole: bool = False,
         plugins: Iterable[PluginLike] = (),
-        strict: bool = False,
+        strict: bool = True,
     ) -> Cluster:
         """Build a cluster from Kubernetes objects as dictionaries; lists are expanded.
 

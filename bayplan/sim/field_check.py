@@ -1,12 +1,12 @@
 """Field check: the fields in manifests that the API of Kubernetes does not have.
 
-Checked are objects of the built-in kinds that are read, in the versions that the table of fields has; custom resources
-and our own documents are not. What a Timeline adds and changes is checked like the objects of a manifest.
+Checked are objects of all built-in kinds; custom resources and our own documents are not. What a Timeline adds and
+changes is checked like the objects of a manifest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import msgspec
 from ..api.decode import label_of
 from ..api.kinds import KINDS, group_of
 from ..api.schema.unknown import UnknownField, schema_type, strict_type, unknown_fields
+from ..api.served_versions import BUILT_IN_GROUPS
 from .timeline import KIND as TIMELINE
 
 WALKED_UP_TO = 1 << 16
@@ -28,9 +29,11 @@ class MisfitField(NamedTuple):
     item: int
     label: str
     field: UnknownField
+    is_stored: bool = False
+    """Whether an API server stored the object, which then has the field in another version."""
 
 
-class _Place(NamedTuple):
+class ObjectPlace(NamedTuple):
     """An object within a document, and what the enclosing list says about it."""
 
     tree: Any
@@ -56,7 +59,7 @@ def unknown_in_document(text: bytes) -> Iterator[MisfitField]:
         if head.items is not None and head.kind.endswith("List"):
             yield from _unknown_in_raw(head.items, head.kind, head.api_version)
             return
-    yield from _unknown_in(_objects(_Place(msgspec.json.decode(text))))
+    yield from _unknown_in(objects_within(ObjectPlace(msgspec.json.decode(text))))
 
 
 def unknown_in_items(text: bytes, list_kind: str) -> Iterator[MisfitField]:
@@ -82,7 +85,9 @@ def _unknown_in_raw(
             decoder.decode(item)
         except msgspec.ValidationError:
             objects = list(
-                _objects(_Place(msgspec.json.decode(item), api_version if kind else "", kind))
+                objects_within(
+                    ObjectPlace(msgspec.json.decode(item), api_version if kind else "", kind)
+                )
             )
             for misfit in _unknown_in(objects):
                 yield misfit._replace(item=number + misfit.item)
@@ -95,7 +100,7 @@ def unknown_in_part(tree: Any, path: str) -> list[str]:
     """The unknown fields of an object or a patch at `path` of a document of ours, each as the text of a remark."""
     return [
         f"{path}.{misfit.field.path}: {misfit.label}: {unknown_text(misfit.field.expected)}"
-        for misfit in _unknown_in(_objects(_Place(tree)))
+        for misfit in _unknown_in(objects_within(ObjectPlace(tree)))
     ]
 
 
@@ -105,11 +110,12 @@ def unknown_text(expected: str) -> str:
 
 
 def checked_type(api_version: str, kind: str) -> str:
-    """The name of a kind in the table of fields; empty if its objects are not read or not in the table."""
+    """The name of a kind in the table of fields; empty if it is not in the table."""
     known = KINDS.get(kind)
-    if known is None or (api_version and group_of(api_version) != known.group):
-        return ""
-    return schema_type(api_version or known.api_version, kind)
+    if not api_version:
+        return schema_type(known.api_version, kind) if known is not None else ""
+    is_built_in = group_of(api_version) in BUILT_IN_GROUPS
+    return schema_type(api_version, kind) if is_built_in else ""
 
 
 @cache
@@ -129,19 +135,19 @@ def _strict(list_kind: str, is_list: bool) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(list[item] if is_list else item)
 
 
-def _unknown_in(objects: Iterable[_Place]) -> Iterator[MisfitField]:
+def _unknown_in(objects: Iterable[ObjectPlace]) -> Iterator[MisfitField]:
     for i, place in enumerate(objects):
         is_timeline = place.kind == TIMELINE and place.kind in KINDS
-        for part in _parts(place.tree) if is_timeline else (place,):
+        for part in timeline_parts(place.tree) if is_timeline else (place,):
             name = checked_type(part.api_version, part.kind)
             if name:
                 for path, expected in unknown_fields(part.tree, name):
                     label = label_of(place.tree, place.kind)
                     where = f"{part.path}.{path}" if part.path else path
-                    yield MisfitField(i, label, UnknownField(where, expected))
+                    yield MisfitField(i, label, UnknownField(where, expected), _is_stored(place))
 
 
-def _objects(place: _Place) -> Iterator[_Place]:
+def objects_within(place: ObjectPlace) -> Iterator[ObjectPlace]:
     """The object, or those of a list and of lists in it, each with its own version and kind."""
     tree, api_version, kind, path = place
     if not isinstance(tree, Mapping):
@@ -152,17 +158,26 @@ def _objects(place: _Place) -> Iterator[_Place]:
     if kind.endswith("List") and isinstance(items, list):
         item_kind = kind.removesuffix("List")
         for item in items:
-            yield from _objects(_Place(item, api_version if item_kind else "", item_kind, path))
+            yield from objects_within(
+                ObjectPlace(item, api_version if item_kind else "", item_kind, path)
+            )
     else:
-        yield _Place(tree, api_version, kind, path)
+        yield ObjectPlace(tree, api_version, kind, path)
 
 
-def _parts(timeline: Mapping[str, Any]) -> Iterator[_Place]:
-    """What the events of a timeline add and change, each with its path."""
+def timeline_parts(
+    timeline: Mapping[str, Any], words: Sequence[str] = ("add", "change")
+) -> Iterator[ObjectPlace]:
+    """The parts of a timeline's events under these words, each with its path."""
     for i, event in enumerate(timeline.get("events") or ()):
-        for word in ("add", "change"):
+        for word in words:
             for j, tree in enumerate(event.get(word) or ()):
-                yield from _objects(_Place(tree, path=f"events[{i}].{word}[{j}]"))
+                yield from objects_within(ObjectPlace(tree, path=f"events[{i}].{word}[{j}]"))
+
+
+def _is_stored(place: ObjectPlace) -> bool:
+    metadata = place.tree.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("uid"))
 
 
 def _text(value: Any) -> str:

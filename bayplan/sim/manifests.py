@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
@@ -17,17 +17,28 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
+from ..api.custom_workloads import CustomWorkload
 from ..api.decode import AUTOSCALER, AutoscalerObject, UnknownObject
 from ..api.kinds import KINDS, group_of
-from ..errors import InputError
+from ..errors import DecodeError, InputError
 from .driven_autoscalers import DrivenAutoscalers
 from .field_check import unknown_text
-from .reading import FoundItems, FoundMisfit, FoundObject, NotInPiecesError, iter_source
-from .sources import Source, find_files, open_source, total_size
+from .foreign_documents import template_fault
+from .reading import (
+    FoundInvalid,
+    FoundItems,
+    FoundMisfit,
+    FoundObject,
+    NotInPiecesError,
+    iter_source,
+)
+from .sources import STDIN, Source, find_files, is_blank, open_source, total_size
 from .timeline import Timeline
 from .world import InputObject
 
+DESCRIBE_KIND = "describe the kind in a file for --workload-kinds, or go on without with --lenient"
 _NUMBERS = re.compile(r"\[\d+\]")
+_SYNTAX = re.compile(r"line \d+: |expected (?:JSON|YAML|a key)")
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: bytes done and bytes in total."""
@@ -64,8 +75,21 @@ class UnknownFieldRemark(msgspec.Struct):
         return f"{self.place}: {self.label}: {self.path}: {fault}{more}"
 
 
+class InvalidRemark(msgspec.Struct):
+    """An object that kube-apiserver refuses, where it is, and the number of others refused for the same reason."""
+
+    place: ManifestPlace
+    label: str
+    reason: str
+    others: int = 0
+
+    def __str__(self) -> str:
+        more = f" (and {self.others:,} more)" if self.others else ""
+        return f"{self.place}: {self.label}: {self.reason}{more}"
+
+
 class Manifests(msgspec.Struct):
-    """The objects in order, their places, the ignored kinds, and the unknown fields."""
+    """The objects in order, their places, the ignored kinds, and what is wrong with them."""
 
     objects: list[InputObject] = msgspec.field(default_factory=list)
     places: list[ManifestPlace] = msgspec.field(default_factory=list)
@@ -73,10 +97,26 @@ class Manifests(msgspec.Struct):
     """Number of ignored objects per kind that does not affect scheduling."""
     unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(default_factory=dict)
     """Fields that do not exist, by file, kind, and path without the numbers of list items."""
+    stored_unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(
+        default_factory=dict
+    )
+    """The same of objects that an API server stored; each is a note."""
     autoscalers: list[AutoscalerObject] = msgspec.field(default_factory=list)
     """Those that a series in a Timeline may name; `unused` has the others."""
     notes: list[str] = msgspec.field(default_factory=list)
-    """Where autoscalers limit their series."""
+    """Where autoscalers limit their series; lists without items."""
+    invalid: dict[tuple[str, str, str], InvalidRemark] = msgspec.field(default_factory=dict)
+    """Objects that kube-apiserver refuses, by file, kind, and reason without names."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is wrong with the files: fields that do not exist, and objects that kube-apiserver refuses."""
+        return [*map(str, self.unknown.values()), *map(str, self.invalid.values())]
+
+    def refuse_remarks(self) -> None:
+        """Raise InputError, a line for each remark, if there is any."""
+        if self.remarks:
+            raise InputError("\n".join(self.remarks))
 
     def place_of(self, obj: InputObject) -> str:
         """The place of `obj`, as the beginning of an error; empty if unknown."""
@@ -94,6 +134,15 @@ class Manifests(msgspec.Struct):
         else:
             self.objects.append(cast(InputObject, found.obj))
             self.places.append(ManifestPlace(source, found.document, found.item))
+            if isinstance(found.obj, CustomWorkload):
+                self._add_unmade(found.obj)
+
+    def _add_unmade(self, workload: CustomWorkload) -> None:
+        """Refuse a new workload whose pods cannot be made; those of a stored one are in its dump."""
+        if workload.missing and workload.is_certain and not workload.uid:
+            reason = f"expected pods that can be made; got {workload.missing}: {DESCRIBE_KIND}"
+            label, place = f"{workload.kind} {workload.key}", self.places[-1]
+            self.invalid[str(place), label, reason] = InvalidRemark(place, label, reason)
 
     def add_items(self, source: str, found: FoundItems) -> None:
         """Add objects of a list in `source`, all of which affect scheduling."""
@@ -110,7 +159,23 @@ class Manifests(msgspec.Struct):
             known.others += 1
             return
         place = ManifestPlace(source, found.document, found.item)
-        self.unknown[key] = UnknownFieldRemark(place, label, path, expected)
+        remark = UnknownFieldRemark(place, label, path, expected)
+        if found.misfit.is_stored:
+            self.stored_unknown.setdefault(key, remark)
+        else:
+            self.unknown[key] = remark
+
+    def add_invalid(self, source: str, found: FoundInvalid) -> None:
+        """Add an object that kube-apiserver refuses; those with the same reason are counted."""
+        _, label, reason = found.invalid
+        cause = reason.partition(" is invalid: ")[2] or reason
+        key = source, label.partition(" ")[0], cause
+        known = self.invalid.get(key)
+        if known is not None:
+            known.others += 1
+            return
+        place = ManifestPlace(source, found.document, found.item)
+        self.invalid[key] = InvalidRemark(place, label, reason)
 
     def extend(self, other: Manifests) -> None:
         """Append the contents of `other`."""
@@ -118,6 +183,9 @@ class Manifests(msgspec.Struct):
         self.places += other.places
         self.unused += other.unused
         self.unknown |= other.unknown
+        self.invalid |= other.invalid
+        self.notes += other.notes
+        self.notes += (f"{one}; an API server stored it" for one in other.stored_unknown.values())
         self.autoscalers += other.autoscalers
 
     def drive_autoscalers(self) -> None:
@@ -139,23 +207,32 @@ def kind_name(obj: UnknownObject) -> str:
 def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None = None) -> Manifests:
     """Read all objects in files, folders and standard input (`-`).
 
-    Raises InputError, one line with file, document and field, for unreadable input and for a second
-    object of the same kind and name.
+    Raises InputError, one line with file, document and field, for unreadable or empty input and for a second
+    object of the same kind and name. `remarks` has what else is wrong.
     """
-    files = find_files(paths)
-    total, done = total_size(files), 0
+    given = list(paths)
+    groups = [find_files([path]) for path in given]
+    total, done = total_size(file for files in groups for file in files), 0
     manifests = Manifests()
+    blank = [0] * len(groups)
     with _garbage_collection_off():
-        for file in files:
+        for i, file in ((i, file) for i, files in enumerate(groups) for file in files):
             source = open_source(file)
 
             def tell(share: float, size: int = source.size, before: int = done) -> None:
                 if on_progress is not None:
                     on_progress(before + int(share * size), max(total, before + size))
 
-            manifests.extend(read_source(source, tell))
+            found = read_source(source, tell)
+            if not found.objects and not found.unused:
+                blank[i] += is_blank(source.data)
+                manifests.notes.append(f"{source.name}: no objects")
+            manifests.extend(found)
             done += source.size
             tell(1.0)
+    _refuse_nothing(given, [n == len(files) for n, files in zip(blank, groups, strict=True)])
+    if given and not manifests.objects and not manifests.unused:
+        raise InputError(f"{given[0]}: expected objects; got none")
     _refuse_duplicates(manifests)
     if manifests.autoscalers:
         manifests.drive_autoscalers()
@@ -165,9 +242,15 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
 def read_source(source: Source, tell: Callable[[float], None] | None = None) -> Manifests:
     """Read the objects of one source; `tell` receives the progress."""
     try:
-        return _collect(source, True, tell)
-    except NotInPiecesError:
-        return _collect(source, False, tell)
+        try:
+            return _collect(source, True, tell)
+        except NotInPiecesError:
+            return _collect(source, False, tell)
+    except DecodeError as error:
+        fault = template_fault(source.data[:]) if _SYNTAX.match(error.problem) else ""
+        if fault:
+            raise DecodeError(source.name, fault) from None
+        raise
 
 
 def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | None) -> Manifests:
@@ -178,6 +261,8 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
             manifests.add_items(source.name, found)
         elif isinstance(found, FoundMisfit):
             manifests.add_misfit(source.name, found)
+        elif isinstance(found, FoundInvalid):
+            manifests.add_invalid(source.name, found)
         else:
             manifests.add(source.name, found)
         if found.position > told:
@@ -186,6 +271,14 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
             if tell is not None:
                 tell(told / len(source.data))
     return manifests
+
+
+def _refuse_nothing(paths: Sequence[str | Path], blank: Sequence[bool]) -> None:
+    """Raise InputError for a file or folder that has no document at all, as after a command that failed."""
+    for path, is_empty in zip(paths, blank, strict=True):
+        if is_empty:
+            name = "stdin" if str(path) == STDIN else path
+            raise InputError(f"{name}: expected objects; got no document")
 
 
 def _refuse_duplicates(manifests: Manifests) -> None:

@@ -37,6 +37,7 @@ def lay_over(cluster: Manifests, files: Manifests) -> tuple[Manifests, list[Pod]
     """
     unused = cluster.unused + files.unused
     merged = Manifests(list(cluster.objects), list(cluster.places), unused, dict(files.unknown))
+    merged.invalid, merged.notes = dict(files.invalid), list(files.notes)
     known = {_key(obj): i for i, obj in enumerate(merged.objects)}
     present: list[Pod] = []
     for obj, place in zip(files.objects, files.places, strict=True):

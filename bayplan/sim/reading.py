@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..api.decode import decode_items, iter_objects
-from ..api.kinds import KINDS, group_of
+from ..api.decode import NO_KIND, UnknownObject, decode_items, iter_objects
+from ..api.kinds import KINDS
 from ..cluster.objects.yaml_tree import UndefinedAliasError, YamlError, iter_trees
 from ..errors import DecodeError
 from .field_check import MisfitField, unknown_in_document, unknown_in_items
+from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
+from .object_check import InvalidObject, invalid_in_document, invalid_in_items
 from .pieces import (
     JSON_PIECE,
     YAML_PIECE,
@@ -67,7 +70,16 @@ class FoundMisfit(NamedTuple):
     position: int
 
 
-Found: TypeAlias = FoundObject | FoundItems | FoundMisfit
+class FoundInvalid(NamedTuple):
+    """An object that kube-apiserver refuses, its document and item (-1: none), and the position in the text."""
+
+    invalid: InvalidObject
+    document: int
+    item: int
+    position: int
+
+
+Found: TypeAlias = FoundObject | FoundItems | FoundMisfit | FoundInvalid
 
 
 class NotInPiecesError(Exception):
@@ -161,7 +173,7 @@ def _long_list(text: bytes) -> _List | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     kind = KINDS.get(listed.kind.removesuffix("List"))
-    is_known = kind is not None and group_of(listed.api_version) == kind.group
+    is_known = kind is not None and listed.api_version == kind.api_version
     return listed if listed.kind == "List" or is_known else None
 
 
@@ -179,6 +191,8 @@ def _decode_items(source: Source, text: bytes, kind: str, first_item: int) -> It
     if len(source.data) <= LONG_LIST or not all(map(_is_stored, objects)):
         for misfit in unknown_in_items(text, kind):
             yield FoundMisfit(misfit, 1, first_item + misfit.item, 0)
+        for invalid in invalid_in_items(text, kind):
+            yield FoundInvalid(invalid, 1, first_item + invalid.item, 0)
 
 
 def _objects_in(found: Found) -> int:
@@ -187,7 +201,9 @@ def _objects_in(found: Found) -> int:
     return isinstance(found, FoundObject)
 
 
-def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject | FoundMisfit]:
+def _iter_json_stream(
+    source: Source, data: bytes
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
     """Yield from concatenated JSON documents, as from `jq` or one per line."""
     text = data.decode(errors="replace")
     decoder = json.JSONDecoder()
@@ -210,7 +226,7 @@ def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject | Fou
         yield from _decode_tree(source, tree, document, 0)
 
 
-def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject | FoundMisfit]:
+def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
     data, document = source.data, 0
     for start, end in cut_documents(data):
         items = find_yaml_list(data, start, end)
@@ -223,7 +239,7 @@ def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject | FoundMisfit]:
             yield from _decode_tree(source, tree, document, start)
 
 
-def _iter_yaml(source: Source) -> Iterator[FoundObject | FoundMisfit]:
+def _iter_yaml(source: Source) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
     document = 0
     try:
         for tree in iter_trees(source.data[:]):
@@ -235,7 +251,7 @@ def _iter_yaml(source: Source) -> Iterator[FoundObject | FoundMisfit]:
 
 def _iter_yaml_items(
     source: Source, items: ItemList, document: int
-) -> Iterator[FoundObject | FoundMisfit]:
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
     try:
         shells = list(iter_trees(items.shell))
     except YamlError:
@@ -271,7 +287,7 @@ def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]
 
 def _decode_tree(
     source: Source, tree: Any, document: int, position: int
-) -> Iterator[FoundObject | FoundMisfit]:
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
     if tree is None:
         return
     if not isinstance(tree, dict):
@@ -287,7 +303,7 @@ def _encode(tree: Any) -> bytes:
 
 def _decode(
     source: Source, text: bytes, document: int, first_item: int | None = None
-) -> Iterator[FoundObject | FoundMisfit]:
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
     """Yield the objects of one JSON document; `first_item` numbers them in a list that was cut."""
     is_list = first_item is not None or _is_list(text)
     item = first_item or 0
@@ -295,21 +311,47 @@ def _decode(
     is_dump = is_list and size > LONG_LIST
     try:
         for obj in iter_objects(text):
+            _refuse_foreign(obj, source, b"" if is_list else text)
             yield FoundObject(obj, document, item if is_list else -1, 0)
             item += 1
             is_dump = is_dump and _is_stored(obj)
-        for misfit in () if is_dump else unknown_in_document(text):
-            item = (first_item or 0) + misfit.item if is_list else -1
-            yield FoundMisfit(misfit, document, item, 0)
+        if not is_dump:
+            yield from _findings(text, document, (first_item or 0) if is_list else None)
     except DecodeError as error:
         if first_item is not None and error.problem.startswith("expected JSON"):
             raise NotInPiecesError from None
         place = _place(source, document, item if is_list else -1)
-        raise DecodeError(
-            f"{place}: {error.where}" if error.where else place, error.problem
-        ) from None
+        where, problem = error.where, error.problem
+        if problem == NO_KIND and not is_list:
+            where, problem = "", nameless_fault(msgspec.json.decode(text), source.name)
+        raise DecodeError(f"{place}: {where}" if where else place, problem) from None
     except RecursionError:
         raise DecodeError(_place(source, document), "expected less deep nesting") from None
+
+
+def _findings(
+    text: bytes, document: int, first_item: int | None
+) -> Iterator[FoundMisfit | FoundInvalid]:
+    """Yield the unknown fields and the invalid objects of one JSON document; a list counts from `first_item`."""
+    for misfit in unknown_in_document(text):
+        item = -1 if first_item is None else first_item + misfit.item
+        yield FoundMisfit(misfit, document, item, 0)
+    for invalid in invalid_in_document(text):
+        item = -1 if first_item is None else first_item + invalid.item
+        yield FoundInvalid(invalid, document, item, 0)
+
+
+def _refuse_foreign(obj: object, source: Source, text: bytes) -> None:
+    """Raise DecodeError for a kustomization, and for an object whose `text` has actions of a Helm template."""
+    if isinstance(obj, UnknownObject):
+        if is_kustomization(obj.api_version, obj.kind):
+            folder = str(Path(source.name).parent) if source.name != "stdin" else "DIR"
+            problem = f"expected a manifest; got a kustomization: {kustomize(folder)}"
+            raise DecodeError("", problem)
+    elif b"{{" in text:
+        fault = helm_fault(text)
+        if fault:
+            raise DecodeError("", fault)
 
 
 def _is_stored(obj: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import IO, TypeAlias
 import msgspec
 
 from ..errors import InputError
+from .foreign_documents import folder_fault
 from .input_bytes import GZIP_MAGIC, input_limit, open_input, too_large
 
 Buffer: TypeAlias = bytes | mmap.mmap
@@ -21,6 +23,9 @@ STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
 _MAP_FROM = 1 << 20
 _PROBE = 8192
+_CONTENT = re.compile(
+    rb"^(?!\xef\xbb\xbf?\s*$|---(?:\s|$)|\.\.\.(?:\s|$))[ \t]*[^\s#]", re.MULTILINE
+)
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -72,6 +77,11 @@ def open_source(file: str) -> Source:
     return Source(name, data, size or len(data))
 
 
+def is_blank(data: Buffer) -> bool:
+    """Whether a text has comments and separators only."""
+    return not _CONTENT.search(data)
+
+
 def _expand(path: str) -> Iterator[str]:
     if path == STDIN:
         yield path
@@ -82,6 +92,9 @@ def _expand(path: str) -> Iterator[str]:
     if not place.is_dir():
         yield path
         return
+    fault = folder_fault(place)
+    if fault:
+        raise InputError(f"{path}: {fault}")
     found = sorted(file for file in place.iterdir() if _is_manifest(file))
     if not found:
         raise InputError(f"{path}: expected files named *.yaml, *.yml or *.json; got none")

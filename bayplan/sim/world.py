@@ -134,7 +134,7 @@ class World:
         if not is_recorded and not nodes_come:
             _refuse_no_nodes(objects)
         given = (obj for obj in objects if not isinstance(obj, Timeline))
-        self._stand_ins = StandIns(given if has_custom_workloads(objects) else ())
+        self._stand_ins = StandIns(given if has_custom_workloads(objects) else (), self._gates)
         present, later, timelines = self._sort(objects)
         self._load(present)
         for obj in later:
@@ -235,9 +235,9 @@ class World:
             if not isinstance(obj, CustomWorkload):
                 found.append(obj)
                 continue
-            stand_in, remark = self._stand_ins.make(obj)
+            made, remark = self._stand_ins.make(obj)
             self.remarks.append(remark)
-            if stand_in is not None:
+            for stand_in in made:
                 found.append(stand_in)
                 self._originals[id(stand_in)] = obj, stand_in
         return found

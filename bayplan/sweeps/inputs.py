@@ -36,6 +36,7 @@ def read_input(what: RunInput, paths: Mapping[str, str]) -> ReadInput:
     """Read the objects; `paths` has the place of each file on this machine where it is another."""
     if what.files:
         manifests = read_manifests([paths.get(file, file) for file in what.files])
+        manifests.refuse_remarks()
         return ReadInput(manifests.objects, manifests.place_of)
     return ReadInput(list(decoded_objects(_trees(what, paths))))
 

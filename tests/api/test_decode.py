@@ -10,7 +10,7 @@ from bayplan.api.decode import UnknownObject, decode, decode_items, decode_objec
 from bayplan.api.kinds import KINDS
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.api.workloads import PodDisruptionBudget, PodGroup, PriorityClass, Service
+from bayplan.api.workloads import PodDisruptionBudget, PriorityClass, Service
 from bayplan.errors import DecodeError
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -347,13 +347,17 @@ def test_a_known_kind_of_a_foreign_group_is_unknown() -> None:
     assert isinstance(read_both({"kind": "Service", "metadata": {"name": "s"}}), Service)
 
 
-def test_every_version_of_a_group_is_known() -> None:
-    tree = make_tree("PodGroup", spec={"schedulingPolicy": {"gang": {"minCount": 4}}})
+def test_a_version_with_the_same_fields_is_read() -> None:
+    tree = make_tree("DeviceClass") | {"apiVersion": "resource.k8s.io/v1beta2"}
 
-    group = read_both(tree | {"apiVersion": "scheduling.k8s.io/v1beta1"})
+    assert read_both(tree).kind == "DeviceClass"
 
-    assert isinstance(group, PodGroup)
-    assert group.min_count == 4
+
+def test_a_version_that_does_not_exist_is_refused() -> None:
+    tree = make_tree("PodGroup") | {"apiVersion": "scheduling.k8s.io/v1beta1"}
+
+    with pytest.raises(DecodeError, match=r"apiVersion: expected scheduling.k8s.io/v1alpha2; got"):
+        decode_object(tree)
 
 
 POD = make_tree()

@@ -299,15 +299,15 @@ def misspelt(folder: Path) -> str:
     return write("all.yaml", NODE, make_pod("a", nodeSelecter={"disk": "ssd"}), other)
 
 
-def test_unknown_fields_are_warnings_and_remarks(misspelt: str) -> None:
-    out, err = simulate("-f", misspelt, "-o", "json")
+def test_unknown_fields_are_warnings_and_remarks_if_lenient(misspelt: str) -> None:
+    out, err = simulate("-f", misspelt, "--lenient", "-o", "json")
 
     assert err.splitlines() == [f"warning: {line}" for line in MISSPELT]
     assert json.loads(out)["remarks"] == MISSPELT
 
 
-def test_strict_refuses_unknown_fields_all_at_once(misspelt: str) -> None:
-    out, err = simulate("-f", misspelt, "--strict", code=2)
+def test_unknown_fields_are_refused_all_at_once(misspelt: str) -> None:
+    out, err = simulate("-f", misspelt, code=2)
 
     assert out == ""
     assert err.splitlines() == [f"error: {line}" for line in MISSPELT]
@@ -329,8 +329,8 @@ def test_the_questions_have_the_remarks_and_the_option(misspelt: str, command: l
     Path("config.yaml").write_text(config)
     args = [*command, "-f", misspelt]
 
-    document = json.loads(CliRunner().invoke(app, [*args, "-o", "json"]).stdout)
-    refused = CliRunner().invoke(app, [*args, "--strict"])
+    document = json.loads(CliRunner().invoke(app, [*args, "--lenient", "-o", "json"]).stdout)
+    refused = CliRunner().invoke(app, args)
 
     assert document["remarks"][-2:] == MISSPELT
     assert (refused.exit_code, refused.stdout) == (2, "")
@@ -593,3 +593,33 @@ def test_custom_workloads_are_named_beside_the_result(folder: Path) -> None:
     assert err == ""
     assert table.splitlines()[-1] == expected
     assert json.loads(document)["remarks"] == [expected]
+
+
+def test_objects_that_kube_apiserver_refuses_are_refused_or_warnings(folder: Path) -> None:
+    file = write("bad.yaml", NODE, make_pod("A"))
+
+    _, refused = simulate("-f", file, code=2)
+    _, warned = simulate("-f", file, "--lenient")
+
+    assert refused.startswith('error: bad.yaml: document 2: pod default/A: Pod "A" is invalid: ')
+    assert warned.startswith('warning: bad.yaml: document 2: pod default/A: Pod "A" is invalid: ')
+
+
+def test_workload_kinds_of_a_file_make_pods(folder: Path) -> None:
+    Path("kinds.yaml").write_text(
+        "apiVersion: bayplan.dev/v1\nkind: WorkloadKinds\nkinds:\n"
+        "- {kind: Farm, group: example.dev, pods: [{template: spec.pod, count: spec.size}]}\n"
+    )
+    farm = {
+        "apiVersion": "example.dev/v1",
+        "kind": "Farm",
+        "metadata": {"name": "f"},
+        "spec": {"size": 2, "pod": {"spec": make_pod("x")["spec"]}},
+    }
+    file = write("farm.yaml", NODE, farm)
+
+    _, refused = simulate("-f", file, code=2)
+    out, _ = simulate("-f", file, "--workload-kinds", "kinds.yaml")
+
+    assert "expected pods that can be made; got pods of spec.pod" in refused
+    assert "2 of 2 pods placed" in out

@@ -310,13 +310,14 @@ def test_public_names_are_imported_on_first_use() -> None:
 
 
 def test_unknown_fields_are_warnings_and_remarks_of_the_cluster(tmp_path: Path) -> None:
-    pod = make_tree("Pod", "a", spec={"containers": [], "nodeSelecter": {}})
+    containers = [{"name": "c", "image": "i"}]
+    pod = make_tree("Pod", "a", spec={"containers": containers, "nodeSelecter": {}})
     file = tmp_path / "pod.json"
     file.write_text(json.dumps(pod))
     fault = "expected nodeSelector; got an unknown field"
 
     with pytest.warns(UserWarning, match="nodeSelecter") as warned:
-        read, made = Cluster.read(file), Cluster.of(make_node("n"), pod)
+        read, made = Cluster.read(file, strict=False), Cluster.of(make_node("n"), pod, strict=False)
 
     assert read.remarks == (f"{file}: document 1: pod default/a: spec.nodeSelecter: {fault}",)
     assert made.remarks == (f"objects[1].spec.nodeSelecter: pod default/a: {fault}",)
@@ -330,6 +331,6 @@ def test_strict_refuses_unknown_fields(tmp_path: Path) -> None:
     file.write_text(json.dumps(pod))
 
     with pytest.raises(InputError, match="expected nodeSelector"):
-        Cluster.read(file, strict=True)
+        Cluster.read(file)
     with pytest.raises(InputError, match="expected nodeSelector"):
-        Cluster.of(pod, strict=True)
+        Cluster.of(pod)

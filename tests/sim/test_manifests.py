@@ -164,7 +164,7 @@ def with_container(**fields: Any) -> dict[str, Any]:
         ),
         pytest.param(
             "a: 1\n---\nb: 1\n---\nc: [\n",
-            "document 1: kind: expected a kind; got none",
+            "document 1: expected apiVersion and kind; got a document with the fields a",
             id="no kind, before broken YAML",
         ),
         pytest.param(

@@ -90,14 +90,20 @@ def test_replica_sets_of_the_input_make_the_pods() -> None:
             id="replicas without a template",
         ),
         pytest.param(
-            make("Service", "serving.knative.dev/v1", {"template": TEMPLATE}),
-            "Service.serving.knative.dev shop/web, pods of spec.template",
+            make("Service", "example.dev/v1", {"template": TEMPLATE}),
+            "Service.example.dev shop/web, pods of spec.template",
             id="a template without replicas",
         ),
         pytest.param(
-            make("Job", "batch.volcano.sh/v1", {"tasks": [{"replicas": 2, "template": TEMPLATE}]}),
-            "Job.batch.volcano.sh shop/web, pods of spec.tasks[0].template",
+            make("Job", "batch.example.dev/v1", {"tasks": [{"replicas": 2, "template": TEMPLATE}]}),
+            "Job.batch.example.dev shop/web, pods of spec.tasks[0].template",
             id="a template in a list",
+        ),
+        pytest.param(
+            make("TrainJob", "trainer.kubeflow.org/v1alpha1", {"runtimeRef": {"name": "torch"}}),
+            "TrainJob.trainer.kubeflow.org shop/web, its pods are those of the runtime that"
+            " spec.runtimeRef names",
+            id="a kind whose templates are elsewhere",
         ),
         pytest.param(
             make_rollout(template={"spec": {"containers": [{"name": 5}]}}),

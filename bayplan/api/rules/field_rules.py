@@ -30,6 +30,7 @@ _KEY_RULE = (
     "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 _CONTAINERS = ("initContainers", "containers")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL = ("Always", "IfNotPresent", "Never")
 _SERVICES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -72,6 +73,9 @@ def _container_causes(container: Tree, path: str) -> Iterator[Cause]:
             yield required(f"{path}.ports[{i}].containerPort")
         else:
             yield from port_causes(port, "containerPort", f"{path}.ports[{i}]")
+        if port.get("hostPort"):
+            yield from port_causes(port, "hostPort", f"{path}.ports[{i}]")
+        yield from word_causes(port, "protocol", _PROTOCOLS, f"{path}.ports[{i}]")
     for i, variable in enumerate(container.get("env") or ()):
         if variable.get("value") and variable.get("valueFrom"):
             problem = "may not be specified when `value` is not empty"
@@ -81,6 +85,25 @@ def _container_causes(container: Tree, path: str) -> Iterator[Cause]:
             asked = (container.get(probe) or {}).get(action)
             if isinstance(asked, Mapping):
                 yield from port_causes(asked, "port", f"{path}.{probe}.{action}")
+
+
+def host_port_causes(spec: Tree, path: str, is_pod: bool) -> Iterator[Cause]:
+    """Yield host ports that two containers share, or that differ from the container's in the host's network."""
+    taken: set[str] = set()
+    for i, container in enumerate(spec.get("containers") or ()):
+        for j, port in enumerate(container.get("ports") or ()):
+            number = port.get("hostPort") or 0
+            key = f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{number}"
+            if number and key in taken:
+                yield duplicate(f"{path}.containers[{i}].ports[{j}].hostPort", key)
+            taken.add(key)
+    for i, container in enumerate(spec.get("containers") or () if spec.get("hostNetwork") else ()):
+        for j, port in enumerate(container.get("ports") or ()):
+            number = port.get("hostPort") or 0
+            is_set = number or (is_pod and "hostPort" in port)
+            if is_set and number != port.get("containerPort"):
+                problem = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid_value(f"{path}.containers[{i}].ports[{j}].hostPort", number, problem)
 
 
 def mount_causes(spec: Tree, path: str) -> Iterator[Cause]:

@@ -30,6 +30,7 @@ from ..name_faults import (
 )
 from ..names import is_label_value, is_qualified_name
 from ..quantity import parse_quantity
+from ..quantity_text import ExactAmount
 from ..resources import is_extended, is_hugepages
 from . import field_rules
 from .rbac_rules import GROUP, binding_causes, role_causes, role_ref_causes
@@ -142,6 +143,7 @@ def pod_spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
         yield unsupported_value(f"{path}.restartPolicy", policy, RESTART_POLICIES)
     yield from member_causes(spec, path)
     yield from field_rules.spec_causes(spec, path)
+    yield from field_rules.host_port_causes(spec, path, is_pod=path == "spec")
     volumes: set[str] = set()
     for i, volume in enumerate(spec.get("volumes") or ()):
         name = str(volume.get("name") or "")
@@ -180,8 +182,8 @@ def _resource_causes(resources: Tree, path: str) -> Iterator[Cause]:
         if too_much:
             yield invalid_value(
                 f"{path}.requests",
-                wanted,
-                f"must be less than or equal to {name} limit of {limits[name]}",
+                str(ExactAmount.of(wanted)),
+                f"must be less than or equal to {name} limit of {ExactAmount.of(limits[name])}",
             )
 
 

@@ -19,23 +19,13 @@ _UNCHECKED = frozenset(
     {
         "apiextensions.v1.JSONSchemaProps",
         "core.v1.ContainerStatus",
-        "core.v1.EnvFromSource",
-        "core.v1.EnvVar",
         "core.v1.HostIP",
-        "core.v1.Lifecycle",
         "core.v1.PodCondition",
         "core.v1.PodIP",
-        "core.v1.PodSecurityContext",
-        "core.v1.Probe",
-        "core.v1.SecurityContext",
-        "core.v1.VolumeMount",
         "meta.v1.ManagedFieldsEntry",
     }
 )
-"""Parts of a pod that people do not write, or that have no effect on placement. Most fields of a pod are in them.
-
-So is a schema, whose type contains itself.
-"""
+"""Parts of objects that people do not write, and a schema, whose type contains itself."""
 _SIMILAR = 0.7
 
 

@@ -1,0 +1,76 @@
+"""Creation: the faults for which kube-apiserver refuses to create an object.
+
+The same rules as those of the API server of `up`, without its cluster: an object is judged by itself.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..causes import Cause
+from ..kinds import group_of
+from ..schema.checking import WrongTypeError, unknown_fields
+from ..schema.unknown import schema_type
+from .defaults import apply_defaults
+from .validation import create_causes, metadata_causes
+
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def storage_of(api_version: str, kind: str) -> str:
+    """The name of the storage of a built-in kind: `deployments.apps`; empty for other kinds."""
+    if not schema_type(api_version, kind):
+        return ""
+    word, group = kind.lower(), group_of(api_version)
+    if word.endswith("y"):
+        plural = f"{word[:-1]}ies"
+    elif word.endswith("s"):
+        plural = word if kind == "Endpoints" else f"{word}es"
+    else:
+        plural = f"{word}s"
+    return f"{plural}.{group}" if group else plural
+
+
+def creation_causes(api_version: str, kind: str, tree: Mapping[str, Any]) -> list[Cause]:
+    """The faults of a new object of a built-in kind; WrongTypeError if a value is not of the type of its field.
+
+    Definitions of custom resources have rules of their own, which are not part of this.
+    """
+    storage = storage_of(api_version, kind)
+    if not storage or storage == _DEFINITIONS:
+        return []
+    unknown_fields(tree, schema_type(api_version, kind))
+    whole = copy.deepcopy(dict(tree))
+    metadata = _named(whole)
+    apply_defaults(storage, whole)
+    whole["metadata"] = {**metadata, **whole["metadata"]}
+    return list(create_causes(storage, whole))
+
+
+def name_causes(api_version: str, kind: str, metadata: Mapping[str, Any]) -> list[Cause]:
+    """The faults of the metadata of an object whose other fields were checked before."""
+    return list(
+        metadata_causes(storage_of(api_version, kind), _named({"metadata": dict(metadata)}))
+    )
+
+
+def _named(tree: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a tree, with a name where the server would make one."""
+    metadata = tree["metadata"] = dict(tree.get("metadata") or {})
+    prefix = metadata.get("generateName")
+    if not metadata.get("name") and prefix:
+        metadata["name"] = f"{str(prefix)[:58]}xxxxx"
+    return metadata
+
+
+def refusal_text(api_version: str, kind: str, name: str, causes: Sequence[Cause]) -> str:
+    """What kube-apiserver answers: `Deployment.apps "web" is invalid: ...`."""
+    group = group_of(api_version)
+    found = [f"{cause.field}: {cause.message}" for cause in causes]
+    listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+    return f'{f"{kind}.{group}" if group else kind} "{name}" is invalid: {listed}'
+
+
+__all__ = ["WrongTypeError", "creation_causes", "name_causes", "refusal_text", "storage_of"]

@@ -1,0 +1,261 @@
+"""Workload kinds: custom kinds that make pods, and where their objects have the templates and counts of these.
+
+A path names fields, separated by dots; `[]` stands for each item of a list, `{}` for each entry of a map, and a name in
+quotes within brackets may have dots. Paths of a count follow the same items as the path of the template.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+
+_STEP = re.compile(r"\.?(?:(?P<name>[^.\[\]{}\"]+)|\[\"(?P<quoted>[^\"]+)\"\]|(?P<each>\[\]|\{\}))")
+_COUNT = re.compile(r"(?P<path>.+?)(?:\s*-\s*(?P<less>\d+))?")
+Found = tuple[tuple[str, ...], Any]
+"""The items that a path went through, and the value there."""
+
+
+class PodSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pods of one template."""
+
+    template: str | list[str] = ""
+    """Path of the template; of several, the first that is there."""
+    count: int | str | list[int | str] = 1
+    """A number, or the path of one, less a number at its end (`spec.size - 1`); several are multiplied."""
+    default: int = 1
+    """Value of a count that is not there."""
+    fields: str = ""
+    """In place of a template: path of an object with fields of a pod, and `resources` of its container."""
+
+
+class WorkloadKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A custom kind that makes pods."""
+
+    kind: str
+    group: str
+    pods: list[PodSet] = []
+    gang: bool = False
+    """Whether its pods are of use together only."""
+    min_count: str = ""
+    """Path of the number of pods that a gang needs; all of them without."""
+    gangs: str = ""
+    """Path of the number of gangs, each with an equal share of the pods; one without."""
+    suspended: str = ""
+    """Path of a flag: with true there, it has no pods."""
+    note: str = ""
+    """Remark on the pods: how they may differ from those in a cluster."""
+    refused: str = ""
+    """Reason why its pods cannot be made."""
+
+
+class WorkloadKinds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A document of kinds."""
+
+    api_version: str
+    kind: str
+    kinds: list[WorkloadKind] = []
+
+
+def _training(kind: str, field: str) -> WorkloadKind:
+    path = f"spec.{field}{{}}"
+    pods = PodSet(f"{path}.template", f"{path}.replicas")
+    least, flag = "spec.runPolicy.schedulingPolicy.minAvailable", "spec.runPolicy.suspend"
+    return WorkloadKind(kind, "kubeflow.org", [pods], True, least, suspended=flag)
+
+
+def _ray(kind: str, cluster: str, **more: Any) -> WorkloadKind:
+    path = f"{cluster}.workerGroupSpecs[]"
+    counts: list[int | str] = [f"{path}.replicas", f"{path}.numOfHosts"]
+    head = PodSet(f"{cluster}.headGroupSpec.template")
+    return WorkloadKind(kind, "ray.io", [head, PodSet(f"{path}.template", counts)], **more)
+
+
+_OPERATOR = "made of its fields; sidecars and volumes that its operator adds are left out"
+_LWS = "spec.leaderWorkerTemplate"
+BUILT_IN = (
+    _ray("RayCluster", "spec", suspended="spec.suspend"),
+    _ray(
+        "RayJob",
+        "spec.rayClusterSpec",
+        suspended="spec.suspend",
+        note="the pod that submits the job is left out",
+    ),
+    _ray("RayService", "spec.rayClusterConfig"),
+    WorkloadKind(
+        "JobSet",
+        "jobset.x-k8s.io",
+        [
+            PodSet(
+                "spec.replicatedJobs[].template.spec.template",
+                [
+                    "spec.replicatedJobs[].replicas",
+                    "spec.replicatedJobs[].template.spec.parallelism",
+                ],
+            )
+        ],
+        suspended="spec.suspend",
+    ),
+    WorkloadKind(
+        "Job",
+        "batch.volcano.sh",
+        [PodSet("spec.tasks[].template", "spec.tasks[].replicas")],
+        gang=True,
+        min_count="spec.minAvailable",
+    ),
+    _training("PyTorchJob", "pytorchReplicaSpecs"),
+    _training("MPIJob", "mpiReplicaSpecs"),
+    _training("TFJob", "tfReplicaSpecs"),
+    _training("XGBoostJob", "xgbReplicaSpecs"),
+    _training("PaddleJob", "paddleReplicaSpecs"),
+    _training("JAXJob", "jaxReplicaSpecs"),
+    _training("MXJob", "mxReplicaSpecs"),
+    WorkloadKind(
+        "TrainJob",
+        "trainer.kubeflow.org",
+        refused="its pods are those of the runtime that spec.runtimeRef names",
+    ),
+    WorkloadKind(
+        "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io",
+        [
+            PodSet([f"{_LWS}.leaderTemplate", f"{_LWS}.workerTemplate"], "spec.replicas"),
+            PodSet(f"{_LWS}.workerTemplate", ["spec.replicas", f"{_LWS}.size - 1"]),
+        ],
+        gang=True,
+        gangs="spec.replicas",
+    ),
+    WorkloadKind(
+        "Service",
+        "serving.knative.dev",
+        [
+            PodSet(
+                "spec.template",
+                'spec.template.metadata.annotations["autoscaling.knative.dev/min-scale"]',
+            )
+        ],
+        note="as many as its lowest scale, or 1; its sidecar queue-proxy is left out",
+    ),
+    WorkloadKind(
+        "Prometheus",
+        "monitoring.coreos.com",
+        [PodSet(fields="spec", count=["spec.replicas", "spec.shards"])],
+        note=_OPERATOR,
+    ),
+    WorkloadKind(
+        "PrometheusAgent",
+        "monitoring.coreos.com",
+        [PodSet(fields="spec", count=["spec.replicas", "spec.shards"])],
+        note=_OPERATOR,
+    ),
+    WorkloadKind(
+        "Alertmanager",
+        "monitoring.coreos.com",
+        [PodSet(fields="spec", count="spec.replicas")],
+        note=_OPERATOR,
+    ),
+    WorkloadKind(
+        "ThanosRuler",
+        "monitoring.coreos.com",
+        [PodSet(fields="spec", count="spec.replicas")],
+        note=_OPERATOR,
+    ),
+    WorkloadKind(
+        "SparkApplication",
+        "sparkoperator.k8s.io",
+        note="requests as Spark computes them from cores, memory and memoryOverhead",
+    ),
+    WorkloadKind(
+        "ScheduledSparkApplication",
+        "sparkoperator.k8s.io",
+        refused="it runs by its schedule; a SparkApplication of its template can be simulated",
+    ),
+    WorkloadKind(
+        "Workflow", "argoproj.io", note="those that it begins with; later steps are not simulated"
+    ),
+)
+_GIVEN: ContextVar[Mapping[tuple[str, str], WorkloadKind]] = ContextVar(
+    "kinds", default=MappingProxyType({})
+)
+_KNOWN = {(kind.group, kind.kind): kind for kind in BUILT_IN}
+
+
+@contextmanager
+def reading_workloads(kinds: Sequence[WorkloadKind]) -> Iterator[None]:
+    """Within it, objects of these kinds are workloads, too; a kind that is built in is replaced."""
+    token = _GIVEN.set({**_GIVEN.get(), **{(kind.group, kind.kind): kind for kind in kinds}})
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def find_workload_kind(group: str, kind: str) -> WorkloadKind | None:
+    """The kind of that name, if it is known to make pods."""
+    return _GIVEN.get().get((group, kind)) or _KNOWN.get((group, kind))
+
+
+def path_fault(path: str) -> str:
+    """Reason why a text is no path; empty if it is one."""
+    return "" if "".join(step[0] for step in _STEP.finditer(path)) == path and path else "a path"
+
+
+def count_paths(count: int | str | list[int | str]) -> list[int | str]:
+    """The factors of a count."""
+    return count if isinstance(count, list) else [count]
+
+
+def find_values(tree: Any, path: str) -> Iterator[Found]:
+    """The values at a path, each with the keys of the items on the way."""
+    yield from _walk(tree, [_step(match) for match in _STEP.finditer(path)], ())
+
+
+class _Step(NamedTuple):
+    name: str
+    each: bool
+
+
+def _step(match: re.Match[str]) -> _Step:
+    return _Step(match["name"] or match["quoted"] or match["each"], bool(match["each"]))
+
+
+def _walk(value: Any, steps: Sequence[_Step], keys: tuple[str, ...]) -> Iterator[Found]:
+    if not steps:
+        if value is not None:
+            yield keys, value
+        return
+    (name, is_each), rest = steps[0], steps[1:]
+    if is_each and name == "[]" and isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _walk(item, rest, (*keys, str(i)))
+    elif is_each and name == "{}" and isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _walk(item, rest, (*keys, str(key)))
+    elif not is_each and isinstance(value, Mapping):
+        yield from _walk(value.get(name), rest, keys)
+
+
+def count_at(tree: Any, factors: Sequence[int | str], keys: tuple[str, ...], default: int) -> int:
+    """The product of the counts for the template behind `keys`; ValueError if one is no number."""
+    product = 1
+    for factor in factors:
+        product *= factor if isinstance(factor, int) else _number(tree, factor, keys, default)
+    return max(product, 0)
+
+
+def _number(tree: Any, factor: str, keys: tuple[str, ...], default: int) -> int:
+    match = _COUNT.fullmatch(factor)
+    assert match is not None, "the pattern matches any text"
+    path, less = match["path"], int(match["less"] or 0)
+    for found, value in find_values(tree, path):
+        if found == keys[: len(found)]:
+            text = str(value)
+            if isinstance(value, bool) or not re.fullmatch(r"-?\d+", text):
+                raise ValueError(f"{path}: expected a number; got {text[:40]}")
+            return int(text) - less
+    return default - less

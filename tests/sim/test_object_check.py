@@ -1,0 +1,133 @@
+"""Object check: what kube-apiserver refuses is refused when files are read, in its words."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.sim import read_manifests
+
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+DEPLOYMENT: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "d"},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
+    },
+}
+
+
+def changed(tree: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    made = copy.deepcopy(tree)
+    found: Any = made
+    *steps, last = path.split(".")
+    for step in steps:
+        found = found[int(step)] if step.isdecimal() else found[step]
+    found[last] = value
+    return made
+
+
+def remarks(tmp_path: Path, *trees: dict[str, Any]) -> list[str]:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": trees}))
+    return [text.removeprefix(f"{file}: ") for text in read_manifests([file]).remarks]
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        pytest.param(
+            changed(DEPLOYMENT, "spec.replicas", -1),
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+            id="negative replicas",
+        ),
+        pytest.param(
+            changed(DEPLOYMENT, "spec.template.metadata.labels", {"a": "c"}),
+            'spec.template.metadata.labels: Invalid value: {"a":"c"}: '
+            "`selector` does not match template `labels`",
+            id="another selector",
+        ),
+        pytest.param(
+            changed(POD, "spec.containers", []),
+            "spec.containers: Required value",
+            id="no container",
+        ),
+        pytest.param(
+            changed(
+                POD,
+                "spec.containers.0.resources",
+                {"requests": {"cpu": 2}, "limits": {"cpu": "1000m"}},
+            ),
+            'spec.containers[0].resources.requests: Invalid value: "2": '
+            "must be less than or equal to cpu limit of 1",
+            id="requests above limits",
+        ),
+        pytest.param(
+            changed(POD, "spec.containers.0.ports", [{"containerPort": 80, "hostPort": 99999}]),
+            "spec.containers[0].ports[0].hostPort: Invalid value: 99999: "
+            "must be between 1 and 65535, inclusive",
+            id="host port out of range",
+        ),
+        pytest.param(
+            changed(
+                POD,
+                "spec.containers.0.ports",
+                [{"containerPort": 80, "hostPort": 1}, {"containerPort": 81, "hostPort": 1}],
+            ),
+            'spec.containers[0].ports[1].hostPort: Duplicate value: "TCP//1"',
+            id="host port twice",
+        ),
+    ],
+)
+def test_refused_in_the_words_of_the_api_server(
+    tmp_path: Path, tree: dict[str, Any], expected: str
+) -> None:
+    kind = "Pod" if tree["kind"] == "Pod" else "Deployment.apps"
+    name, label = tree["metadata"]["name"], tree["kind"].lower()
+
+    found = remarks(tmp_path, POD, DEPLOYMENT, changed(tree, "metadata.namespace", "x"))
+
+    where = f'document 1: items[2]: {label} x/{name}: {kind} "{name}" is invalid: '
+    assert found == [where + expected]
+
+
+def test_names_and_versions(tmp_path: Path) -> None:
+    (name,) = remarks(tmp_path, changed(POD, "metadata.name", "A_b"))
+    (version,) = remarks(tmp_path, {key: POD[key] for key in POD if key != "apiVersion"})
+
+    assert 'Pod "A_b" is invalid: metadata.name: Invalid value: "A_b": a lowercase RFC 1123' in name
+    assert version.endswith("pod default/p: apiVersion: expected v1; got none")
+
+
+def test_equal_faults_are_counted(tmp_path: Path) -> None:
+    bad = changed(POD, "spec.containers", [])
+
+    found = remarks(tmp_path, *(changed(bad, "metadata.name", f"p{i}") for i in range(3)))
+
+    assert len(found) == 1
+    assert found[0].endswith("(and 2 more)")
+
+
+def test_stored_objects_and_generated_names_pass(tmp_path: Path) -> None:
+    bad = changed(POD, "spec.containers", [])
+    stored = changed(bad, "metadata.uid", "u-1")
+    generated = changed(POD, "metadata", {"generateName": "p-"})
+
+    assert remarks(tmp_path, stored, generated) == []
+
+
+@pytest.mark.parametrize("uid", [{}, {"uid": "u"}])
+def test_long_lists_are_checked_once_per_spec(tmp_path: Path, uid: dict[str, str]) -> None:
+    pods = [changed(POD, "metadata", {"name": f"p{i}", **uid}) for i in range(2000)]
+    pods[1500]["metadata"]["name"] = "A"
+
+    assert len(remarks(tmp_path, *pods)) == (0 if uid else 1)

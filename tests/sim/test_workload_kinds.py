@@ -1,0 +1,245 @@
+"""Workload kinds: the pods of custom kinds in the table, those of a user's file, and gangs."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.api.decode import decode_object
+from bayplan.api.workload_kinds import reading_workloads
+from bayplan.errors import InputError
+from bayplan.sim import Simulation, SimulationReport, read_manifests
+from bayplan.sim.workload_documents import read_workload_kinds
+from bayplan.testing.builders import make_node
+
+POD = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
+TEMPLATE = {"spec": POD}
+GATES = {"GenericWorkload": True, "GangScheduling": True}
+
+
+def make(api_version: str, kind: str, spec: Any) -> Any:
+    meta = {"name": "w", "namespace": "n"}
+    return decode_object({"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec})
+
+
+def run(obj: Any, cpu: str = "64", gates: Any = None) -> SimulationReport:
+    return Simulation([make_node("n", cpu=cpu), obj], feature_gates=gates).run()
+
+
+def workers(count: int) -> dict[str, Any]:
+    return {"groupName": "g", "replicas": count, "template": TEMPLATE}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "count"),
+    [
+        (
+            "ray.io/v1",
+            "RayCluster",
+            {"headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": [workers(3), workers(2)]},
+            6,
+        ),
+        (
+            "ray.io/v1",
+            "RayCluster",
+            {
+                "headGroupSpec": {"template": TEMPLATE},
+                "workerGroupSpecs": [workers(2) | {"numOfHosts": 4}],
+            },
+            9,
+        ),
+        (
+            "ray.io/v1",
+            "RayCluster",
+            {"suspend": True, "headGroupSpec": {"template": TEMPLATE}},
+            0,
+        ),
+        (
+            "ray.io/v1",
+            "RayJob",
+            {"rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}}},
+            1,
+        ),
+        (
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            {
+                "replicatedJobs": [
+                    {
+                        "name": "a",
+                        "replicas": 2,
+                        "template": {"spec": {"parallelism": 3, "template": TEMPLATE}},
+                    },
+                    {"name": "b", "template": {"spec": {"template": TEMPLATE}}},
+                ]
+            },
+            7,
+        ),
+        (
+            "batch.volcano.sh/v1alpha1",
+            "Job",
+            {"tasks": [{"replicas": 2, "template": TEMPLATE}, {"template": TEMPLATE}]},
+            3,
+        ),
+        (
+            "kubeflow.org/v1",
+            "PyTorchJob",
+            {
+                "pytorchReplicaSpecs": {
+                    "Master": {"template": TEMPLATE},
+                    "Worker": {"replicas": 3, "template": TEMPLATE},
+                }
+            },
+            4,
+        ),
+        (
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": TEMPLATE}},
+            8,
+        ),
+        ("serving.knative.dev/v1", "Service", {"template": TEMPLATE}, 1),
+        (
+            "serving.knative.dev/v1",
+            "Service",
+            {
+                "template": {
+                    **TEMPLATE,
+                    "metadata": {"annotations": {"autoscaling.knative.dev/min-scale": "3"}},
+                }
+            },
+            3,
+        ),
+        ("monitoring.coreos.com/v1", "Prometheus", {"replicas": 2, "shards": 2}, 4),
+        (
+            "sparkoperator.k8s.io/v1beta2",
+            "SparkApplication",
+            {"driver": {"cores": 1}, "executor": {"instances": 3}},
+            4,
+        ),
+        (
+            "argoproj.io/v1alpha1",
+            "Workflow",
+            {
+                "entrypoint": "main",
+                "templates": [
+                    {
+                        "name": "main",
+                        "steps": [
+                            [
+                                {"name": "a", "template": "work", "withItems": [1, 2, 3]},
+                                {"name": "b", "template": "work"},
+                            ],
+                            [{"name": "later", "template": "work"}],
+                        ],
+                    },
+                    {"name": "work", "container": {"image": "i"}},
+                ],
+            },
+            4,
+        ),
+    ],
+)
+def test_pods_of_kinds_in_the_table(api_version: str, kind: str, spec: Any, count: int) -> None:
+    report = run(make(api_version, kind, spec))
+
+    assert len(report.placed) == count
+    assert report.pending == []
+    group = api_version.partition("/")[0]
+    assert report.remarks[0].startswith(f"{kind}.{group} n/w: {count} pod")
+
+
+def test_requests_of_spark_are_those_that_spark_computes() -> None:
+    spec = {
+        "type": "Python",
+        "driver": {"cores": 1, "coreRequest": "500m", "memory": "1g"},
+        "executor": {"cores": 2, "memory": "4g", "instances": 1, "memoryOverhead": "512m"},
+    }
+
+    report = run(make("sparkoperator.k8s.io/v1beta2", "SparkApplication", spec))
+
+    found = Counter(
+        (result.pod.requests["cpu"], result.pod.requests["memory"] >> 20)
+        for result in report.placed
+    )
+    assert found == {(500, 1024 + 409): 1, (2000, 4096 + 512): 1}
+
+
+def test_a_gang_is_placed_as_a_whole_with_the_gates() -> None:
+    spec = {"minAvailable": 3, "tasks": [{"replicas": 3, "template": TEMPLATE}]}
+    job = make("batch.volcano.sh/v1alpha1", "Job", spec)
+
+    one_by_one, together = run(job, cpu="2"), run(job, cpu="2", gates=GATES)
+
+    assert (len(one_by_one.placed), len(together.placed)) == (2, 0)
+    assert "placed pod by pod without --feature-gates=GenericWorkload=true" in one_by_one.remarks[0]
+    assert "a gang of which 3 pods must be placed together" in together.remarks[0]
+
+
+def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:
+    spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": TEMPLATE}}
+    obj = make("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec)
+
+    assert len(run(obj, cpu="5", gates=GATES).placed) == 3
+
+
+def test_pods_that_depend_on_results_are_refused_where_files_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: w}\n"
+        "spec:\n  entrypoint: m\n  templates:\n"
+        "  - {name: m, steps: [[{name: a, template: c, withParam: x}]]}\n"
+        "  - {name: c, container: {image: i}}\n"
+    )
+
+    (remark,) = read_manifests([file]).remarks
+
+    assert "Workflow.argoproj.io default/w: expected pods that can be made; got its pods" in remark
+    assert "withParam" in remark
+    assert "--workload-kinds" in remark
+
+
+KINDS = """
+apiVersion: bayplan.dev/v1
+kind: WorkloadKinds
+kinds:
+- kind: Farm
+  group: example.dev
+  pods:
+  - {template: "spec.pools[].pod", count: "spec.pools[].size"}
+  gang: true
+"""
+
+
+def test_kinds_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "kinds.yaml"
+    file.write_text(KINDS)
+
+    with reading_workloads(read_workload_kinds([file])):
+        obj = make("example.dev/v1", "Farm", {"pools": [{"size": 2, "pod": TEMPLATE}]})
+
+    assert len(run(obj).placed) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("kind: WorkloadKinds", "kind: Pod", "expected bayplan.dev/v1 WorkloadKinds; got"),
+        ("gang: true", "gang: maybe", "kinds[0].gang: expected `bool`, got `str`"),
+        ("gang: true", "gagn: true", "kinds[0]: object contains unknown field `gagn`"),
+        ("group: example.dev", "group: apps", "kinds[0].group: expected the API group"),
+        ("spec.pools[].pod", "spec..pod", "kinds[0].pods[0].template: expected a path such as"),
+        (', count: "spec.pools[].size"', ", count: -1", "kinds[0].pods[0].count: expected zero"),
+        ('template: "spec.pools[].pod", ', "", "kinds[0].pods[0]: expected template or fields"),
+    ],
+)
+def test_faults_of_a_file(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    file = tmp_path / "kinds.yaml"
+    file.write_text(KINDS.replace(old, new))
+
+    with pytest.raises(InputError) as error:
+        read_workload_kinds([file])
+
+    assert str(error.value).startswith(f"{file}: document 1: ")
+    assert expected in str(error.value)
