@@ -89,7 +89,7 @@ def template_fault(data: bytes) -> str:
 
 
 def helm_fault(data: bytes) -> str:
-    """Reason why a text that can be read is a template of Helm all the same; empty if it is none."""
+    """Reason why a text that can be read is a template of Helm all the same; empty otherwise."""
     found = _HELM_ACTION.search(data)
     return _template(data, found) if found else ""
 
