@@ -42,7 +42,7 @@ def creation_causes(api_version: str, kind: str, tree: Mapping[str, Any]) -> lis
     if not storage or storage == _DEFINITIONS:
         return []
     unknown_fields(tree, schema_type(api_version, kind))
-    whole = copy.deepcopy(dict(tree))
+    whole = copy.deepcopy({**tree, "apiVersion": api_version, "kind": kind})
     metadata = _named(whole)
     apply_defaults(storage, whole)
     whole["metadata"] = {**metadata, **whole["metadata"]}
