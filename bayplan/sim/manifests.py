@@ -24,6 +24,7 @@ from ..errors import DecodeError, InputError
 from .driven_autoscalers import DrivenAutoscalers
 from .field_check import unknown_text
 from .foreign_documents import template_fault
+from .object_check import image_note
 from .reading import (
     FoundInvalid,
     FoundItems,
@@ -236,6 +237,9 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
     _refuse_duplicates(manifests)
     if manifests.autoscalers:
         manifests.drive_autoscalers()
+    lacking = image_note(manifests.objects)
+    if lacking:
+        manifests.notes.append(lacking)
     return manifests
 
 

@@ -1,12 +1,12 @@
 """Object check: objects in manifests that kube-apiserver would refuse to create, in its words.
 
 Objects that an API server stored already, which have a uid or a resource version, are not checked: it may have stored
-them under earlier rules, and accepts them as they are. Containers without an image pass: a sketch has none.
+them under earlier rules, and accepts them as they are. Containers without an image pass, with a note: sketches lack it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,10 @@ import msgspec
 from ..api.causes import Cause
 from ..api.decode import label_of, without_nulls
 from ..api.kinds import KINDS
+from ..api.meta import KubeObject
+from ..api.pod import Pod
 from ..api.rules.creation import WrongTypeError, creation_causes, name_causes, refusal_text
+from ..api.workloads import pod_template
 from .field_check import WALKED_UP_TO, ObjectPlace, objects_within, timeline_parts
 from .timeline import KIND as TIMELINE
 
@@ -134,6 +137,26 @@ def _refused(
     name = (tree.get("metadata") or {}).get("name")
     reason = refusal_text(api_version, kind, name if isinstance(name, str) else "", causes)
     return InvalidObject(item, label_of(tree, kind), reason)
+
+
+def image_note(objects: Iterable[object]) -> str:
+    """Note on new pods and workloads whose containers lack an image; empty if there are none."""
+    lacking: dict[int, bool] = {}
+    count = 0
+    for obj in objects:
+        template = pod_template(obj)
+        spec = obj.spec if isinstance(obj, Pod) else template.spec if template is not None else None
+        is_stored = isinstance(obj, Pod | KubeObject) and bool(obj.uid)
+        if spec is None or is_stored:
+            continue
+        if id(spec) not in lacking:
+            containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+            lacking[id(spec)] = not all(container.image for container in containers)
+        count += lacking[id(spec)]
+    if not count:
+        return ""
+    have = "1 object has" if count == 1 else f"{count:,} objects have"
+    return f"{have} containers without an image, which kube-apiserver would refuse"
 
 
 def _is_image(cause: Cause) -> bool:

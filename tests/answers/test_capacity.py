@@ -234,12 +234,12 @@ def test_copies_are_counted_without_a_limit_and_without_placing_them(
     assert (found.fits, found.is_limited) == (160_000, False)
 
 
-POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n"
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: c}]}\n"
 
 
 def test_kinds_are_read_from_files(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(POD)
-    template = "{metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}"
+    template = "{metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: c}]}}"
     deployment = (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, namespace: shop}\n"
         f"spec: {{selector: {{matchLabels: {{app: w}}}}, template: {template}}}"

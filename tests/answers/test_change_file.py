@@ -38,7 +38,7 @@ def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
       - uncordon: [a]
       - resize: {target: a, resources: {cpu: 8}}
       - add:
-          - {apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {nodeName: a, containers: [{name: c}]}}
+          - {apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {nodeName: a, containers: [{name: c, image: c}]}}
       - delete: [pod/late]
       - patch:
           - {kind: Node, metadata: {name: a, labels: {disk: ssd}}}
@@ -135,8 +135,7 @@ def test_options_of_a_change(tmp_path: Path, text: str, change: ClusterChange) -
         ),
         pytest.param(
             HEAD + "changes: [{add: {kind: Unheard, apiVersion: v1}}]",
-            "document 1: changes[0].add[0]: expected an object that affects scheduling; "
-            "got a Unheard",
+            "document 1: changes[0].add[0]: unheard: apiVersion: expected a kind of v1; got Unheard",
             id="an unsupported kind",
         ),
         pytest.param("a: [", "expected YAML; ", id="no YAML"),

@@ -15,7 +15,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: web, namespace: shop}
 spec:
-  containers: [{name: c, resources: {requests: {cpu: %s, memory: 1Gi}}}]
+  containers: [{name: c, image: c, resources: {requests: {cpu: %s, memory: 1Gi}}}]
 """
 
 

@@ -127,7 +127,7 @@ def test_capacity_counts_gangs() -> None:
     ("text", "message"),
     [
         pytest.param(
-            "{kind: Pod, metadata: {name: w}, spec: {containers: [{name: c}]}}",
+            "{kind: Pod, metadata: {name: w}, spec: {containers: [{name: c, image: c}]}}",
             "Pod w: schedulingGroup.podGroupName: expected red; got none",
             id="a pod outside the group",
         ),

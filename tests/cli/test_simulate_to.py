@@ -16,12 +16,12 @@ TIMELINE = """
 apiVersion: v1
 kind: Pod
 metadata: {name: late, annotations: {bayplan.dev/created-at: 1h}}
-spec: {containers: [{name: c}]}
+spec: {containers: [{name: c, image: c}]}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: later, annotations: {bayplan.dev/created-at: 3h, example.com/note: kept}}
-spec: {containers: [{name: c}]}
+spec: {containers: [{name: c, image: c}]}
 """
 
 

@@ -56,7 +56,7 @@ def test_pending_pods_are_the_status() -> None:
     trace = imported(1)
     Path("big.yaml").write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: big}\n"
-        "spec: {containers: [{name: a, resources: {requests: {cpu: 64}}}]}\n"
+        "spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 64}}}]}\n"
     )
 
     report = json.loads(run("simulate", trace, "-f", "big.yaml", "-o", "json", code=1).stdout)

@@ -131,3 +131,13 @@ def test_long_lists_are_checked_once_per_spec(tmp_path: Path, uid: dict[str, str
     pods[1500]["metadata"]["name"] = "A"
 
     assert len(remarks(tmp_path, *pods)) == (0 if uid else 1)
+
+
+def test_containers_without_an_image_are_noted_once(tmp_path: Path) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c%s}]}"
+    file = tmp_path / "pods.yaml"
+    file.write_text("\n---\n".join([pod % ("a", ""), pod % ("b", ""), pod % ("c", ", image: x")]))
+
+    assert read_manifests([file]).notes == [
+        "2 objects have containers without an image, which kube-apiserver would refuse"
+    ]

@@ -71,7 +71,7 @@ def test_the_manifests_are_those_of_all_ops(tmp_path: Path) -> None:
 def test_questions_are_asked_one_after_the_other_of_the_objects_before_them(tmp_path: Path) -> None:
     ops = """\
   - opcode: createAny
-    template: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c}]}}
+    template: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: c}]}}
   - {opcode: ask, question: [explain, pod/a]}
   - {opcode: ask, question: [what-if, delete, pod/a, -o, json]}
 """

@@ -75,7 +75,7 @@ def test_volume_limits_hold(tmp_path: Path) -> None:
 - opcode: createPods
   count: 5
   collectMetrics: true
-  podTemplate: {kind: Pod, spec: {nodeSelector: {disks: some}, containers: [{name: c}]}}
+  podTemplate: {kind: Pod, spec: {nodeSelector: {disks: some}, containers: [{name: c, image: c}]}}
   persistentVolumeTemplate:
     {kind: PersistentVolume, spec: {csi: {driver: csi.example.com}, accessModes: [ReadWriteOnce]}}
   persistentVolumeClaimTemplate: {kind: PersistentVolumeClaim, spec: {accessModes: [ReadWriteOnce]}}
@@ -142,7 +142,7 @@ WAITING = """
 - opcode: createPods
   count: 4
   namespace: waiting
-  podTemplate: {kind: Pod, spec: {nodeSelector: {gpu: "yes"}, containers: [{name: c}]}}
+  podTemplate: {kind: Pod, spec: {nodeSelector: {gpu: "yes"}, containers: [{name: c, image: c}]}}
 """
 
 
@@ -203,13 +203,13 @@ BLOCKED = """
 - opcode: createPods
   count: 3
   namespace: blockers
-  podTemplate: {kind: Pod, spec: {containers: [{name: c, resources: {requests: {cpu: 4}}}]}}
+  podTemplate: {kind: Pod, spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 4}}}]}}
 - {opcode: startCollectingMetrics, namespaces: [others]}
 - opcode: createPods
   count: 3
   namespace: others
   skipWaitToCompletion: true
-  podTemplate: {kind: Pod, spec: {containers: [{name: c, resources: {requests: {cpu: 3}}}]}}
+  podTemplate: {kind: Pod, spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 3}}}]}}
 - {opcode: barrier, stageRequirement: Attempted}
 """
 
@@ -377,7 +377,7 @@ def test_pods_that_never_start_end_the_measurement(tmp_path: Path) -> None:
         labels:
           pod-group.scheduling.sigs.k8s.io/name: gang
           pod-group.scheduling.sigs.k8s.io/min-available: "60"
-      spec: {containers: [{name: c, resources: {requests: {cpu: 100m}}}]}
+      spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 100m}}}]}
   workloads: [{name: s}]
 """
     )
