@@ -264,6 +264,7 @@ class Serving:
                 gates.version,
                 self._options.flags if gates.enabled("ComponentFlagz") else None,
                 has_status=gates.enabled("ComponentStatusz"),
+                has_cbor=gates.enabled("CBORServingAndStorage"),
             ),
             profiling=profiling_routes(sys.argv, set_verbosity) if is_on else (),
         )

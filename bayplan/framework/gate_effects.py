@@ -23,6 +23,10 @@ class Effect(NamedTuple):
 
 
 EFFECTS: dict[str, Effect] = {
+    "CBORServingAndStorage": Effect(
+        "`run` serves /statusz and /flagz as application/cbor, too",
+        "they are served as text, JSON and YAML",
+    ),
     "ComponentFlagz": Effect("`run` serves /flagz", "there is no /flagz"),
     "ComponentStatusz": Effect("`run` serves /statusz", "there is no /statusz"),
     "CoordinatedLeaderElection": Effect(

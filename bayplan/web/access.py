@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -42,9 +42,9 @@ class LocalAccess:
         return status_response(403, "Forbidden", f"host {request.host!r} is not this machine")
 
 
-def status_response(code: int, reason: str, message: str) -> web.Response:
+def status_tree(code: int, reason: str, message: str) -> dict[str, Any]:
     """A rejection in the form of Kubernetes: a Status object."""
-    tree = {
+    return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -53,7 +53,11 @@ def status_response(code: int, reason: str, message: str) -> web.Response:
         "reason": reason,
         "code": code,
     }
-    response = web.json_response(tree, status=code)
+
+
+def status_response(code: int, reason: str, message: str) -> web.Response:
+    """A rejection as a Status object in JSON."""
+    response = web.json_response(status_tree(code, reason, message), status=code)
     if code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response

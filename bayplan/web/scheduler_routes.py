@@ -63,8 +63,7 @@ def scheduler_routes(
         web.get("/metrics/resources", resources),
         web.get("/metrics/slis", slis),
         web.get("/configz", configuration),
-        *profiling,
     ]
     if component is not None:
         routes += zpage_routes(component, [route.path for route in routes])
-    return routes
+    return [*routes, *profiling]

@@ -1,7 +1,7 @@
 """Zpages: /statusz and /flagz, as kube-scheduler v1.36 serves them (gates ComponentStatusz and ComponentFlagz).
 
 Plain text for people; JSON or YAML of `config.k8s.io` for programs that ask for it in full:
-`Accept: application/json;v=v1beta1;g=config.k8s.io;as=Statusz`.
+`Accept: application/json;v=v1beta1;g=config.k8s.io;as=Statusz`. CBOR as well with the gate CBORServingAndStorage.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from .access import status_response
+from .access import status_response, status_tree
+from .cbor import encode_cbor
 
 GROUP = "config.k8s.io"
 VERSIONS = ("v1beta1", "v1alpha1")
 DEPRECATED = "v1alpha1"
 TEXT, JSON, YAML = "text/plain", "application/json", "application/yaml"
+CBOR = "application/cbor"
 MEDIA_TYPES = (JSON, YAML, TEXT)
 FOR_PEOPLE = "For people, not for programs: this text may look different in any release."
 
@@ -38,6 +40,8 @@ class Component(msgspec.Struct, frozen=True):
     """The flags with their values, given or not; None: there is no /flagz."""
     has_status: bool = True
     """Whether there is /statusz."""
+    has_cbor: bool = False
+    """Whether CBOR is served."""
     started: datetime = msgspec.field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -49,45 +53,66 @@ class AcceptedForm(msgspec.Struct, frozen=True):
 
 
 def zpage_routes(component: Component, paths: Sequence[str]) -> list[web.RouteDef]:
-    """The two pages; /statusz lists the first element of `paths`, and its own."""
+    """The two pages; /statusz lists the first element of `paths`, and /flagz."""
     flags, routes = component.flags, []
-    every = {*paths, *(["/flagz"] if flags is not None else []), "/statusz"}
+    every = {*paths, *(["/flagz"] if flags is not None else [])}
     listed = sorted({f"/{path.split('/')[1]}" for path in every} - {"/"})
     if component.has_status:
         read = lambda: _status(component, listed)  # noqa: E731
-        routes.append(_page("Statusz", component.name, read, _status_text))
+        routes.append(_page("Statusz", component, read, _status_text))
     if flags is not None:
-        routes.append(_page("Flagz", component.name, lambda: {"flags": dict(flags)}, _flag_text))
+        routes.append(_page("Flagz", component, lambda: {"flags": dict(flags)}, _flag_text))
     return routes
 
 
 def _page(
-    kind: str, name: str, read: Callable[[], Tree], write: Callable[[Tree], str]
+    kind: str, component: Component, read: Callable[[], Tree], write: Callable[[Tree], str]
 ) -> web.RouteDef:
-    path = f"/{kind.lower()}"
+    path, name = f"/{kind.lower()}", component.name
+    media_types = (*MEDIA_TYPES, CBOR) if component.has_cbor else MEDIA_TYPES
 
     async def answer(request: web.Request) -> web.Response:
-        asked = negotiate(request.headers.get("Accept", ""), kind)
+        accept = request.headers.get("Accept", "")
+        asked = negotiate(accept, kind, media_types)
         if asked is None:
-            accepted = f"only the following media types are accepted: {', '.join(MEDIA_TYPES)}"
-            return status_response(406, "NotAcceptable", accepted)
+            return _refusal(accept, media_types)
         tree = read()
         if not asked.version:
             text = f"\n{name} {path[1:]}\n{FOR_PEOPLE}\n\n{write(tree)}"
             return web.Response(text=text, content_type=TEXT, charset="utf-8")
         metadata = {"name": name}
         head = {"kind": kind, "apiVersion": f"{GROUP}/{asked.version}", "metadata": metadata}
-        whole = {**head, **tree}
-        text = json.dumps(whole) if asked.media_type == JSON else yaml.safe_dump(whole)
-        headers = {}
+        form = f"{asked.media_type};g={GROUP};v={asked.version};as={kind}"
+        headers = {"Content-Type": form}
         if asked.version == DEPRECATED:
             headers["Warning"] = f'299 - "{GROUP}/{DEPRECATED} is deprecated: use {VERSIONS[0]}"'
-        return web.Response(text=text, content_type=asked.media_type, headers=headers)
+        return web.Response(body=ENCODERS[asked.media_type]({**head, **tree}), headers=headers)
 
     return web.get(path, answer)
 
 
-def negotiate(accept: str, kind: str) -> AcceptedForm | None:
+ENCODERS: dict[str, Callable[[Tree], bytes]] = {
+    JSON: lambda tree: json.dumps(tree).encode(),
+    YAML: lambda tree: yaml.safe_dump(tree).encode(),
+    CBOR: encode_cbor,
+}
+
+
+def _refusal(accept: str, media_types: Sequence[str]) -> web.Response:
+    """Names the media types, in CBOR where that was asked for and is one of them."""
+    refusal = (
+        406,
+        "NotAcceptable",
+        f"only the following media types are accepted: {', '.join(media_types)}",
+    )
+    if CBOR in media_types and CBOR in (_clause(text)[0] for text in accept.split(",")):
+        return web.Response(status=406, body=encode_cbor(status_tree(*refusal)), content_type=CBOR)
+    return status_response(*refusal)
+
+
+def negotiate(
+    accept: str, kind: str, media_types: Sequence[str] = MEDIA_TYPES
+) -> AcceptedForm | None:
     """The first media type of an Accept header that can be served, the best quality first; None if none can."""
     if not accept.strip():
         return AcceptedForm(TEXT)
@@ -95,7 +120,7 @@ def negotiate(accept: str, kind: str) -> AcceptedForm | None:
     for media_type, _, parameters in clauses:
         if media_type in (TEXT, "text/*", "*/*"):
             return AcceptedForm(TEXT)
-        if media_type in (JSON, YAML) and _is_known(parameters, kind):
+        if media_type in media_types and _is_known(parameters, kind):
             return AcceptedForm(media_type, parameters["v"])
     return None
 

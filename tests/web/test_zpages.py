@@ -10,18 +10,20 @@ import pytest
 import yaml
 from aiohttp import web
 
+from bayplan.web.cbor import encode_cbor
 from bayplan.web.server import WebServer
 from bayplan.web.zpages import AcceptedForm, Component, negotiate, zpage_routes
 
 STATUSZ = "v=v1beta1;g=config.k8s.io;as=Statusz"
 
 
-def component() -> Component:
+def component(has_cbor: bool = False) -> Component:
     return Component(
         "kube-scheduler",
         "1.36.4+bayplan.0.2.0",
         "1.36",
         flags={"v": "2", "leader-elect": "true"},
+        has_cbor=has_cbor,
         started=datetime.now(UTC) - timedelta(hours=2, minutes=3),
     )
 
@@ -29,7 +31,14 @@ def component() -> Component:
 def get(
     path: str, accept: str | None, routes: list[web.RouteDef] | None = None
 ) -> tuple[int, str, Mapping[str, str]]:
-    async def run() -> tuple[int, str, Mapping[str, str]]:
+    code, body, headers = get_bytes(path, accept, routes)
+    return code, body.decode(), headers
+
+
+def get_bytes(
+    path: str, accept: str | None, routes: list[web.RouteDef] | None = None
+) -> tuple[int, bytes, Mapping[str, str]]:
+    async def run() -> tuple[int, bytes, Mapping[str, str]]:
         server = WebServer(routes or zpage_routes(component(), ["/metrics", "/healthz"]))
         await server.start()
         headers = {} if accept is None else {"Accept": accept}
@@ -38,7 +47,7 @@ def get(
                 aiohttp.ClientSession(skip_auto_headers=("Accept",)) as session,
                 session.get(server.url + path, headers=headers) as response,
             ):
-                return response.status, await response.text(), dict(response.headers)
+                return response.status, await response.read(), dict(response.headers)
         finally:
             await server.stop()
 
@@ -84,7 +93,7 @@ def test_the_status_for_people() -> None:
     assert text.startswith("\nkube-scheduler statusz\n")
     assert "Up: 2 hr 03 min" in text
     assert "Binary version: 1.36.4+bayplan.0.2.0" in text
-    assert "Paths: /flagz /healthz /metrics /statusz" in text
+    assert "Paths: /flagz /healthz /metrics\n" in text
 
 
 def test_the_status_lists_first_path_elements() -> None:
@@ -92,7 +101,7 @@ def test_the_status_lists_first_path_elements() -> None:
 
     _, text, _ = get("/statusz", None, zpage_routes(component(), paths))
 
-    assert "Paths: /debug /flagz /metrics /statusz\n" in text
+    assert "Paths: /debug /flagz /metrics\n" in text
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
@@ -105,6 +114,7 @@ def test_the_status_for_programs(version: str) -> None:
     assert (tree["kind"], tree["apiVersion"]) == ("Statusz", f"config.k8s.io/{version}")
     assert 7380 <= tree["uptimeSeconds"] < 7500
     assert tree["emulationVersion"] == "1.36"
+    assert headers["Content-Type"] == f"application/json;g=config.k8s.io;v={version};as=Statusz"
     assert ("Warning" in headers) is (version == "v1alpha1")
 
 
@@ -120,3 +130,36 @@ def test_what_cannot_be_served_is_refused_with_the_media_types() -> None:
 
     assert code == 406
     assert json.loads(text)["message"].endswith("application/json, application/yaml, text/plain")
+
+
+FLAGZ_CBOR = "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz"
+
+
+def test_cbor_with_its_gate() -> None:
+    code, body, headers = get_bytes("/flagz", FLAGZ_CBOR, zpage_routes(component(True), []))
+
+    assert code == 200
+    assert headers["Content-Type"] == "application/cbor;g=config.k8s.io;v=v1beta1;as=Flagz"
+    assert body == encode_cbor(
+        {
+            "kind": "Flagz",
+            "apiVersion": "config.k8s.io/v1beta1",
+            "metadata": {"name": "kube-scheduler"},
+            "flags": {"v": "2", "leader-elect": "true"},
+        }
+    )
+
+
+def test_cbor_of_no_kind_is_refused_in_cbor() -> None:
+    code, body, headers = get_bytes("/flagz", "application/cbor", zpage_routes(component(True), []))
+
+    assert (code, headers["Content-Type"]) == (406, "application/cbor")
+    assert body.startswith(encode_cbor({})[:3])
+    assert b"application/json, application/yaml, text/plain, application/cbor" in body
+
+
+def test_cbor_is_refused_without_its_gate() -> None:
+    code, text, _ = get("/flagz", FLAGZ_CBOR)
+
+    assert code == 406
+    assert json.loads(text)["message"].endswith("application/yaml, text/plain")
