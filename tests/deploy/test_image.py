@@ -106,6 +106,19 @@ def test_the_image_has_what_the_build_needs_and_the_compiled_kernel() -> None:
     assert any("BAYPLAN_BUILD_KERNEL=require" in rest for word, rest in build if word == "ENV")
 
 
+def test_packages_are_installed_by_their_hashes() -> None:
+    build, _ = stages()
+    commands = [json.loads(rest) for word, rest in build if word == "RUN"]
+    *locked, package = [words for words in commands if words[0].endswith("/pip")]
+
+    assert [words[-1] for words in locked] == ["/src/locks/dist.txt", "/src/locks/image.txt"]
+    for words in locked:
+        assert {"--require-hashes", "--no-deps"} <= set(words)
+    assert "--no-index" in package
+    (wheel,) = (words for words in commands if "build" in words)
+    assert "--no-isolation" in wheel
+
+
 def test_the_pod_runs_without_rights_on_a_read_only_file_system() -> None:
     pod = deployment()["spec"]["template"]["spec"]
 

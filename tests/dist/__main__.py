@@ -27,7 +27,7 @@ from .smoke import Environment, SmokeError, check_kernel, check_up, check_withou
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
-CONSTRAINTS = ROOT / "constraints.txt"
+LOCKS = ROOT / "locks"
 
 
 COMPILED, PURE = "compiled", "NumPy"
@@ -52,7 +52,10 @@ def main() -> int:
     except SmokeError as problem:
         print(f"make dist: {problem}", file=sys.stderr)
         return 1
-    print(*(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes" for path in (sdist, wheel)), sep="\n")
+    print(
+        *(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes" for path in (sdist, wheel)),
+        sep="\n",
+    )
     return 0
 
 
@@ -87,11 +90,11 @@ def try_out(wheel: Path, version: str, kernel: str, folder: Path) -> Environment
     work.mkdir()
     with step("install the wheel in an empty environment"):
         environment = Environment.make(folder / "venv", work)
-        environment.install(str(wheel), CONSTRAINTS)
+        environment.install(str(wheel), LOCKS / "run.txt")
     with step("simulate, explain, a plugin file, the page"):
         check_without_extras(environment, console_scripts(wheel, version), version, kernel)
     with step("install the extra kube"):
-        environment.install(f"{wheel}[kube]", CONSTRAINTS)
+        environment.install(f"{wheel}[kube]", LOCKS / "image.txt")
     with step("up, and requests to it"):
         check_up(environment)
     return environment
@@ -104,7 +107,7 @@ def try_pure_wheel(sdist: Path, version: str, folder: Path, environment: Environ
         build(unpacked(sdist, folder), folder, PURE, "--wheel")
         pure = one_archive(folder, f"bayplan-{version}-*.whl")
         check_archives(sdist, pure, version, PURE)
-        environment.install(str(pure), CONSTRAINTS, "--force-reinstall", "--no-deps")
+        environment.pip("--no-index", "--force-reinstall", "--no-deps", str(pure))
         check_kernel(environment, version, PURE)
 
 
@@ -123,11 +126,20 @@ def source_version() -> str:
 
 
 def build(source: Path, folder: Path, kernel: str, *options: str) -> None:
-    """Builds in an isolated environment, with the versions of constraints.txt."""
+    """Builds with the packages of this environment, which `make dist` installs."""
     wanted = {hatch_build.VARIABLE: "require" if kernel == COMPILED else "skip"}
     done = subprocess.run(
-        [sys.executable, "-m", "build", *options, "--outdir", str(folder), str(source)],
-        env={**os.environ, **wanted, "PIP_CONSTRAINT": str(CONSTRAINTS)},
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--no-isolation",
+            *options,
+            "--outdir",
+            str(folder),
+            str(source),
+        ],
+        env={**os.environ, **wanted},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -141,7 +153,9 @@ def one_archive(folder: Path, pattern: str) -> Path:
     found = list(folder.glob(pattern))
     if len(found) != 1:
         names = sorted(path.name for path in folder.iterdir())
-        raise SmokeError(f"{folder.name}: expected one file {pattern}; got {', '.join(names) or 'none'}")
+        raise SmokeError(
+            f"{folder.name}: expected one file {pattern}; got {', '.join(names) or 'none'}"
+        )
     return found[0]
 
 

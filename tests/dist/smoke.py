@@ -103,10 +103,14 @@ class Environment:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         return cls(folder / "bin", work)
 
-    def install(self, requirement: str, constraints: Path, *options: str) -> None:
+    def install(self, requirement: str, lock: Path) -> None:
+        """Installs the packages of a lock, then the requirement, whose dependencies must be among them."""
+        self.pip("--require-hashes", "--no-deps", "-r", str(lock))
+        self.pip("--no-index", requirement)
+
+    def pip(self, *arguments: str) -> None:
         pip = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-        command = ("python", *pip, "-c", str(constraints), *options, requirement)
-        self.run(*command, timeout_s=INSTALL_TIMEOUT_S)
+        self.run("python", *pip, *arguments, timeout_s=INSTALL_TIMEOUT_S)
 
     def run(
         self, *command: str, exit_code: int = 0, timeout_s: float = TIMEOUT_S
