@@ -48,6 +48,10 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     is_binding: bool
     matters: bool
     """Whether a scheduler may decide otherwise about another pod because of it."""
+    is_first: bool = False
+    """Whether it shows a decision at the first attempt, about a pod that was never held back."""
+    arrival: int = -1
+    """Number of the change with which the pod appeared; -1 if it was there at the start."""
 
     @property
     def pod(self) -> Pod:
@@ -81,7 +85,7 @@ class ClusterHistory:
     def __init__(self, view: ClusterView) -> None:
         self.view = view
         self._next = 0
-        self._arrivals: dict[str, int] = {}
+        self._arrivals: dict[str, int] = {pod.uid: -1 for pod in view.pods()}
         """For each pod: the number of the change with which it appeared."""
         self._changes: deque[Change] = deque(maxlen=MOST_CHANGES)
 
@@ -89,31 +93,27 @@ class ClusterHistory:
         """The latest state of an object; None if there is none."""
         return self.view.cluster.get(obj.kind, obj.namespace, obj.name)
 
-    def follow(self, at_s: float, old: Any, new: Any, *, is_binding: bool = False) -> Change:
+    def follow(
+        self, at_s: float, old: Any, new: Any, *, is_binding: bool = False, is_first: bool = False
+    ) -> Change:
         """Apply a change; None stands for an object that does not exist."""
         obj = old if new is None else new
         key = (obj.kind, obj.namespace, obj.name)
-        change = Change(self._next, at_s, key, old, new, is_binding, matters(old, new))
+        arrival = self._note_arrival(old, new)
+        change = Change(
+            self._next, at_s, key, old, new, is_binding, matters(old, new), is_first, arrival
+        )
         self._next += 1
         self._changes.append(change)
         while self._changes[0].at_s < at_s - KEPT_S:
             self._changes.popleft()
-        self._note_arrival(change)
         self.view.replace_object(old, new)
         return change
 
-    def _note_arrival(self, change: Change) -> None:
-        if isinstance(change.new, Pod):
-            self._arrivals.setdefault(change.new.uid, change.number)
-        elif isinstance(change.old, Pod):
-            self._arrivals.pop(change.old.uid, None)
-
-    def _queue_key(self, change: Change) -> tuple[int, int]:
-        """Place of a pod in the queue: by priority, then by age."""
-        return -change.pod.priority, self._arrival(change)
-
-    def _arrival(self, change: Change) -> int:
-        return self._arrivals.get(change.pod.uid, -1)
+    def _note_arrival(self, old: Any, new: Any) -> int:
+        if isinstance(new, Pod):
+            return self._arrivals.setdefault(new.uid, self._next)
+        return self._arrivals.pop(old.uid, -1) if isinstance(old, Pod) else -1
 
     def states_around(self, moment: Change, since_s: float) -> Iterator[PastState]:
         """States in which the decision that became visible with `moment` may have been made, nearest first.
@@ -131,25 +131,9 @@ class ClusterHistory:
         others = [change.number for change in around if not change.is_binding]
         bindings = [change for change in around if change.is_binding]
         pairs = _nearest_pairs(
-            _shifts(others, moment.number), self._binding_shifts(bindings, moment), moment.number
+            _shifts(others, moment.number), _binding_shifts(bindings, moment), moment.number
         )
         yield from islice(pairs, MOST_STATES)
-
-    def _binding_shifts(self, bindings: Sequence[Change], moment: Change) -> list[Shift]:
-        """Sets of bindings that may have been made: prefixes in three orders, and all but one or one more.
-
-        Bindings are written concurrently, so the order in which they become visible may differ from that of the
-        decisions, which is nearly the order of the queue: by priority among the pods that wait, otherwise by arrival.
-        """
-        number = moment.number
-        families = (
-            _shifts([change.number for change in bindings], number),
-            _prefixes(bindings, moment, self._queue_key),
-            _prefixes(bindings, moment, self._arrival),
-            _exceptions(bindings, moment),
-        )
-        mixed = (shift for group in zip_longest(*families) for shift in group if shift is not None)
-        return list(dict.fromkeys(mixed))
 
     @contextmanager
     def past(self) -> Iterator[Callable[[PastState], None]]:
@@ -212,6 +196,55 @@ def _shifts(numbers: Sequence[int], moment: int) -> list[Shift]:
         if size <= len(after):
             found.append((NONE, frozenset(after[:size])))
     return found
+
+
+def _binding_shifts(bindings: Sequence[Change], moment: Change) -> list[Shift]:
+    """Sets of bindings that may have been decided before the moment's.
+
+    Bindings are written concurrently, so the order in which they become visible may differ from that of the decisions.
+    Where the order of the decisions is not certain: prefixes in three orders, and all but one or one more.
+    """
+    number = moment.number
+    certain = {change.number: is_before(change, moment) for change in bindings}
+    left_out = frozenset(n for n, before in certain.items() if before is False and n < number)
+    anticipated = frozenset(n for n, before in certain.items() if before and n > number)
+    open_ = [change for change in bindings if certain[change.number] is None]
+    families = (
+        _shifts([change.number for change in open_], number),
+        _prefixes(open_, moment, _queue_key),
+        _prefixes(open_, moment, _arrival),
+        _exceptions(open_, moment),
+    )
+    mixed = (shift for group in zip_longest(*families) for shift in group if shift is not None)
+    return [(left_out | shift[0], anticipated | shift[1]) for shift in dict.fromkeys(mixed)]
+
+
+def is_before(one: Change, moment: Change) -> bool | None:
+    """Whether a binding was decided before the moment's decision, by the same scheduler; None if that is not certain.
+
+    Pods appear and are bound in one sequence of changes: a decision is made after its pod appeared and before its
+    binding. First attempts are made in the order of the queue: of two pods, the one that came first is tried first
+    unless the other one has a higher priority.
+    """
+    if one.number < moment.arrival:
+        return True
+    if one.arrival > moment.number:
+        return False
+    if not (one.is_first and moment.is_first):
+        return None
+    ahead = one.pod.priority - moment.pod.priority
+    if one.arrival < moment.arrival:
+        return True if ahead >= 0 else None
+    return False if ahead <= 0 else None
+
+
+def _queue_key(change: Change) -> tuple[int, int]:
+    """Place of a pod in the queue: by priority, then by age."""
+    return -change.pod.priority, change.arrival
+
+
+def _arrival(change: Change) -> int:
+    return change.arrival
 
 
 def _prefixes(

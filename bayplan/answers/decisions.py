@@ -56,6 +56,8 @@ class _PendingPod(msgspec.Struct):
 
     pod: Pod
     created_s: float
+    is_fresh: bool = False
+    """Whether it is tried in the order of arrival: it came after the start, and nothing holds it back."""
     assumed_on: str = ""
     """The node on which the scheduler counts it already, while its volumes or claims are made."""
     has_decision: bool = False
@@ -83,7 +85,7 @@ class DecisionFollower:
         self._doubts: deque[_Doubt] = deque()
         self._pending: dict[str, _PendingPod] = {}
         for pod in view.pods():
-            self._expect(pod, 0.0)
+            self._expect(pod, 0.0, is_start=True)
 
     @property
     def pods(self) -> int:
@@ -169,11 +171,12 @@ class DecisionFollower:
             return True
         return assess(self._view.ask(known.pod), node_name, in_full=False).fits
 
-    def _expect(self, pod: Pod, at_s: float) -> None:
+    def _expect(self, pod: Pod, at_s: float, *, is_start: bool = False) -> None:
         """Await a decision about a pod of our profiles that has no node."""
         ours = pod.scheduler_name in self._view.scheduler.profiles
         if ours and not pod.node_name and not pod.is_finished:
-            self._pending[pod.uid] = _PendingPod(pod, at_s)
+            is_held = _is_refused(pod.status) or pod.spec.scheduling_group is not None
+            self._pending[pod.uid] = _PendingPod(pod, at_s, not (is_held or is_start))
 
     def _leave(self, pod: Pod, at_s: float) -> None:
         """A pod was deleted, perhaps before anything was decided about it."""
@@ -188,13 +191,16 @@ class DecisionFollower:
         self, at_s: float, known: _PendingPod, node_name: str, stored: Pod | None, now: Pod
     ) -> None:
         """Note a decision, apply its change, and judge it: now if the present state explains it."""
+        is_first = known.is_fresh and not known.has_decision
         known.has_decision = True
         decision = JudgedDecision(
             pod=known.pod, created_s=known.created_s, at_s=at_s, node_name=node_name
         )
         self.decisions.append(decision)
         is_clear = self._judge(decision)
-        moment = self._history.follow(at_s, stored, now, is_binding=bool(node_name))
+        moment = self._history.follow(
+            at_s, stored, now, is_binding=bool(node_name), is_first=is_first
+        )
         if is_clear:
             decision.state = PastState(moment.number)
         else:

@@ -222,3 +222,46 @@ def test_a_lower_total_among_many_nodes_is_sampled() -> None:
     larger = make_node("n009", cpu="32")
     nodes[9] = larger
     assert placed_on("n010", 150) == "sampled"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "verdict"),
+    [
+        pytest.param({}, "other node", id="both at the first attempt: in order of arrival"),
+        pytest.param({"status": REFUSED}, "same", id="the earlier pod was held back"),
+        pytest.param({"priority": -1}, "same", id="the later pod has a higher priority"),
+    ],
+)
+def test_a_binding_that_was_decided_before_is_not_left_out(
+    earlier: dict[str, Any], verdict: str
+) -> None:
+    """Without the first pod the second one goes to the same node; the queue has the first pod in front."""
+    nodes = [make_node("a", cpu="8"), make_node("b", cpu="6")]
+    first = {**earlier, "cpu": "3"}
+    decisions = judge(
+        nodes,
+        [
+            (1.0, pod("first", **first)),
+            (1.01, pod("second", cpu="2")),
+            (1.05, pod("first", "a", **first)),
+            (1.06, pod("second", "a", cpu="2")),
+        ],
+    )
+
+    assert verdicts(decisions) == [("first", "same"), ("second", verdict)]
+
+
+def test_a_binding_before_the_pod_existed_is_not_left_out() -> None:
+    nodes = [make_node("a", cpu="8"), make_node("b", cpu="6")]
+    first = {"status": REFUSED, "cpu": "3"}
+    decisions = judge(
+        nodes,
+        [
+            (1.0, pod("first", **first)),
+            (1.05, pod("first", "a", **first)),
+            (1.06, pod("second", cpu="2")),
+            (1.07, pod("second", "a", cpu="2")),
+        ],
+    )
+
+    assert verdicts(decisions) == [("first", "same"), ("second", "other node")]
