@@ -2,9 +2,11 @@
 
 Kinds in the table of `workload_kinds` have their templates and counts at known paths. Of others only the shape is
 known: `spec.replicas` and `spec.template` stand for that many pods of the template. Others that have replicas, or the
-template of a pod somewhere, own pods in a way that is not known.
+template of a pod somewhere, own pods in a way that is not known, unless the name of the kind tells that they make none
+by themselves: an AnalysisTemplate, a ClusterPolicy, a RayCronJob.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -28,6 +30,8 @@ from .workload_kinds import (
 from .workloads import PodTemplateSpec
 
 MAX_DEPTH = 8
+_FOR_LATER = re.compile(r"(?:Template|Policy|Runtime|Class|CronJob)$|^(?:Cron|Scheduled)")
+"""Names of kinds with a template from which others make pods, or they themselves by a schedule."""
 
 
 class CustomWorkloadSpec(Wire, frozen=True):
@@ -110,6 +114,8 @@ def _of_known(
     """The workload of a kind in the table."""
     if known.refused:
         return made(metadata=metadata, missing=known.refused, is_certain=True)
+    if known.reference and any(value for _, value in find_values(tree, known.reference)):
+        return made(metadata=metadata, missing=f"pods of the object that {known.reference} names")
     try:
         found = _pods_of(known, tree)
         if any(value is True for _, value in find_values(tree, known.suspended)):
@@ -194,7 +200,11 @@ def _by_shape(
     if has_replicas and template is None:
         return made(metadata=metadata, missing=f"{count} (no spec.template)")
     path = next(_templates(spec, "spec", MAX_DEPTH), "")
-    return made(metadata=metadata, missing=f"pods of {path}", is_certain=True) if path else None
+    if not path:
+        return None
+    if _FOR_LATER.search(made.manifest_kind):
+        return made(metadata=metadata, missing=f"pods that are made of {path} later")
+    return made(metadata=metadata, missing=f"pods of {path}", is_certain=True)
 
 
 @lru_cache(maxsize=256)

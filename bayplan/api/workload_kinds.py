@@ -50,6 +50,8 @@ class WorkloadKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     """Path of a flag: with true there, it has no pods."""
     note: str = ""
     """Remark on the pods: how they may differ from those in a cluster."""
+    reference: str = ""
+    """Path of a reference: with an object there, that object makes the pods."""
     refused: str = ""
     """Reason why its pods cannot be made."""
 
@@ -74,6 +76,12 @@ def _ray(kind: str, cluster: str, **more: Any) -> WorkloadKind:
     counts: list[int | str] = [f"{path}.replicas", f"{path}.numOfHosts"]
     head = PodSet(f"{cluster}.headGroupSpec.template")
     return WorkloadKind(kind, "ray.io", [head, PodSet(f"{path}.template", counts)], **more)
+
+
+def _knative(kind: str) -> WorkloadKind:
+    least = 'spec.template.metadata.annotations["autoscaling.knative.dev/min-scale"]'
+    note = "as many as its lowest scale, or 1; its sidecar queue-proxy is left out"
+    return WorkloadKind(kind, "serving.knative.dev", [PodSet("spec.template", least)], note=note)
 
 
 _OPERATOR = "made of its fields; sidecars and volumes that its operator adds are left out"
@@ -130,17 +138,8 @@ BUILT_IN = (
         gang=True,
         gangs="spec.replicas",
     ),
-    WorkloadKind(
-        "Service",
-        "serving.knative.dev",
-        [
-            PodSet(
-                "spec.template",
-                'spec.template.metadata.annotations["autoscaling.knative.dev/min-scale"]',
-            )
-        ],
-        note="as many as its lowest scale, or 1; its sidecar queue-proxy is left out",
-    ),
+    _knative("Service"),
+    _knative("Configuration"),
     WorkloadKind(
         "Prometheus",
         "monitoring.coreos.com",
@@ -175,6 +174,20 @@ BUILT_IN = (
         "sparkoperator.k8s.io",
         refused="it runs by its schedule; a SparkApplication of its template can be simulated",
     ),
+    WorkloadKind(
+        "Rollout",
+        "argoproj.io",
+        [PodSet("spec.template", "spec.replicas")],
+        reference="spec.workloadRef",
+    ),
+    WorkloadKind(
+        "Experiment",
+        "argoproj.io",
+        [PodSet("spec.templates[].template", "spec.templates[].replicas")],
+    ),
+    WorkloadKind("Notebook", "kubeflow.org", [PodSet("spec.template")]),
+    WorkloadKind("Sandbox", "agents.x-k8s.io", [PodSet("spec.podTemplate", "spec.replicas")]),
+    WorkloadKind("StrimziPodSet", "core.strimzi.io", [PodSet("spec.pods[]")]),
     WorkloadKind(
         "Workflow", "argoproj.io", note="those that it begins with; later steps are not simulated"
     ),

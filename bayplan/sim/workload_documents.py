@@ -59,6 +59,7 @@ def _check(kind: WorkloadKind, where: str) -> None:
         ("minCount", kind.min_count),
         ("gangs", kind.gangs),
         ("suspended", kind.suspended),
+        ("reference", kind.reference),
     ):
         _check_path(path, f"{where}.{name}", is_needed=False)
     for i, pods in enumerate(kind.pods):

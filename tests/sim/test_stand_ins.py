@@ -86,7 +86,12 @@ def test_replica_sets_of_the_input_make_the_pods() -> None:
     [
         pytest.param(
             make_rollout(workloadRef={"kind": "Deployment", "name": "x"}),
-            "Rollout.argoproj.io shop/web, 3 replicas (no spec.template)",
+            "Rollout.argoproj.io shop/web, pods of the object that spec.workloadRef names",
+            id="a reference to another object",
+        ),
+        pytest.param(
+            make("Pool", "example.dev/v1", {"replicas": 3}),
+            "Pool.example.dev shop/web, 3 replicas (no spec.template)",
             id="replicas without a template",
         ),
         pytest.param(
@@ -106,8 +111,12 @@ def test_replica_sets_of_the_input_make_the_pods() -> None:
             id="a kind whose templates are elsewhere",
         ),
         pytest.param(
-            make_rollout(template={"spec": {"containers": [{"name": 5}]}}),
-            "Rollout.argoproj.io shop/web, 3 replicas (spec.template: Expected `str`, got `int`"
+            make(
+                "CloneSet",
+                "apps.kruise.io/v1alpha1",
+                {"replicas": 3, "template": {"spec": {"containers": [{"name": 5}]}}},
+            ),
+            "CloneSet.apps.kruise.io shop/web, 3 replicas (spec.template: Expected `str`, got `int`"
             " - at `$.spec.containers[0].name`)",
             id="a template that cannot be read",
         ),

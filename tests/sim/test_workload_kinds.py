@@ -100,6 +100,18 @@ def workers(count: int) -> dict[str, Any]:
             8,
         ),
         ("serving.knative.dev/v1", "Service", {"template": TEMPLATE}, 1),
+        ("serving.knative.dev/v1", "Configuration", {"template": TEMPLATE}, 1),
+        ("argoproj.io/v1alpha1", "Rollout", {"template": TEMPLATE}, 1),
+        ("argoproj.io/v1alpha1", "Rollout", {"replicas": 3, "template": TEMPLATE}, 3),
+        (
+            "argoproj.io/v1alpha1",
+            "Experiment",
+            {"templates": [{"replicas": 2, "template": TEMPLATE}, {"template": TEMPLATE}]},
+            3,
+        ),
+        ("kubeflow.org/v1", "Notebook", {"template": TEMPLATE}, 1),
+        ("agents.x-k8s.io/v1alpha1", "Sandbox", {"podTemplate": TEMPLATE}, 1),
+        ("core.strimzi.io/v1", "StrimziPodSet", {"pods": [TEMPLATE, TEMPLATE]}, 2),
         (
             "serving.knative.dev/v1",
             "Service",
@@ -243,3 +255,31 @@ def test_faults_of_a_file(tmp_path: Path, old: str, new: str, expected: str) -> 
 
     assert str(error.value).startswith(f"{file}: document 1: ")
     assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "remark"),
+    [
+        ("AnalysisTemplate", {"job": {"spec": {"template": TEMPLATE}}}, "spec.job.spec.template"),
+        ("RayCronJob", {"jobTemplate": {"head": TEMPLATE}}, "spec.jobTemplate.head"),
+        ("ClusterPolicy", {"rules": [{"pattern": TEMPLATE}]}, "spec.rules[0].pattern"),
+    ],
+)
+def test_a_template_for_later_makes_no_pods(kind: str, spec: Any, remark: str) -> None:
+    obj = make("a.example.dev/v1", kind, spec)
+
+    report = run(obj)
+
+    assert not obj.is_certain
+    assert report.pods == []
+    (told,) = report.remarks
+    assert told == (
+        f"not simulated: {kind}.a.example.dev n/w, pods that are made of {remark} later"
+    )
+
+
+def test_the_object_that_a_rollout_names_makes_its_pods() -> None:
+    obj = make("argoproj.io/v1alpha1", "Rollout", {"replicas": 2, "workloadRef": {"name": "web"}})
+
+    assert not obj.is_certain
+    assert obj.missing == "pods of the object that spec.workloadRef names"
