@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...api.migration import PLUGIN_NAMED
-from ...api.node import ZONE, Node
+from ...api.node import HOSTNAME, ZONE, Node
 from ...api.quantity import format_quantity, parse_value
 from ...api.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from ...api.storage import (
@@ -29,6 +29,13 @@ from ..objects import ControllerCluster
 Segment = tuple[tuple[str, str], ...]
 """Labels and values that identify a part of the cluster."""
 
+_NETWORK_STORAGE = re.compile(
+    r"(?:^|[./-])(?:nfs|cephfs|rbd|smb|cifs|efs|file|filestore|glusterfs|beegfs|lustre|longhorn)(?:[./-]|$)"
+    r"|nfs-subdir-external-provisioner|nasplugin\.csi\.alibabacloud\.com"
+)
+"""Parts of the names of drivers whose volumes are reachable over the network, from every zone."""
+_LOCAL_STORAGE = re.compile(r"local-path|hostpath|openebs\.io/local|local\.csi\.openebs|topolvm")
+"""Parts of the names of drivers whose volumes are on one node."""
 _NUMBERED = re.compile(r"(.*)-(\d+)")
 
 
@@ -91,16 +98,25 @@ def _segments(
 def _topology_keys(
     cluster: ControllerCluster, storage_class: StorageClass, node: Node
 ) -> list[str]:
-    """The driver's topology keys: from the node, else those of the class's topologies, else the
-    zone."""
+    """The driver's topology keys: from the node, else those of the class's topologies, else by the driver: none for
+    network storage, the node for local storage, and the zone for others."""
     driver = driver_of(storage_class)
     csi_node = cluster.get("CSINode", "", node.name)
     for installed in csi_node.drivers if csi_node is not None else ():
-        if installed.name == driver and installed.topology_keys is not None:
-            return sorted(installed.topology_keys)
+        if installed.name == driver:
+            return sorted(installed.topology_keys or ())
     terms = storage_class.allowed_topologies or ()
     keys = {wanted.key for term in terms for wanted in term.match_label_expressions or ()}
-    return sorted(keys) or [ZONE]
+    return sorted(keys) or _usual_keys(cluster, driver)
+
+
+def _usual_keys(cluster: ControllerCluster, driver: str) -> list[str]:
+    """The topology keys that a driver has by its nature."""
+    installed = cluster.get("CSIDriver", "", driver)
+    needs_none = installed is not None and installed.spec.attach_required is False
+    if _LOCAL_STORAGE.search(driver):
+        return [HOSTNAME]
+    return [] if needs_none or _NETWORK_STORAGE.search(driver) else [ZONE]
 
 
 def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[str, str]) -> bool:

@@ -337,6 +337,40 @@ def test_the_driver_sets_the_topology_keys() -> None:
     assert reach(storage.made()) == {"kubernetes.io/hostname": ("n",), "rack": ("7",)}
 
 
+@pytest.mark.parametrize(
+    ("driver", "keys"),
+    [
+        ("ebs.csi.aws.com", {ZONE: ("a",)}),
+        ("pd.csi.storage.gke.io", {ZONE: ("a",)}),
+        ("nfs.csi.k8s.io", None),
+        ("smb.csi.k8s.io", None),
+        ("efs.csi.aws.com", None),
+        ("file.csi.azure.com", None),
+        ("rook-ceph.rbd.csi.ceph.com", None),
+        ("driver.longhorn.io", None),
+        ("rancher.io/local-path", {"kubernetes.io/hostname": ("n",)}),
+    ],
+)
+def test_the_nodes_that_reach_a_volume_follow_from_the_driver(driver: str, keys: Any) -> None:
+    made = make_storage_class("now", waits=False, provisioner=driver)
+    storage = Storage(zoned("n", "a"), made, make_claim(class_name="now"))
+
+    affinity = storage.made().spec.node_affinity
+
+    assert (reach(storage.made()) if affinity else None) == keys
+
+
+def test_a_driver_that_needs_no_attachment_or_has_no_topology_is_reachable_from_everywhere() -> (
+    None
+):
+    without = make_csi_driver(DRIVER, attachRequired=False)
+    node = make_object("CSINode", "n", spec={"drivers": [{"name": DRIVER, "nodeID": "n"}]})
+
+    for obj in (without, node):
+        storage = Storage(zoned("n", "a"), obj, now_class(), make_claim(class_name="now"))
+        assert storage.made().spec.node_affinity is None
+
+
 def test_claims_of_one_set_spread_over_the_allowed_zones() -> None:
     nodes = [zoned(name, name) for name in "abcd"]
     allowed = now_class(topologies=[{ZONE: ["a", "b", "c"]}])
