@@ -263,11 +263,24 @@ SHARED = {parameter.name: parameter for parameter in parameters_of(read_question
 
 def _note_unused(unused: Mapping[str, int]) -> None:
     """Say on standard error which objects were not used."""
-    if unused:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(unused.items()))
-        total = sum(unused.values())
+    from ..api.custom_workloads import is_custom_group
+
+    custom = {kind: n for kind, n in unused.items() if is_custom_group(kind.partition(".")[2])}
+    others = {kind: n for kind, n in unused.items() if kind not in custom}
+    if others:
+        total = sum(others.values())
         objects = "1 object has" if total == 1 else f"{total:,} objects have"
-        _note(f"{objects} no bearing on scheduling: {kinds}")
+        _note(f"{objects} no bearing on scheduling: {_counted(others)}")
+    if custom:
+        total = sum(custom.values())
+        objects = f"{total:,} objects of custom kinds are not simulated, nor pods of their"
+        if total == 1:
+            objects = "1 object of a custom kind is not simulated, nor pods of its"
+        _note(f"{objects} controller{'' if total == 1 else 's'}: {_counted(custom)}")
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
 
 
 def note_groups(manifests: Manifests, settings: Settings) -> None:

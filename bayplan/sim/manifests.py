@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from ..api.custom_workloads import CustomWorkload
+from ..api.custom_workloads import CustomWorkload, is_custom_group
 from ..api.decode import AUTOSCALER, AutoscalerObject, UnknownObject
 from ..api.kinds import KINDS, group_of
 from ..errors import DecodeError, InputError
@@ -200,9 +200,10 @@ class Manifests(msgspec.Struct):
 
 
 def kind_name(obj: UnknownObject) -> str:
-    """The kind as people write it; with its group where another kind has that name."""
+    """The kind as people write it; with its group where it is a custom one, or another kind has that name."""
     group = group_of(obj.api_version)
-    return f"{obj.kind}.{group}" if obj.kind in KINDS and group else obj.kind
+    has_group = is_custom_group(group) or (obj.kind in KINDS and group)
+    return f"{obj.kind}.{group}" if has_group else obj.kind
 
 
 def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None = None) -> Manifests:

@@ -272,6 +272,25 @@ def test_kinds_without_use_are_named_on_standard_error(folder: Path) -> None:
     assert err == "note: 1 object has no bearing on scheduling: 1 ConfigMap\n"
 
 
+@pytest.mark.parametrize(
+    ("count", "note"),
+    [
+        (1, "1 object of a custom kind is not simulated, nor pods of its controller: 1 "),
+        (2, "2 objects of custom kinds are not simulated, nor pods of their controllers: 2 "),
+    ],
+)
+def test_objects_of_custom_kinds_are_named_apart(count: int, note: str, folder: Path) -> None:
+    trees = [
+        {"apiVersion": "db.example.dev/v1", "kind": "Database", "metadata": {"name": f"d{i}"}}
+        for i in range(count)
+    ]
+    file = write("all.yaml", NODE, *trees)
+
+    _, err = simulate("-f", file)
+
+    assert err.startswith(f"note: {note}Database.db.example.dev\n")
+
+
 def test_stages_of_pods_are_played(folder: Path) -> None:
     pod = make_pod("a")
     pod["metadata"]["annotations"] = {"bayplan.dev/duration": "5s"}
@@ -583,9 +602,9 @@ def test_the_questions_name_refused_pods(folder: Path, command: list[str]) -> No
 
 
 def test_custom_workloads_are_named_beside_the_result(folder: Path) -> None:
-    rollout = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "web"}}
-    file = write("all.yaml", NODE, {**rollout, "spec": {"replicas": 3}})
-    expected = "not simulated: Rollout.argoproj.io default/web, 3 replicas (no spec.template)"
+    pool = {"apiVersion": "example.dev/v1", "kind": "Pool", "metadata": {"name": "web"}}
+    file = write("all.yaml", NODE, {**pool, "spec": {"replicas": 3}})
+    expected = "not simulated: Pool.example.dev default/web, 3 replicas (no spec.template)"
 
     table, err = simulate("-f", file)
     document, _ = simulate("-f", file, "-o", "json")
