@@ -25,6 +25,8 @@ DEPLOYMENT: dict[str, Any] = {
     },
 }
 
+PORTS = {"ports": [{"port": 80}]}
+
 
 def changed(tree: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     made = copy.deepcopy(tree)
@@ -55,6 +57,17 @@ def remarks(tmp_path: Path, *trees: dict[str, Any]) -> list[str]:
             'spec.template.metadata.labels: Invalid value: {"a":"c"}: '
             "`selector` does not match template `labels`",
             id="another selector",
+        ),
+        pytest.param(
+            changed(DEPLOYMENT, "spec.template.metadata", {}),
+            "spec.template.metadata.labels: Invalid value: null: "
+            "`selector` does not match template `labels`",
+            id="no labels",
+        ),
+        pytest.param(
+            changed(POD, "metadata.ownerReferences", [{"kind": "A", "name": "a", "uid": "u"}]),
+            'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
+            id="an owner without version",
         ),
         pytest.param(
             changed(POD, "spec.containers", []),
@@ -141,3 +154,44 @@ def test_containers_without_an_image_are_noted_once(tmp_path: Path) -> None:
     assert read_manifests([file]).notes == [
         "2 objects have containers without an image, which kube-apiserver would refuse"
     ]
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        pytest.param(
+            changed({**DEPLOYMENT, "kind": "DaemonSet"}, "spec.selector", None),
+            'DaemonSet.apps "d" is invalid: spec.template.metadata.labels: Invalid value: {"a":"b"}: '
+            "`selector` does not match template `labels`",
+            id="a DaemonSet without selector",
+        ),
+        pytest.param(
+            changed(
+                POD,
+                "metadata.ownerReferences",
+                [
+                    {"apiVersion": "v1", "kind": "A", "name": name, "uid": "u", "controller": True}
+                    for name in "ab"
+                ],
+            ),
+            "Only one reference can have Controller set to true. "
+            'Found "true" in references for A/a and A/b',
+            id="two controllers",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a.b"}, "spec": PORTS},
+            'Service "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots',
+            id="a Service with dots",
+        ),
+    ],
+)
+def test_refused_with_these_last_words(tree: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    (found,) = remarks(tmp_path, tree)
+
+    assert found.endswith(expected)
+
+
+def test_a_service_may_begin_with_a_digit(tmp_path: Path) -> None:
+    tree = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "1a"}, "spec": PORTS}
+
+    assert remarks(tmp_path, tree) == []

@@ -6,8 +6,7 @@ are checked by `api.validate` when the object is decoded.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,12 +36,7 @@ from .rbac_rules import GROUP, binding_causes, role_causes, role_ref_causes
 
 Tree = Mapping[str, Any]
 
-_LABEL_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
-_SERVICE_RULE = (
-    "expected a DNS-1035 label: at most 63 lower case letters, digits and '-', beginning with a"
-    " letter and ending with a letter or a digit"
-)
-_LABELLED = frozenset({"namespaces"})
+_LABELLED = frozenset({"namespaces", "services"})
 _FREE_NAMES = frozenset(
     {
         "clusterroles.rbac.authorization.k8s.io",
@@ -73,10 +67,6 @@ def metadata_causes(storage: str, metadata: Tree) -> Iterator[Cause]:
 
 
 def _name_causes(storage: str, name: str) -> Iterator[Cause]:
-    if storage == "services":
-        if len(name) > 63 or not _LABEL_1035.fullmatch(name):
-            yield invalid_value("metadata.name", name, _SERVICE_RULE)
-        return
     faults = subdomain_faults(name)
     if storage in _FREE_NAMES:
         faults = path_segment_faults(name)
@@ -86,19 +76,21 @@ def _name_causes(storage: str, name: str) -> Iterator[Cause]:
         yield invalid_value("metadata.name", name, fault)
 
 
-def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
-    controllers = 0
-    for i, owner in enumerate(owners):
+def _owner_causes(owners: Sequence[Tree]) -> Iterator[Cause]:
+    for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                yield invalid_value(
-                    f"metadata.ownerReferences[{i}].{field}", "", "must not be empty"
-                )
-        controllers += bool(owner.get("controller"))
-    if controllers > 1:
-        yield invalid_value(
-            "metadata.ownerReferences", "", "Only one reference can have Controller set to true"
-        )
+                part = "version " if field == "apiVersion" else ""
+                fault = f"{part}must not be empty"
+                yield invalid_value(f"metadata.ownerReferences.{field}", "", fault)
+    path, controllers = "metadata.ownerReferences", []
+    for owner in owners:
+        if owner.get("controller"):
+            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
+    for other in controllers[1:]:
+        found = f'Found "true" in references for {controllers[0]} and {other}'
+        fault = f"Only one reference can have Controller set to true. {found}"
+        yield invalid_value(path, owners, fault)
 
 
 def create_causes(storage: str, tree: Tree, is_checked: bool = False) -> Iterator[Cause]:
@@ -200,17 +192,17 @@ def _check_pod(tree: Tree) -> Iterator[Cause]:
 # Workloads
 
 
-def _check_workload(tree: Tree) -> Iterator[Cause]:
+def _check_workload(tree: Tree, is_daemon: bool = False) -> Iterator[Cause]:
     spec = tree.get("spec") or {}
     replicas = spec.get("replicas")
     if isinstance(replicas, int) and replicas < 0:
         yield invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
     selector = spec.get("selector")
     template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    if not selector:
+    labels = (template.get("metadata") or {}).get("labels")
+    if not selector and not is_daemon:
         yield required("spec.selector")
-    if not selector or not _selects(selector, labels):
+    if not selector or not _selects(selector, labels or {}):
         yield invalid_value(
             "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
         )
@@ -218,6 +210,10 @@ def _check_workload(tree: Tree) -> Iterator[Cause]:
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy in ("Never", "OnFailure"):
         yield unsupported_value("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+def _check_daemon_set(tree: Tree) -> Iterator[Cause]:
+    return _check_workload(tree, is_daemon=True)
 
 
 def _selects(selector: Tree, labels: Mapping[str, str]) -> bool:
@@ -327,7 +323,7 @@ _CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
     f"clusterroles.{GROUP}": partial(role_causes, is_namespaced=False),
     "configmaps": field_rules.key_causes,
     "cronjobs.batch": _check_cron_job,
-    "daemonsets.apps": _all_of(_check_workload, field_rules.template_mount_causes),
+    "daemonsets.apps": _all_of(_check_daemon_set, field_rules.template_mount_causes),
     "deployments.apps": _all_of(
         _check_workload, field_rules.template_mount_causes, field_rules.deployment_causes
     ),

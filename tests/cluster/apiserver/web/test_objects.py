@@ -75,7 +75,7 @@ def test_generate_name(api: ServerInThread) -> None:
             PODS,
             422,
             "Invalid",
-            "metadata.ownerReferences[0].apiVersion",
+            "metadata.ownerReferences.apiVersion",
             id="an owner without uid",
         ),
     ],
