@@ -24,7 +24,7 @@ NODE = {
 
 
 def make_pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     metadata = {"name": name}
     spec = {"containers": [container], **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
