@@ -106,13 +106,13 @@ def test_bodies_have_as_many_levels_as_the_documentation_says(
 def test_copies_are_limited(api: ServerInThread) -> None:
     api.make(MAPS, {"metadata": {"name": "a"}, "data": {"x": "x" * 1000}})
     doubling = [{"op": "copy", "from": "", "path": f"/copy{i}"} for i in range(22)]
-    began = time.monotonic()
+    began = time.process_time()
 
     answer = api.patch(f"{MAPS}/a", doubling, "json")
 
     assert (answer.status, answer.tree["reason"]) == (422, "Invalid")
     assert "exceeding the limit 3145728" in answer.tree["message"]
-    assert time.monotonic() - began < LIMIT_S
+    assert time.process_time() - began < LIMIT_S
 
 
 def test_operations_are_counted(api: ServerInThread) -> None:
@@ -143,10 +143,10 @@ EVIL = ["^(a+)+$", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){25}", "^(a?
 
 @pytest.mark.parametrize("pattern", EVIL)
 def test_patterns_take_linear_time(pattern: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     compile_pattern(pattern).search("a" * 50_000 + "!")
 
-    assert time.monotonic() - began < LIMIT_S
+    assert time.process_time() - began < LIMIT_S
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", "a{1001}", r"(a)\1", "((a{100}){100}){100}"])
@@ -174,12 +174,12 @@ def test_patterns_match_as_in_go(pattern: str, text: str, matches: bool) -> None
 
 def test_a_pattern_of_a_definition_does_not_stop_the_server(api: ServerInThread) -> None:
     define(api, type="object", properties={"name": {"type": "string", "pattern": "^(a+)+$"}})
-    began = time.monotonic()
+    began = time.process_time()
 
     answer = api.post(WIDGETS, widget({"name": "a" * 40 + "!"}))
 
     assert answer.status == 422
-    assert time.monotonic() - began < LIMIT_S
+    assert time.process_time() - began < LIMIT_S
 
 
 COSTLY = [
@@ -196,10 +196,10 @@ COSTLY = [
 @pytest.mark.parametrize(("text", "value"), COSTLY, ids=[text[:40] for text, _ in COSTLY])
 def test_expressions_end(text: str, value: Any) -> None:
     pytest.importorskip("cel_expr_python")
-    began = time.monotonic()
+    began = time.process_time()
     with suppress(CelError):
         assert isinstance(compile_rule(text).evaluate(value), bool)
-    assert time.monotonic() - began < LIMIT_S
+    assert time.process_time() - began < LIMIT_S
 
 
 def test_the_budget_of_an_expression_is_the_clients_problem(api: ServerInThread) -> None:

@@ -142,7 +142,7 @@ def test_an_object_is_created_edited_and_deleted(up: Up, open_page: Open) -> Non
     tab.run("bayplan.openPod(bayplan.model.podNamed('default/web'))")
     tab.click("#edit-object")
     tab.wait_for("document.querySelector('#object-text')")
-    tab.run("(a => a.value = a.value.replace('name: web', 'name: web\\n  labels: {tier: front}'))"
+    tab.run("(a => a.value = a.value.replace('  labels:', '  labels:\\n    tier: front'))"
             "(document.getElementById('object-text'))")  # fmt: skip
     tab.click("#save-object")
     tab.wait_for("document.querySelector('#edit-said').innerText")

@@ -92,7 +92,9 @@ def test_object_is_made_by_number() -> None:
             "metadata: {name: a}", "t.yaml: object a: kind: expected a kind", id="no kind"
         ),
         pytest.param(
-            "{apiVersion: v1, kind: Wagon}", "t.yaml: kind: expected a kind that", id="kind"
+            "{apiVersion: v1, kind: Wagon}",
+            "t.yaml: wagon: apiVersion: expected a kind of v1",
+            id="kind",
         ),
         pytest.param("{kind: Node, metadata: {name: {{.Wagon}}}}", '".Wagon": expected', id="env"),
     ],
