@@ -1,8 +1,9 @@
 """CEL rules: expressions about the fields of an object, as in `x-kubernetes-validations`.
 
-Mirrors k8s.io/apiserver/pkg/cel/library, as far as its functions can be had: lists, sets, regular expressions,
-quantities, versions. `self` and `oldSelf` have no types here: fields are checked by the definition's rules, and what
-else kube-apiserver's checker refuses when an expression is compiled fails when it is evaluated.
+Mirrors k8s.io/apiserver/pkg/cel/library and its environment: lists, sets, regular expressions, quantities, versions,
+addresses, URLs, formats. Macros cannot be added to the library in use: those that it lacks are named in `MACROS`.
+`self` and `oldSelf` have no types here, unless they are a duration or a time: fields are checked by the definition's
+rules, and what else kube-apiserver's checker refuses when an expression is compiled fails when it is evaluated.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from .cel import MISSING, CelError, Function, declared, first_line, quantity_functions
+from .cel_addresses import address_functions
+from .cel_formats import format_functions
 from .cel_tree import CelTree, read_tree
 from .patterns import compile_pattern
 
@@ -22,6 +25,13 @@ _SYNTAX = "Syntax error"
 _FAULT = re.compile(r"^(?:\w+: )?ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<text>.*)$", re.M)
 _UNDECLARED = re.compile(r"undeclared reference to '(?P<name>[\w.]+)'")
 TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
+MACROS = frozenset(
+    (
+        *("all", "exists", "existsOne", "exists_one"),
+        *("transformList", "transformMap", "transformMapEntry", "sortBy"),
+    )
+)
+"""Macros of Kubernetes, the first ones with two variables, that are not available here."""
 MAX_ITERATIONS = 10_000
 """Most steps of all loops of an expression, which the library limits."""
 MAX_COMPARISONS = 10_000_000
@@ -44,9 +54,9 @@ class UnavailableError(CelError):
 class CelRule:
     """A compiled expression."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, kind: str = "DYN") -> None:
         try:
-            self._compiled = _rule_environment().compile(text)
+            self._compiled = _rule_environment(kind).compile(text)
         except RuntimeError as error:
             problem = first_line(error)
             if _SYNTAX in problem:
@@ -80,25 +90,27 @@ class CelRule:
 
 
 @lru_cache(maxsize=4096)
-def compile_rule(text: str) -> CelRule:
-    """The expression; raises UnavailableError, or CelError when its syntax is wrong."""
-    return CelRule(text)
+def compile_rule(text: str, kind: str = "DYN") -> CelRule:
+    """The expression about a value of this type; raises UnavailableError, or CelError when it is wrong."""
+    return CelRule(text, kind)
 
 
-@lru_cache(maxsize=1)
-def _rule_environment() -> Any:
+@lru_cache(maxsize=3)
+def _rule_environment(kind: str) -> Any:
     try:
         from cel_expr_python import cel  # an optional extra
-        from cel_expr_python.ext import ext_math, ext_optional, ext_strings
+        from cel_expr_python.ext import ext_optional, ext_strings
     except ImportError:
         raise UnavailableError(MISSING) from None
+    makers = (quantity_functions, address_functions, format_functions, _functions)
+    functions = [function for make in makers for function in make(cel)]
+    of_value = getattr(cel.Type, kind)
     return cel.NewEnv(
-        variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN},
+        variables={"self": of_value, "oldSelf": of_value},
         extensions=[
-            ext_math.ExtMath(),
             ext_optional.ExtOptional(),
             ext_strings.ExtStrings(),
-            cel.CelExtension("rules", declared(cel, quantity_functions(cel) + _functions(cel))),
+            cel.CelExtension("rules", declared(cel, functions)),
         ],
     )
 
@@ -106,11 +118,21 @@ def _rule_environment() -> Any:
 def _functions(cel: Any) -> list[Function]:
     kind = cel.Type
     text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
+    items = kind.List(dyn)
     return [
         ("isSorted", yes, [dyn], True, lambda items: list(items) == sorted(items)),
         ("sum", dyn, [dyn], True, sum),
         ("min", dyn, [dyn], True, min),
         ("max", dyn, [dyn], True, max),
+        ("indexOf", number, [items, dyn], True, _index),
+        ("lastIndexOf", number, [items, dyn], True, _last_index),
+        ("slice", dyn, [items, number, number], True, _slice),
+        ("flatten", dyn, [items], True, lambda given: _flat(given, 1)),
+        ("flatten", dyn, [items, number], True, _flat),
+        ("sort", dyn, [items], True, sorted),
+        ("distinct", dyn, [items], True, _distinct),
+        ("reverse", dyn, [items], True, lambda given: list(given)[::-1]),
+        ("lists.range", dyn, [number], False, _range),
         ("find", text, [text, text], True, _find),
         ("findAll", dyn, [text, text], True, lambda value, pattern: _find_all(value, pattern, -1)),
         ("findAll", dyn, [text, text, number], True, _find_all),
@@ -129,17 +151,18 @@ def shown_fault(text: str, offset: int, fault: str) -> str:
 
 
 def _unknown_names(text: str, problem: str) -> list[str]:
-    """The faults of an expression whose only faults are names that are not declared.
-
-    Empty if there are others: a function may be missing here and not in kube-apiserver.
-    """
+    """The faults of an expression whose only faults are names that are not declared; empty if there are others."""
     lines, found = text.split("\n"), []
     for fault in _FAULT.finditer(problem):
         line, column = int(fault["line"]), int(fault["column"])
         name = _UNDECLARED.match(fault["text"])
         offset = sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
-        if name is None or text[offset : offset + 1] == "(":
+        if name is None or name["name"].rpartition(".")[2] in MACROS:
             return []
+        if text[offset : offset + 1] == "(":
+            unknown = f"undeclared reference to '{name['name']}' (in container '')"
+            found.append(shown_fault(text, offset, unknown))
+            continue
         path = name["name"].split(".")
         start = offset - len(".".join(path[:-1]))
         if not text.startswith(path[0], start):
@@ -157,6 +180,43 @@ def _find(value: str, pattern: str) -> str:
 def _find_all(value: str, pattern: str, limit: int) -> list[str]:
     found = [match[0] for match in compile_pattern(pattern).finditer(value)]
     return found if limit < 0 else found[:limit]
+
+
+def _index(items: list[Any], item: Any) -> int:
+    return next((i for i, one in enumerate(items) if one == item), -1)
+
+
+def _last_index(items: list[Any], item: Any) -> int:
+    return next((i for i in range(len(items) - 1, -1, -1) if items[i] == item), -1)
+
+
+def _slice(items: list[Any], start: int, end: int) -> list[Any]:
+    if not 0 <= start <= end <= len(items):
+        raise ValueError(f"cannot slice({start}, {end}), list is length {len(items)}")
+    return list(items)[start:end]
+
+
+def _flat(items: list[Any], depth: int) -> list[Any]:
+    if depth < 0:
+        raise ValueError("level must be non-negative")
+    found: list[Any] = []
+    for item in items:
+        found += _flat(item, depth - 1) if isinstance(item, list) and depth else [item]
+    return found
+
+
+def _distinct(items: list[Any]) -> list[Any]:
+    _check_cost(len(items) ** 2)
+    found: list[Any] = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return found
+
+
+def _range(count: int) -> list[int]:
+    _check_cost(count)
+    return list(range(count))
 
 
 def _contains(one: list[Any], other: list[Any]) -> bool:

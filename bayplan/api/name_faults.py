@@ -32,7 +32,14 @@ _VALUE_RULE = (
     "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
     f"'my_value',  or '12345', regex used for validation is '({_NAME_FORM})?')"
 )
+_LABEL_1035_FORM = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    f"regex used for validation is '{_LABEL_1035_FORM}')"
+)
 _NAME = re.compile(_NAME_FORM)
+_LABEL_1035 = re.compile(_LABEL_1035_FORM)
 _LABEL = re.compile(_LABEL_FORM)
 _SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
 _MAX_NAME = 63
@@ -78,6 +85,12 @@ def dns_label_faults(text: str) -> tuple[str, ...]:
     if _LABEL.fullmatch(text):
         return faults
     return (*faults, "must not contain dots" if _SUBDOMAIN.fullmatch(text) else _LABEL_RULE)
+
+
+def label_1035_faults(text: str) -> tuple[str, ...]:
+    """Return all faults of `text` as a DNS label that begins with a letter."""
+    faults = (_too_long(_MAX_NAME),) if _bytes(text) > _MAX_NAME else ()
+    return faults if _LABEL_1035.fullmatch(text) else (*faults, _LABEL_1035_RULE)
 
 
 def path_segment_faults(text: str) -> tuple[str, ...]:

@@ -19,11 +19,21 @@ from ..causes import (
     required,
     unsupported_value,
 )
+from ..name_faults import key_faults
 
 Tree = Mapping[str, Any]
 
 PORT_RULE = "must be between 1 and 65535, inclusive"
 MAX_PRIORITY = 1_000_000_000
+MAX_INDEXES = 100_000
+"""The most pods of an Indexed Job at once, and the most indexes of it that may fail."""
+_LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+_MOUNTED = (
+    *("gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
+    *("cinder", "cephfs", "azureFile", "vsphereVolume", "azureDisk", "photonPersistentDisk"),
+)
+"""Sources of volumes that are mounted with options."""
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
@@ -226,3 +236,64 @@ def priority_class_causes(tree: Tree) -> Iterator[Cause]:
     if isinstance(value, int) and value > MAX_PRIORITY and not is_system:
         problem = f"maximum allowed value of a user defined priority is {MAX_PRIORITY}"
         yield forbidden_field("value", problem)
+
+
+def indexed_job_causes(spec: Tree, path: str) -> Iterator[Cause]:
+    """Yield the faults of the numbers of a Job whose completion mode is Indexed."""
+    completions, failed = spec.get("completions"), spec.get("maxFailedIndexes")
+    parallelism = spec.get("parallelism") or 0
+    if completions is None:
+        yield required(f"{path}.completions", "when completion mode is Indexed")
+    if parallelism > MAX_INDEXES:
+        problem = f"must be less than or equal to {MAX_INDEXES} when completion mode is Indexed"
+        yield invalid_value(f"{path}.parallelism", parallelism, problem)
+    if completions is not None and failed is not None and failed > completions:
+        problem = "must be less than or equal to completions"
+        yield invalid_value(f"{path}.maxFailedIndexes", failed, problem)
+    if failed is not None and failed > MAX_INDEXES:
+        problem = f"must be less than or equal to {MAX_INDEXES}"
+        yield invalid_value(f"{path}.maxFailedIndexes", failed, problem)
+    if (completions or 0) <= MAX_INDEXES or spec.get("backoffLimitPerIndex") is None:
+        return
+    when = f"when completions are above {MAX_INDEXES} and used with backoff limit per index"
+    if failed is None:
+        problem = f"must be specified when completions is above {MAX_INDEXES}"
+        yield required(f"{path}.maxFailedIndexes", problem)
+    for field, value in (("parallelism", parallelism), ("maxFailedIndexes", failed or 0)):
+        if value > MAX_INDEXES // 10:
+            problem = f"must be less than or equal to {MAX_INDEXES // 10} {when}"
+            yield invalid_value(f"{path}.{field}", value, problem)
+
+
+def limit_range_causes(tree: Tree) -> Iterator[Cause]:
+    """Yield the faults of the types of a LimitRange, and of what each may have."""
+    types: set[str] = set()
+    for i, limit in enumerate((tree.get("spec") or {}).get("limits") or ()):
+        kind, path = str(limit.get("type") or ""), f"spec.limits[{i}]"
+        faults = key_faults(kind)
+        for fault in faults:
+            yield invalid_value(f"{path}.type", kind, fault)
+        if not faults and "/" not in kind and kind not in _LIMIT_TYPES:
+            problem = "must be a standard limit type or fully qualified"
+            yield invalid_value(f"{path}.type", kind, problem)
+        if kind in types:
+            yield duplicate(f"{path}.type", kind)
+        types.add(kind)
+        for field in ("default", "defaultRequest") if kind == "Pod" else ():
+            if limit.get(field):
+                problem = "may not be specified when `type` is 'Pod'"
+                yield forbidden_field(f"{path}.{field}", problem)
+        bounds = {**(limit.get("min") or {}), **(limit.get("max") or {})}
+        if kind == "PersistentVolumeClaim" and "storage" not in bounds:
+            problem = (
+                "either minimum or maximum storage value is required, but neither was provided"
+            )
+            yield required(f"{path}.limits", problem)
+
+
+def mount_option_causes(tree: Tree) -> Iterator[Cause]:
+    """Yield the annotation with mount options of a volume that has none."""
+    spec, annotations = tree.get("spec") or {}, tree["metadata"].get("annotations") or {}
+    if _MOUNT_OPTIONS in annotations and not any(spec.get(name) for name in _MOUNTED):
+        problem = "may not specify mount options for this volume type"
+        yield forbidden_field(f"metadata.annotations.{_MOUNT_OPTIONS}", problem)

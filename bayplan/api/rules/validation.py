@@ -31,12 +31,12 @@ from ..names import is_label_value, is_qualified_name
 from ..quantity import parse_quantity
 from ..quantity_text import ExactAmount
 from ..resources import is_extended, is_hugepages
-from . import field_rules
+from . import address_rules, field_rules
 from .rbac_rules import GROUP, binding_causes, role_causes, role_ref_causes
 
 Tree = Mapping[str, Any]
 
-_LABELLED = frozenset({"namespaces", "services"})
+_LABELLED = frozenset({"namespaces", "services", "statefulsets.apps"})
 _FREE_NAMES = frozenset(
     {
         "clusterroles.rbac.authorization.k8s.io",
@@ -51,10 +51,15 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never")
 def metadata_causes(storage: str, metadata: Tree) -> Iterator[Cause]:
     """Yield the faults of an object's name, labels, annotations and owners."""
     name = str(metadata.get("name") or "")
+    prefix = str(metadata.get("generateName") or "")
+    # A hyphen at its end is followed by random letters.
+    whole = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+    for fault in _name_faults(storage, whole) if prefix else ():
+        yield invalid_value("metadata.generateName", prefix, fault)
     if not name:
         yield required("metadata.name", "name or generateName is required")
-    else:
-        yield from _name_causes(storage, name)
+    for fault in _name_faults(storage, name) if name else ():
+        yield invalid_value("metadata.name", name, fault)
     for key, value in (metadata.get("labels") or {}).items():
         for fault in () if is_qualified_name(key) else key_faults(key):
             yield invalid_value("metadata.labels", key, fault)
@@ -66,14 +71,10 @@ def metadata_causes(storage: str, metadata: Tree) -> Iterator[Cause]:
     yield from _owner_causes(metadata.get("ownerReferences") or ())
 
 
-def _name_causes(storage: str, name: str) -> Iterator[Cause]:
-    faults = subdomain_faults(name)
+def _name_faults(storage: str, name: str) -> tuple[str, ...]:
     if storage in _FREE_NAMES:
-        faults = path_segment_faults(name)
-    elif storage in _LABELLED:
-        faults = dns_label_faults(name)
-    for fault in faults:
-        yield invalid_value("metadata.name", name, fault)
+        return path_segment_faults(name)
+    return dns_label_faults(name) if storage in _LABELLED else subdomain_faults(name)
 
 
 def _owner_causes(owners: Sequence[Tree]) -> Iterator[Cause]:
@@ -136,6 +137,7 @@ def pod_spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
     yield from member_causes(spec, path)
     yield from field_rules.spec_causes(spec, path)
     yield from field_rules.host_port_causes(spec, path, is_pod=path == "spec")
+    yield from address_rules.pod_address_causes(spec, path)
     volumes: set[str] = set()
     for i, volume in enumerate(spec.get("volumes") or ()):
         name = str(volume.get("name") or "")
@@ -241,8 +243,8 @@ def _check_job(tree: Tree) -> Iterator[Cause]:
         value = spec.get(name)
         if isinstance(value, int) and value < 0:
             yield invalid_value(f"spec.{name}", value, "must be greater than or equal to 0")
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        yield required("spec.completions", "when completion mode is Indexed")
+    if spec.get("completionMode") == "Indexed":
+        yield from field_rules.indexed_job_causes(spec, "spec")
     template = (spec.get("template") or {}).get("spec") or {}
     yield from _run_causes(template, "spec.template.spec")
 
@@ -327,13 +329,18 @@ _CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
     "deployments.apps": _all_of(
         _check_workload, field_rules.template_mount_causes, field_rules.deployment_causes
     ),
+    "endpointslices.discovery.k8s.io": address_rules.slice_address_causes,
     "horizontalpodautoscalers.autoscaling": field_rules.autoscaler_causes,
     "ingresses.networking.k8s.io": field_rules.ingress_causes,
     "jobs.batch": _check_job,
     "leases.coordination.k8s.io": _check_lease,
-    "networkpolicies.networking.k8s.io": field_rules.network_policy_causes,
+    "limitranges": field_rules.limit_range_causes,
+    "networkpolicies.networking.k8s.io": _all_of(
+        address_rules.policy_block_causes, field_rules.network_policy_causes
+    ),
+    "nodes": address_rules.node_block_causes,
     "persistentvolumeclaims": _all_of(_check_claim, field_rules.claim_causes),
-    "persistentvolumes": _check_volume,
+    "persistentvolumes": _all_of(_check_volume, field_rules.mount_option_causes),
     "poddisruptionbudgets.policy": _check_budget,
     "pods": _check_pod,
     "priorityclasses.scheduling.k8s.io": field_rules.priority_class_causes,
@@ -342,7 +349,9 @@ _CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
     f"rolebindings.{GROUP}": partial(binding_causes, is_namespaced=True),
     f"roles.{GROUP}": partial(role_causes, is_namespaced=True),
     "secrets": field_rules.key_causes,
-    "services": _all_of(_check_service, field_rules.service_causes),
+    "services": _all_of(
+        _check_service, address_rules.service_address_causes, field_rules.service_causes
+    ),
     "statefulsets.apps": _all_of(_check_workload, field_rules.stateful_set_causes),
     "storageclasses.storage.k8s.io": _check_storage_class,
 }

@@ -27,6 +27,8 @@ Defaults = Mapping[str, bytes]
 SCHEMA = "apiextensions.v1.JSONSchemaProps"
 _SCHEMAS = frozenset({"additionalItems", "additionalProperties", "items"})
 """Fields of a schema that may be a schema themselves."""
+_LONG = 1e21
+"""Go writes numbers from this one on with an exponent."""
 _ZEROS: Mapping[str, Any] = {
     "string": "",
     "int32": 0,
@@ -128,6 +130,8 @@ class Canonical:
             return self._visit_entries(kind)
         if kind.name == "quantity":
             return quantity_text
+        if kind.name == "number":
+            return _number
         if field.is_pointer or kind.name not in _ZEROS or field.is_always_written:
             return None
         return lambda value: value or None
@@ -185,6 +189,12 @@ def quantity_text(value: Any) -> Any:
         return str(ExactAmount.of(value))
     except ValueError:
         return value
+
+
+def _number(value: Any) -> Any:
+    """A number as Go writes it: one that is whole without a point."""
+    is_whole = isinstance(value, float) and abs(value) < _LONG and value.is_integer()
+    return int(value) if is_whole else value
 
 
 def _amounts(value: Any) -> Any:

@@ -52,9 +52,8 @@ SILENT = frozenset(
 def write_warnings(resource: ApiResource, tree: dict[str, Any]) -> list[str]:
     """What of an object that a client creates or changes has no effect here."""
     if resource.custom is not None:
-        said = resource.custom.deprecation
-        deprecated = f"{resource.api_version} {resource.kind} is deprecated"
-        return [deprecated if said == "deprecated" else said] if said else []
+        warning = resource.custom.deprecation
+        return [warning] if warning else []
     if resource.storage == DEFINITIONS:
         return definition_warnings(tree)
     text = WARNINGS.get(resource.storage)

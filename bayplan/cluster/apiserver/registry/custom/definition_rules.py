@@ -12,7 +12,7 @@ from typing import Any
 
 from .....api.causes import Cause, forbidden_field, invalid_value, required, unsupported_value
 from .....api.json_path import JsonPathError, parse_json_path
-from .....api.name_faults import subdomain_faults
+from .....api.name_faults import label_1035_faults, subdomain_faults
 from .schema_rules import schema_causes
 
 Tree = dict[str, Any]
@@ -30,12 +30,6 @@ COLUMN_FORMATS = (
     "password",
 )
 APPROVAL = "api-approved.kubernetes.io"
-_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_LABEL_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
-    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-    " '[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 _APPROVAL_RULE = "https://github.com/kubernetes/enhancements/pull/1111"
 _PROTECTED = re.compile(r"(?:.*\.)?(?:k8s|kubernetes)\.io")
 
@@ -84,15 +78,15 @@ def _version_causes(spec: Tree) -> Iterator[Cause]:
             yield required(f"spec.versions[{i}].schema.openAPIV3Schema")
     for i, version in enumerate(versions):
         name = str(version.get("name") or "")
-        for where in (f"spec.versions[{i}].name", *(["spec.version"] if i == 0 else [])):
-            if not _is_label(name):
-                yield invalid_value(where, name, _LABEL_RULE)
+        for where in (f"spec.versions[{i}].name", *(["spec.version"] if i == 0 and name else [])):
+            yield from _label_causes(name, where)
+    shown = spec.get("versions")
     names = [version.get("name") for version in versions]
     if len(set(names)) < len(names):
         yield invalid_value("spec.versions", versions, "must contain unique version names")
     if sum(1 for version in versions if version.get("storage")) != 1:
         problem = "must have exactly one version marked as storage version"
-        yield invalid_value("spec.versions", versions, problem)
+        yield invalid_value("spec.versions", shown, problem)
 
 
 def _stored_causes(tree: Tree, spec: Tree) -> Iterator[Cause]:
@@ -122,16 +116,16 @@ def _names_causes(names: Tree) -> Iterator[Cause]:
         if not names.get(field):
             yield required(f"spec.names.{field}")
     for field in ("plural", "singular"):
-        if names.get(field) and not _is_label(str(names[field])):
-            yield invalid_value(f"spec.names.{field}", names[field], _LABEL_RULE)
+        if names.get(field):
+            yield from _label_causes(names[field], f"spec.names.{field}")
     for field in ("kind", "listKind"):
-        if names.get(field) and not _is_label(str(names[field]).lower()):
-            problem = f"may have mixed case, but should otherwise match: {_LABEL_RULE}"
+        faults = label_1035_faults(str(names[field]).lower()) if names.get(field) else ()
+        if faults:
+            problem = f"may have mixed case, but should otherwise match: {','.join(faults)}"
             yield invalid_value(f"spec.names.{field}", names[field], problem)
     for field in ("shortNames", "categories"):
         for i, name in enumerate(names.get(field) or ()):
-            if not _is_label(str(name)):
-                yield invalid_value(f"spec.names.{field}[{i}]", name, _LABEL_RULE)
+            yield from _label_causes(name, f"spec.names.{field}[{i}]")
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         problem = "kind and listKind may not be the same"
         yield invalid_value("spec.names.listKind", names["listKind"], problem)
@@ -221,11 +215,24 @@ def _conversion_causes(conversion: Tree) -> Iterator[Cause]:
             yield required(where, "required when strategy is set to Webhook")
         elif bool(client.get("url")) == bool(client.get("service")):
             yield required(where, "exactly one of url or service is required")
-        if not webhook.get("conversionReviewVersions"):
-            yield required(f"{path}.conversionReviewVersions")
+        yield from _review_causes(webhook, f"{path}.conversionReviewVersions")
     elif webhook.get("clientConfig"):
         problem = "should not be set when strategy is not set to Webhook"
         yield forbidden_field(f"{path}.webhookClientConfig", problem)
+
+
+def _review_causes(webhook: Tree, path: str) -> Iterator[Cause]:
+    """Yield the faults of the versions of reviews that a webhook understands."""
+    versions = webhook.get("conversionReviewVersions") or []
+    if not versions:
+        yield required(path)
+        return
+    for i, version in enumerate(versions):
+        if version in versions[:i]:
+            yield invalid_value(f"{path}[{i}]", version, "duplicate version")
+        yield from _label_causes(version, f"{path}[{i}]")
+    if not {"v1", "v1beta1"} & set(versions):
+        yield invalid_value(path, versions, "must include at least one of v1, v1beta1")
 
 
 def _approval_causes(tree: Tree, spec: Tree) -> Iterator[Cause]:
@@ -253,5 +260,7 @@ def _change_causes(spec: Tree, before: Tree) -> Iterator[Cause]:
             yield invalid_value(path, new, "field is immutable")
 
 
-def _is_label(text: str) -> bool:
-    return len(text) <= 63 and _LABEL.fullmatch(text) is not None
+def _label_causes(name: Any, path: str) -> Iterator[Cause]:
+    faults = label_1035_faults(str(name))
+    if faults:
+        yield invalid_value(path, name, ",".join(faults))

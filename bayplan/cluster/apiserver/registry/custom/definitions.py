@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .....api.causes import Cause
+from .....api.formats import UNCHECKED, is_format
 from .....api.schema.checking import WrongTypeError, unknown_fields
 from ...store import RecordChange, Store
 from ..catalog import ResourceCatalog
@@ -17,7 +18,6 @@ from ..errors import StatusError
 from ..resources import ApiResource, version_rank
 from .definition_rules import definition_causes
 from .expressions import unavailable_rules
-from .formats import CHECKED, NUMBERS, UNCHECKED
 from .versions import CustomVersion
 
 Tree = dict[str, Any]
@@ -78,9 +78,11 @@ class Definitions:
             yield from resource.custom.schema.status_causes(tree, old)
 
     def complete(self, resource: ApiResource, tree: Tree, now: str) -> None:
-        """Set the derived fields of an object without faults."""
+        """Set the derived fields of an object without faults, and drop those that cannot be stored."""
         if resource.storage == DEFINITIONS:
             self.accept(tree, now)
+        elif resource.custom is not None and resource.custom.stored_as is not None:
+            resource.custom.stored_as.prune(tree)
 
     def _prepare(self, tree: Tree, old: Tree | None) -> None:
         """Set the defaults of a definition, and which versions its objects may be stored in."""
@@ -209,27 +211,27 @@ def definition_warnings(tree: Tree) -> list[str]:
     spec = tree.get("spec") or {}
     if (spec.get("conversion") or {}).get("strategy") == "Webhook":
         warnings.append("conversion webhooks are not called: versions differ in apiVersion only")
-    formats: set[str] = set()
+    formats: set[tuple[str, str]] = set()
     rules: list[str] = []
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         formats |= set(_formats(schema))
         rules += [f"{version.get('name')}: {text}" for text in unavailable_rules(schema)]
-    warnings += [f'unrecognized format "{name}"' for name in sorted(formats - _KNOWN)]
-    warnings += [f'format "{name}" is not checked' for name in sorted(formats & UNCHECKED)]
+    unknown = {name for name, kind in formats if not is_format(name, kind)}
+    warnings += [f'unrecognized format "{name}"' for name in sorted(unknown)]
+    unchecked = {name for name, _ in formats} & UNCHECKED
+    warnings += [f'format "{name}" is not checked' for name in sorted(unchecked)]
     if rules:
         more = f", and {len(rules) - 1} more" if len(rules) > 1 else ""
         warnings.append(f"rules in CEL that are not evaluated: {rules[0]}{more}")
     return warnings
 
 
-_KNOWN = CHECKED | NUMBERS | UNCHECKED
-
-
-def _formats(schema: Any) -> Iterator[str]:
+def _formats(schema: Any) -> Iterator[tuple[str, str]]:
+    """Yield the formats of a schema with the types that they are for."""
     if isinstance(schema, dict):
         if isinstance(schema.get("format"), str) and schema["format"]:
-            yield schema["format"]
+            yield schema["format"], str(schema.get("type") or "")
         for key, below in schema.items():
             if key in ("properties", "patternProperties") and isinstance(below, dict):
                 for value in below.values():
@@ -249,10 +251,26 @@ def make_resources(tree: Tree) -> Iterable[ApiResource]:
     names = status.get("acceptedNames") or {}
     versions = [CustomVersion(version, names) for version in spec["versions"]]
     is_terminating = bool(tree["metadata"].get("deletionTimestamp"))
+    stored = _storage_versions(spec)[:1]
+    is_converted = (spec.get("conversion") or {}).get("strategy") == "Webhook"
+    served = sorted((v for v in versions if v.is_served), key=lambda v: version_rank(v.name))
     for version in versions:
         version.is_terminating = is_terminating
-    served = sorted((v for v in versions if v.is_served), key=lambda v: version_rank(v.name))
+        if version.is_deprecated and not version.deprecation:
+            version.deprecation = _deprecation(version, served, f"{spec['group']}/", names["kind"])
+        if not is_converted and version.name not in stored:
+            version.stored_as = next((v.schema for v in versions if v.name in stored), None)
     return [_make_resource(version, spec, names) for version in served]
+
+
+def _deprecation(
+    version: CustomVersion, served: Iterable[CustomVersion], group: str, kind: str
+) -> str:
+    """The warning that a version is deprecated, with the newest one to use instead."""
+    others = [v.name for v in served if not v.is_deprecated]
+    newer = [name for name in others if version_rank(name) < version_rank(version.name)]
+    advice = f"; use {group}{newer[0]} {kind}" if newer else ""
+    return f"{group}{version.name} {kind} is deprecated{advice}"
 
 
 def _make_resource(version: CustomVersion, spec: Tree, names: Mapping[str, Any]) -> ApiResource:

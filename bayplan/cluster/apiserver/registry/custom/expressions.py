@@ -6,13 +6,16 @@ found when the definition is written, and answered with a warning.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from .....api.causes import Cause, duplicate, forbidden_field, invalid_value, required
 from .....api.cel import CelError
 from .....api.cel_rules import UnavailableError, compile_rule
+from .....api.durations import parse_duration
 from .value_rules import NOWHERE, same_item
 from .values import META_FIELDS, NO_SCHEMA, below_of
 
@@ -21,8 +24,13 @@ Tree = dict[str, Any]
 RULES = "x-kubernetes-validations"
 _OLD = re.compile(r"\boldSelf\b")
 _WORDS = re.compile(r"\w+")
-_TYPED = frozenset({"byte", "date", "date-time", "datetime", "duration"})
-"""Formats of texts that are of other types in CEL."""
+_TYPED = {
+    "date": "TIMESTAMP",
+    "date-time": "TIMESTAMP",
+    "datetime": "TIMESTAMP",
+    "duration": "DURATION",
+}
+"""Formats of texts that have other types in CEL, which fields of a value cannot have here."""
 RESERVED = frozenset(
     (
         *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for"),
@@ -72,15 +80,14 @@ def unavailable_rules(schema: Tree) -> Iterator[str]:
         for i, rule in enumerate(node[RULES]):
             where = f"{path or 'the object'}: {RULES}[{i}]"
             words = typed & set(_WORDS.findall(str(rule.get("rule"))))
-            is_typed = node.get("format") in _TYPED
-            if words or is_typed:
-                yield f"{where}: {', '.join(sorted(words)) or 'self'} has a type that is a text here"
+            if words:
+                yield f"{where}: {', '.join(sorted(words))} has a type that is a text here"
                 continue
             text = str(rule.get("rule"))
             try:
-                compile_rule(
-                    _OLD.sub("optional.of(oldSelf)", text) if rule.get("optionalOldSelf") else text
-                )
+                if rule.get("optionalOldSelf"):
+                    text = _OLD.sub("optional.of(oldSelf)", text)
+                compile_rule(text, kind_of(node))
             except UnavailableError as error:
                 yield f"{where}: {error}"
             except CelError:
@@ -111,11 +118,11 @@ def _typed_names(schema: Tree) -> Iterator[str]:
 def _node_causes(value: Any, old: Any, schema: Tree, path: str, is_kept: bool) -> Iterator[Cause]:
     """Yield the broken rules of one value; of an unchanged one only those that compare it with the old one."""
     typed = set(_typed_names(schema))
-    seen = _readable(value, schema, is_root=not path)
-    before = None if old is None else _readable(old, schema, is_root=not path)
+    seen = _typed_value(value, schema, is_root=not path)
+    before = None if old is None else _typed_value(old, schema, is_root=not path)
     for rule in schema[RULES]:
         text = str(rule.get("rule") or "")
-        is_typed = schema.get("format") in _TYPED or typed & set(_WORDS.findall(text))
+        is_typed = bool(typed & set(_WORDS.findall(text)))
         if is_kept and not _OLD.search(text):
             continue
         if rule.get("optionalOldSelf"):
@@ -124,7 +131,7 @@ def _node_causes(value: Any, old: Any, schema: Tree, path: str, is_kept: bool) -
             continue
         where = f"{path}{rule.get('fieldPath') or ''}".removeprefix(".") or NOWHERE
         try:
-            answer = compile_rule(text).evaluate(seen, before)
+            answer = compile_rule(text, kind_of(schema)).evaluate(seen, before)
         except UnavailableError:
             continue
         except CelError as error:
@@ -133,14 +140,20 @@ def _node_causes(value: Any, old: Any, schema: Tree, path: str, is_kept: bool) -
             yield invalid_value(path or NOWHERE, kind, f"{error} evaluating rule: {named}")
             continue
         if answer is not True:
-            yield _broken(rule, where, value, _message(rule, seen, before))
+            message = _message(rule, seen, before, kind_of(schema))
+            yield _broken(rule, where, value, message)
 
 
-def _message(rule: Tree, value: Any, old: Any) -> str:
+def kind_of(schema: Tree) -> str:
+    """The type in CEL of a value with this schema: DYN unless it is a duration or a time."""
+    return _TYPED.get(str(schema.get("format") or ""), "DYN")
+
+
+def _message(rule: Tree, value: Any, old: Any, kind: str) -> str:
     expression = str(rule.get("messageExpression") or "")
     if expression:
         try:
-            found = compile_rule(expression).evaluate(value, old)
+            found = compile_rule(expression, kind).evaluate(value, old)
         except CelError:
             found = None
         if isinstance(found, str) and found.strip() and "\n" not in found:
@@ -162,6 +175,19 @@ def _broken(rule: Tree, path: str, value: Any, message: str) -> Cause:
     return invalid_value(path, value, message)
 
 
+def _typed_value(value: Any, schema: Tree, is_root: bool) -> Any:
+    """The value of `self`."""
+    kind = kind_of(schema)
+    if kind == "DURATION":
+        sign = -1 if value.startswith("-") else 1
+        seconds = parse_duration(value.lstrip("+-"))
+        return timedelta(seconds=sign * (seconds or 0.0))
+    if kind == "TIMESTAMP":
+        time = datetime.fromisoformat(value.upper())
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return _readable(value, schema, is_root)
+
+
 def _readable(value: Any, schema: Tree | None, is_root: bool = False) -> Any:
     """The value as expressions read it: names that are no identifiers are escaped, numbers have their type."""
     schema = schema or NO_SCHEMA
@@ -180,6 +206,8 @@ def _readable(value: Any, schema: Tree | None, is_root: bool = False) -> Any:
         return found
     if isinstance(value, list):
         return [_readable(item, schema.get("items")) for item in value]
+    if schema.get("format") == "byte" and isinstance(value, str):
+        return base64.b64decode(value)
     if schema.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value

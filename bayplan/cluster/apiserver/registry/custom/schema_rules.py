@@ -14,7 +14,7 @@ from .....api.cel import CelError
 from .....api.cel_rules import UnavailableError, compile_rule
 from .....api.patterns import PatternError, compile_pattern
 from .expression_fields import FieldChecker, Names, as_root
-from .expressions import RULES, escape
+from .expressions import RULES, escape, kind_of
 from .value_rules import INT_OR_STRING, LIST_KEYS, LIST_TYPE, value_causes
 from .values import EMBEDDED, NO_SCHEMA, PRESERVE
 
@@ -326,19 +326,19 @@ def _expression_causes(schema: Tree, path: str, is_root: bool = False) -> Iterat
     for i, rule in enumerate(schema.get(RULES) or ()):
         names = {"self": whole, "oldSelf": None if rule.get("optionalOldSelf") else whole}
         for name, prefix in (("rule", ""), ("messageExpression", "messageExpression ")):
-            problem = _expression_problem(str(rule.get(name) or ""), names, name)
+            problem = _expression_problem(str(rule.get(name) or ""), names, name, kind_of(schema))
             if problem:
                 yield invalid_value(f"{path}.{RULES}[{i}].{name}", rule, prefix + problem)
     for below, _, where in _below(schema, path):
         yield from _expression_causes(below, where)
 
 
-def _expression_problem(text: str, names: Names, name: str) -> str:
+def _expression_problem(text: str, names: Names, name: str, value_kind: str) -> str:
     """What is wrong with a rule, or with the expression of its message; empty if nothing is."""
     if not text:
         return ""
     try:
-        rule = compile_rule(text)
+        rule = compile_rule(text, value_kind)
     except UnavailableError:
         return ""  # a warning says so
     except CelError as error:

@@ -19,8 +19,8 @@ from .....api.causes import (
     too_long,
     too_many,
 )
+from .....api.formats import has_format
 from .....api.patterns import compile_pattern
-from .formats import has_format
 from .values import EMBEDDED, NO_SCHEMA, below_of
 
 Tree = dict[str, Any]
@@ -42,7 +42,12 @@ BLOCKING = frozenset(
 """Reasons of faults after which rules are not checked."""
 _FORMATS = {"integer": "int64", "number": "float64"}
 """The formats of values that have one."""
-_INT32 = 2**31
+_INT32, _INT64 = 2**31, 2**63
+_LIMITS = {
+    "multipleOf": "MultipleOf",
+    "minimum": "Minimum boundary",
+    "maximum": "Maximum boundary",
+}
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
@@ -158,6 +163,7 @@ def _text_causes(value: str, schema: Tree, path: str) -> Iterator[Cause]:
 
 
 def _number_causes(value: float, schema: Tree, path: str) -> Iterator[Cause]:
+    yield from _boundary_causes(schema, path)
     factor = schema.get("multipleOf")
     if factor is not None:
         yield from _multiple_causes(value, factor, path)
@@ -171,6 +177,21 @@ def _number_causes(value: float, schema: Tree, path: str) -> Iterator[Cause]:
             more = "" if is_exclusive else " or equal to"
             problem = f"{path} in body should be {word} than{more} {_plain(limit)}"
             yield invalid_value(path, value, problem)
+
+
+def _boundary_causes(schema: Tree, path: str) -> Iterator[Cause]:
+    """Yield the limits of an integer that are none, or out of the range of its format: kube-apiserver checks them with
+    each value."""
+    if schema.get("type") != "integer":
+        return
+    name = str(schema.get("format") or "")
+    form = f"with format {name}" if name else "(default format)"
+    top = _INT32 if name == "int32" else _INT64
+    for field, word in _LIMITS.items():
+        limit = schema.get(field)
+        if limit is not None and not (-top <= limit < top and float(limit).is_integer()):
+            problem = f"{word} value must be of type integer {form} in {path}"
+            yield invalid_value(NOWHERE, "", problem)
 
 
 def _multiple_causes(value: float, factor: float, path: str) -> Iterator[Cause]:

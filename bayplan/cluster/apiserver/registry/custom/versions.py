@@ -185,6 +185,8 @@ class CustomVersion:
             for one in tree.get("selectableFields") or ()
         }
         self.is_terminating = False
-        self.deprecation = ""
-        if tree.get("deprecated"):
-            self.deprecation = str(tree.get("deprecationWarning") or "deprecated")
+        self.is_deprecated = bool(tree.get("deprecated"))
+        self.deprecation = str(tree.get("deprecationWarning") or "") if self.is_deprecated else ""
+        """The warning for clients that write objects in this version; empty without one."""
+        self.stored_as: CustomSchema | None = None
+        """The schema of the version in which objects are stored, if it is another one."""

@@ -11,9 +11,9 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from urllib.parse import urlsplit
 
-from .....api.name_faults import dns_label_faults, subdomain_faults
+from .name_faults import dns_label_faults, subdomain_faults
+from .urls import parse_url
 
 _DURATION = re.compile(
     r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h)(?:[\d.]+(?:ns|us|µs|ms|s|m|h))*"
@@ -56,8 +56,7 @@ def _is_network(text: str) -> bool:
 
 
 def _is_uri(text: str) -> bool:
-    parts = urlsplit(text)
-    return bool(parts.scheme) or text.startswith("/")
+    return parse_url(text) is not None
 
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = {
@@ -80,9 +79,7 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
     "uri": _is_uri,
     "uuid": lambda text: bool(_UUID.fullmatch(text)),
 }
-CHECKED = frozenset(_CHECKS)
-"""The formats that are checked."""
-NUMBERS = frozenset({"int32", "int64", "float", "double"})
+_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 UNCHECKED = frozenset(
     {
         "bsonobjectid",
@@ -99,3 +96,13 @@ UNCHECKED = frozenset(
     }
 )
 """Formats of Kubernetes that are not checked here."""
+
+
+def is_format(name: str, kind: str) -> bool:
+    """Whether Kubernetes has the format for values of this type, empty for any."""
+    if kind in ("", "string"):
+        return name.replace("-", "") in _TEXTS
+    return name in _NUMBERS.get(kind, ())
+
+
+_TEXTS = frozenset(name.replace("-", "") for name in (*_CHECKS, *UNCHECKED))

@@ -1,0 +1,136 @@
+"""Address rules: IP addresses and blocks of them that kube-apiserver refuses.
+
+Mirrors IsValidIPForLegacyField and IsValidCIDRForLegacyField of k8s.io/apimachinery/pkg/util/validation/ip.go, as they
+are with the gate StrictIPCIDRValidation, which v1.36 has on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any
+
+from ..causes import Cause, invalid_value, required
+
+Tree = Mapping[str, Any]
+Address = IPv4Address | IPv6Address
+
+_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])", re.ASCII)
+_BITS = re.compile(r"[0-9]{1,3}", re.ASCII)
+_ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_BLOCK_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+def address_causes(value: Any, path: str) -> Iterator[Cause]:
+    """Yield the faults of an address."""
+    text = str(value)
+    address = _lenient(text)
+    if address is None:
+        yield invalid_value(path, value, _ADDRESS_RULE)
+    elif _strict(text) is None:
+        yield invalid_value(path, value, "must not have leading 0s")
+    elif _is_mapped(address):
+        yield invalid_value(path, value, "must not be an IPv4-mapped IPv6 address")
+
+
+def block_causes(value: Any, path: str) -> Iterator[Cause]:
+    """Yield the faults of a block of addresses."""
+    text = str(value)
+    begin, _, bits = text.partition("/")
+    address = _lenient(begin)
+    is_whole = address is not None and _BITS.fullmatch(bits) is not None
+    if address is None or not is_whole or int(bits) > address.max_prefixlen:
+        yield invalid_value(path, value, _BLOCK_RULE)
+    elif _strict(begin) is None or str(int(bits)) != bits:
+        yield invalid_value(path, value, "must not have leading 0s in IP or prefix length")
+    elif _is_mapped(address):
+        yield invalid_value(path, value, "must not have an IPv4-mapped IPv6 address")
+    elif ip_network((address, int(bits)), strict=False).network_address != address:
+        yield invalid_value(path, value, "must not have bits set beyond the prefix length")
+
+
+def pod_address_causes(spec: Tree, path: str) -> Iterator[Cause]:
+    """Yield the faults of the addresses in the spec of a pod or of a template."""
+    for i, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
+        yield from address_causes(server, f"{path}.dnsConfig.nameservers[{i}]")
+    for i, alias in enumerate(spec.get("hostAliases") or ()):
+        yield from address_causes(alias.get("ip") or "", f"{path}.hostAliases[{i}].ip")
+
+
+def service_address_causes(tree: Tree) -> Iterator[Cause]:
+    """Yield the faults of the addresses of a Service."""
+    spec = tree.get("spec") or {}
+    given = spec.get("clusterIPs") or [spec.get("clusterIP") or ""]
+    for i, address in enumerate(given):
+        if address and not (i == 0 and address == "None"):
+            yield from address_causes(address, f"spec.clusterIPs[{i}]")
+    for i, address in enumerate(spec.get("externalIPs") or ()):
+        yield from address_causes(address, f"spec.externalIPs[{i}]")
+    for i, block in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        yield from block_causes(str(block).strip(), f"spec.LoadBalancerSourceRanges[{i}]")
+
+
+def policy_block_causes(tree: Tree) -> Iterator[Cause]:
+    """Yield the faults of the blocks of a NetworkPolicy."""
+    spec = tree.get("spec") or {}
+    for rules, peers in (("ingress", "from"), ("egress", "to")):
+        for i, rule in enumerate(spec.get(rules) or ()):
+            for j, peer in enumerate(rule.get(peers) or ()):
+                if peer.get("ipBlock") is not None:
+                    where = f"spec.{rules}[{i}].{peers}[{j}].ipBlock"
+                    yield from _peer_causes(peer["ipBlock"], where)
+
+
+def _peer_causes(block: Tree, path: str) -> Iterator[Cause]:
+    whole = block.get("cidr") or ""
+    if not whole:
+        yield required(f"{path}.cidr")
+        return
+    found = list(block_causes(whole, f"{path}.cidr"))
+    yield from found
+    for i, part in enumerate(block.get("except") or ()):
+        where = f"{path}.except[{i}]"
+        faults = list(block_causes(part, where))
+        yield from faults
+        if not found and not faults and not _is_part(str(part), str(whole)):
+            yield invalid_value(where, part, "must be a strict subset of `cidr`")
+
+
+def node_block_causes(tree: Tree) -> Iterator[Cause]:
+    """Yield the faults of the blocks of a Node."""
+    for i, block in enumerate((tree.get("spec") or {}).get("podCIDRs") or ()):
+        yield from block_causes(block, f"spec.podCIDRs[{i}]")
+
+
+def slice_address_causes(tree: Tree) -> Iterator[Cause]:
+    """Yield the faults of the addresses of an EndpointSlice."""
+    if tree.get("addressType") not in ("IPv4", "IPv6"):
+        return
+    for i, endpoint in enumerate(tree.get("endpoints") or ()):
+        for j, address in enumerate(endpoint.get("addresses") or ()):
+            yield from address_causes(address, f"endpoints[{i}].addresses[{j}]")
+
+
+def _strict(text: str) -> Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return None if isinstance(address, IPv6Address) and address.scope_id is not None else address
+
+
+def _lenient(text: str) -> Address | None:
+    """The address, with leading zeros in decimal numbers, too."""
+    return _strict(_ZEROS.sub("", text) if "." in text else text)
+
+
+def _is_mapped(address: Address) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def _is_part(part: str, whole: str) -> bool:
+    one, other = ip_network(part), ip_network(whole)
+    if one.version != other.version or one.prefixlen <= other.prefixlen:
+        return False
+    return one.network_address in other
