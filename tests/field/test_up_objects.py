@@ -35,7 +35,6 @@ BY_NAME = re.compile(
 )
 """Names with the hash of a template, which differs from that of kube-controller-manager."""
 BY_LIFE = {
-    "Deployment": re.compile(r"status\.terminatingReplicas"),
     "Node": re.compile(
         r"status\.(addresses|nodeInfo\..*)|metadata\.annotations\.node\.alpha\.kubernetes\.io/ttl"
     ),
@@ -44,15 +43,13 @@ BY_LIFE = {
         r"spec\.(nodeName|affinity\.nodeAffinity\..*\.matchFields\.values)"
         r"|status\.(conditions|nominatedNodeName)|metadata\.labels\.topology\.kubernetes\.io/.*"
     ),
-    "PriorityClass": re.compile(r"description"),
     "ReplicaSet": re.compile(
-        r"status\.terminatingReplicas"
-        r"|metadata\.annotations\.deployment\.kubernetes\.io/(desired|max)-replicas"
+        r"metadata\.annotations\.deployment\.kubernetes\.io/(desired|max)-replicas"
     ),
     "Service": re.compile(r"spec\.ports\.targetPort"),
 }
 """Fields of the scheduler, the volume controller and the nodes, which do not run in this comparison, and notes that
-controllers make for themselves; the texts of the built-in priority classes; the port of the server itself."""
+controllers make for themselves; the port of the server itself."""
 
 pytestmark = pytest.mark.skipif(not DUMP.exists(), reason="not run: no ../shared/field")
 

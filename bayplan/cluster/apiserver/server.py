@@ -38,9 +38,16 @@ LOOPBACK = "127.0.0.1"
 DEFAULT_CLASS, PROVISIONER = "standard", "bayplan.dev/simulated"
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 PRIORITY_CLASSES = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": (
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+    "system-node-critical": (
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
 }
+"""The built-in classes: their values and descriptions."""
 
 Tree = dict[str, Any]
 
@@ -167,9 +174,9 @@ class ApiServer:
         """Create the objects that every cluster has."""
         for name in NAMESPACES:
             self._need_namespace(name)
-        for name, value in PRIORITY_CLASSES.items():
+        for name, (value, text) in PRIORITY_CLASSES.items():
             head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-            self.load({**head, "metadata": {"name": name}, "value": value})
+            self.load({**head, "metadata": {"name": name}, "value": value, "description": text})
         spec = {
             "clusterIP": "10.96.0.1",
             "ports": [{"name": "https", "port": 443, "targetPort": 6443}],

@@ -161,7 +161,8 @@ class StatusController:
                 return workload_status.deployment_status(tree, found, newest, now)
             case ReplicaSet() | ReplicationController():
                 is_available = self._available.of(workload)
-                return workload_status.replica_set_status(tree, active, is_available)
+                leaving = len(owned.leaving) if isinstance(workload, ReplicaSet) else None
+                return workload_status.replica_set_status(tree, active, leaving, is_available)
             case _:
                 raise AssertionError(f"{workload.kind} is no workload with pods")
 

@@ -32,18 +32,21 @@ def set_plain_condition(status: Tree, condition: Tree, now: str) -> None:
 
 def without_zeros(status: Tree) -> Tree:
     """A status without zero counts, as the API server omits them."""
-    kept = ("replicas", "observedGeneration")
+    kept = ("replicas", "observedGeneration", "terminatingReplicas")
     return {
         key: value for key, value in status.items() if value not in (0, None, []) or key in kept
     }
 
 
-def replica_set_status(tree: Tree, pods: Iterable[Pod], is_available: IsReady) -> Tree:
-    """Status of a ReplicaSet or ReplicationController."""
+def replica_set_status(
+    tree: Tree, pods: Iterable[Pod], leaving: int | None, is_available: IsReady
+) -> Tree:
+    """Status of a ReplicaSet, with its `leaving` pods, or of a ReplicationController, which does not count them."""
     pods = list(pods)
     ready = sum(map(is_ready, pods))
     return without_zeros(
         {
+            **({} if leaving is None else {"terminatingReplicas": leaving}),
             "replicas": len(pods),
             "fullyLabeledReplicas": len(pods),
             "readyReplicas": ready,
@@ -72,6 +75,7 @@ def deployment_status(
             "readyReplicas": total("readyReplicas"),
             "availableReplicas": available,
             "unavailableReplicas": max(max(replicas, wanted) - available, 0),
+            "terminatingReplicas": total("terminatingReplicas"),
         }
     )
     status["conditions"] = (tree.get("status") or {}).get("conditions") or []
