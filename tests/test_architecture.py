@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "bayplan"
 
-SHARED = {"errors", "clock", "observe"}
+SHARED = {"errors", "clock", "observe", "stamped_cache"}
 BELOW_SCHEDULER = {
     "api",
     "table",
@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "clock": set(),
     "observe": set(),
+    "stamped_cache": set(),
     "compiled_kernel": set(),
     "api": set(),
     "table": {"api"},

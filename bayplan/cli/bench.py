@@ -88,6 +88,10 @@ class BenchOptions:
             "--cpu", help="Measure CPU time instead of wall-clock time, for a busy machine."
         ),
     ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Also show hits, misses and drops of each cache."),
+    ] = False
     file: Annotated[
         Path | None,
         typer.Option("--file", "-f", metavar="FILE", help="Take the workloads from this file."),
@@ -164,7 +168,7 @@ def bench(options: BenchOptions) -> None:
         requests = suite.requests(options.workload or (), sizes, options.pods, clock, own)
         runs = _run_all(requests, options.repeat)
     changes = [] if before is None else compare(before, runs, options.threshold / 100)
-    _print(runs, changes)
+    _print(runs, changes, options.verbose)
     _warn_if_busy(runs)
     if options.json_file is not None:
         write_report(options.json_file, runs)
@@ -200,7 +204,7 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
+def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool) -> None:
     from ..sim.bench import (
         CommandRun,
         EventRun,
@@ -211,6 +215,7 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
         find_growth,
     )
     from .render.bench import (
+        cache_table,
         change_table,
         command_table,
         event_table,
@@ -225,6 +230,7 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
     console = stdout_console()
     tables = [
         pod_table([run for run in runs if isinstance(run, PodRun)]),
+        cache_table([run for run in runs if isinstance(run, PodRun) and verbose]),
         event_table([run for run in runs if isinstance(run, EventRun)]),
         load_table([run for run in runs if isinstance(run, LoadRun)]),
         command_table([run for run in runs if isinstance(run, CommandRun)]),

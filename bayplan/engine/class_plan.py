@@ -18,6 +18,7 @@ from ..amounts.kernel import Weighted
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..framework import (
+    CLUSTER,
     GROUPS,
     NODE_OBJECT,
     NODE_ROW,
@@ -31,6 +32,7 @@ from ..framework import (
 )
 from ..framework.interface import goes_by_outline
 from ..runtime.asking import ask_hook, ask_hooks, check_keys, has_own, is_normalized
+from ..stamped_cache import StampedCache
 
 SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]
 Scorer = tuple[ScorePlugin, int]
@@ -102,9 +104,10 @@ class ClassPlan(msgspec.Struct, eq=False):
 
 
 class Form(msgspec.Struct, eq=False):
-    """What plugins say of specs that differ in amounts only."""
+    """What plugins declare about specs that differ in amounts only."""
 
-    shape: ClassPlan
+    shape: ClassPlan | None
+    """The plan without the rules on amounts; None if a settled PreFilter or PreScore refuses such pods."""
     object_key: Hashable
     is_whole: bool
     """Whether a plugin has no `spec_key`: answers may depend on the whole pod."""
@@ -114,10 +117,8 @@ class Planner:
     """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers.
 
     Hooks that read no amounts (`by_outline`) are called once per outline; for each further spec only those of plugins
-    on amounts are.
+    on amounts are. Stale: everything, when the stamp that is given with a pod is another one.
     """
-
-    MOST_PLANS = 4096
 
     def __init__(self, points: Points) -> None:
         self._points = points
@@ -133,88 +134,85 @@ class Planner:
         self._is_by_outline = all(
             goes_by_outline(hook) for _, hook in (*self._settled_hooks, *self._object_hooks)
         )
-        self._shapes: dict[Hashable, ClassPlan | None] = {}
-        self._forms: dict[Hashable, Form | None] = {}
+        kept = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
+        self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in kept)
+        """True while every cached answer is keyed by the spec alone."""
+        self._of_specs: StampedCache[Hashable, ClassPlan] = StampedCache("plans of specs")
+        self._plans: StampedCache[Hashable, ClassPlan] = StampedCache("plans")
+        self._of_outlines: StampedCache[Hashable, Form] = StampedCache("forms of outlines")
         """By outline, or by spec where a hook may read amounts."""
-        self._forms_of: dict[Hashable, Form] = {}
-        """The same by what the plugins say."""
-        self._plans: dict[Hashable, ClassPlan] = {}
-        self.is_by_spec = True
-        """Whether the spec was all of a pod, so far, that answers are kept for."""
+        self._forms: StampedCache[Hashable, Form] = StampedCache("forms")
 
-    def make(self, pod: Pod) -> ClassPlan | None:
+    def plan(self, pod: Pod, stamp: Hashable) -> ClassPlan | None:
         """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
+        key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
+        plan = self._of_specs.get(key, stamp)
+        if plan is None:
+            plan = self._make(pod, stamp)
+            if plan is not None:
+                key = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
+                self._of_specs.put(key, plan)
+        return plan
+
+    def _make(self, pod: Pod, stamp: Hashable) -> ClassPlan | None:
         spec = pod.pod_class.spec
-        form = self._form_of(spec)
-        if form is None:
+        if pod.spec.pin:
+            pod = pod.replace(spec=spec)  # pods that are equal but for the name share a plan
+        form = self._form_of(spec, stamp)
+        if form.shape is None:
             return None
         object_key = form.object_key
         keys = ask_hooks(self._amount_hooks, spec)
         if form.is_whole or None in keys:
-            self.is_by_spec = False
+            self._is_by_spec = False  # for some specs, a plugin reads the whole pod
             keys.append(whole_key(pod))
             if form.is_whole:
                 object_key = (object_key, keys[-1])
         try:
-            plan = self._plans.get((form, *keys))
+            plan = self._plans.get((form, *keys), stamp)
         except TypeError:
             check_keys(self._amount_hooks, keys)
             raise
         if plan is None:
-            if len(self._plans) >= self.MOST_PLANS:
-                self._plans.clear()
-            plan = self._plans[form, *keys] = _with_rules(form.shape, pod)
-            plan.object_key = object_key
+            plan = self._plans.put((form, *keys), _with_rules(form.shape, pod, object_key))
         return plan
 
-    def _form_of(self, spec: PodSpec) -> Form | None:
-        """What does not depend on amounts; None when a settled plugin refuses pods of such specs."""
+    def _form_of(self, spec: PodSpec, stamp: Hashable) -> Form:
+        """What does not depend on amounts."""
         key: Hashable = spec.outline if self._is_by_outline else spec
-        if key in self._forms:
-            return self._forms[key]
-        if len(self._forms) >= self.MOST_PLANS:
-            self.clear()
-        form, shape = None, self._shape_of(ask_hooks(self._settled_hooks, spec))
-        if shape is not None:
-            of_objects = tuple(ask_hooks(self._object_hooks, spec))
-            of_rows = tuple(ask_hooks(self._row_hooks, spec))
-            is_whole = None in of_objects or None in of_rows
-            try:
-                form = self._forms_of.setdefault(
-                    (shape, of_objects, of_rows), Form(shape, (shape, of_objects), is_whole)
-                )
-            except TypeError:
-                check_keys(self._object_hooks, of_objects)
-                check_keys(self._row_hooks, of_rows)
-                raise
-        self._forms[key] = form
-        return form
-
-    def _shape_of(self, said: Sequence[Settled]) -> ClassPlan | None:
-        """The plan without rules for specs that settle the same plugins; None when one of these refuses such pods."""
-        settled = tuple(
-            [
-                (None if first is None else first.code, None if second is None else second.code)
-                for first, second, _ in said
-            ]
-        )
+        form = self._of_outlines.get(key, stamp)
+        if form is not None:
+            return form
+        settled = tuple([_codes_of(said) for said in ask_hooks(self._settled_hooks, spec)])
+        of_objects = tuple(ask_hooks(self._object_hooks, spec))
+        of_rows = tuple(ask_hooks(self._row_hooks, spec))
         try:
-            return self._shapes[settled]
-        except KeyError:
-            points = self._points
-            preparing = [plugin for plugin, _ in self._settled_hooks]
-            codes = dict(zip(preparing, settled, strict=True))
-            filtered = [codes[plugin][0] for plugin in points.pre_filters]
-            scored = [codes[plugin][1] for plugin in points.pre_scores]
-            shape = self._shapes[settled] = _shape(points, filtered, scored)
-            return shape
+            form = self._forms.get((settled, of_objects, of_rows), stamp)
+        except TypeError:
+            check_keys(self._object_hooks, of_objects)
+            check_keys(self._row_hooks, of_rows)
+            raise
+        if form is None:
+            is_whole = None in of_objects or None in of_rows
+            made = Form(self._shape_of(settled), (settled, of_objects), is_whole)
+            form = self._forms.put((settled, of_objects, of_rows), made)
+        return self._of_outlines.put(key, form)
 
-    def clear(self) -> None:
-        """Forget all plans: something changed that declarations of plugins depend on."""
-        self._plans.clear()
-        self._forms.clear()
-        self._forms_of.clear()
-        self._shapes.clear()
+    def _shape_of(self, settled: Sequence[SettledCodes]) -> ClassPlan | None:
+        points = self._points
+        codes = dict(zip([plugin for plugin, _ in self._settled_hooks], settled, strict=True))
+        filtered = [codes[plugin][0] for plugin in points.pre_filters]
+        scored = [codes[plugin][1] for plugin in points.pre_scores]
+        return _shape(points, filtered, scored)
+
+
+SettledCodes = tuple[Code | None, Code | None]
+"""The codes of PreFilter and PreScore that a spec settles."""
+
+
+def _codes_of(said: Settled) -> SettledCodes:
+    first, second, _ = said
+    return None if first is None else first.code, None if second is None else second.code
 
 
 def _shape(
@@ -286,9 +284,9 @@ def _sort_scores(plan: ClassPlan, points: Points) -> None:
             plan.live_scores.append(entry)
 
 
-def _with_rules(shape: ClassPlan, pod: Pod) -> ClassPlan:
+def _with_rules(shape: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
     """The shape with the rules on amounts for one spec."""
-    plan = msgspec.structs.replace(shape, rules=[])
+    plan = msgspec.structs.replace(shape, rules=[], object_key=object_key)
     said = ask_hooks(shape.rule_hooks, pod)
     rules = {plugin: one for (plugin, _), one in zip(shape.rule_hooks, said, strict=True)}
     for placed in shape.rule_filters:

@@ -34,8 +34,8 @@ from ..framework.fitting import fit_status
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime.asking import ask_filter, check_range, judge_rows, score_rows
+from ..stamped_cache import BudgetedCache
 from ..table import Ints, NodeTable
-from .budget import Budget
 from .class_plan import ClassPlan
 from .marks import Marks
 from .node_part import NodePart
@@ -62,6 +62,10 @@ class TrackedGroups:
         self.tracker = tracker
         self.values = values
         self.version = version
+
+
+Trackers = BudgetedCache[Hashable, TrackedGroups]
+"""Groups of rows, by view and columns."""
 
 
 class ClassView:
@@ -187,18 +191,18 @@ class ClassView:
             columns.append(self.part.raw_ids)
         return columns
 
-    def groups(self, marks: Marks, table: NodeTable, budget: Budget) -> Groups:
+    def groups(self, marks: Marks, table: NodeTable, trackers: Trackers) -> Groups:
         """The rows that are not refused in groups by `marks`, and by the raw scores of node objects."""
-        tracker = self.tracked(marks, table, budget)
+        tracker = self.tracked(marks, table, trackers)
         if tracker is None:
             return group_rows(self.values, self.columns_of(marks))
         samples, sizes = tracker.current()
         return Groups(tracker.ids, samples, sizes, is_sorted=False)
 
-    def tracked(self, marks: Marks, table: NodeTable, budget: Budget) -> Any:
+    def tracked(self, marks: Marks, table: NodeTable, trackers: Trackers) -> Any:
         """The same, followed by changed rows; None where there is no quick form of that."""
         log, key = table.row_changes, (self, marks.columns)
-        known: TrackedGroups | None = budget.get(key)
+        known = trackers.get(key)
         if known is not None and known.values is self.values:
             changed = log.rows_since(known.version)
             try:
@@ -216,7 +220,7 @@ class ClassView:
         if tracker is not None:
             stable = columns if marks.rules is not None else None
             known = TrackedGroups(stable, tracker, self.values, log.version)
-            budget.put(key, known, tracker.cells)
+            trackers.put(key, known, tracker.cells)
         return tracker
 
     def best(self) -> tuple[int, int, int, int]:

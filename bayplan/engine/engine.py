@@ -25,7 +25,6 @@ from ..amounts.kernel import (
 )
 from ..api.pod import EMPTY_STATUS, Pod, PodSpec
 from ..framework import (
-    CLUSTER,
     GROUPS,
     Code,
     CycleState,
@@ -38,16 +37,13 @@ from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
 from ..runtime.asking import ask_filter, ask_hook, ask_keys, ask_pre_filter, has_own
+from ..stamped_cache import Budget, BudgetedCache
 from ..table import Ints, NodeTable
-from .budget import Budget
-from .class_plan import ClassPlan, Planner, Points, whole_key
-from .class_view import ClassView
+from .class_plan import ClassPlan, Planner, Points
+from .class_view import ClassView, Trackers
 from .marks import NO_MARKS, GroupRules, Marks, MarksOfClasses
 from .node_part import NodePart
 from .row_groups import Ranking, best_by_rules
-
-MOST_SPECS = 4096
-"""Specs whose plan is remembered."""
 
 
 class Decision(msgspec.Struct):
@@ -106,9 +102,6 @@ class Engine:
         every: dict[Plugin, None] = dict.fromkeys(
             (*filtering.filters, *(plugin for plugin, _ in scoring.scores))
         )
-        self._kept = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
-        self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in self._kept)
-        """Whether the spec is the key of all cached answers."""
         clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
         self._clustered = [(p, p.cluster_key) for p in clustered if p.scope is not GROUPS]
         grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
@@ -119,8 +112,10 @@ class Engine:
         self._version: Hashable = None
         self._stamp: Hashable = None
         self._columns_stamp: Hashable = None
-        self._plans: dict[Hashable, ClassPlan | None] = {}
         self._budget = Budget()
+        self._views: BudgetedCache[Hashable, ClassView] = BudgetedCache("views", self._budget)
+        self._parts: BudgetedCache[Hashable, NodePart] = BudgetedCache("node parts", self._budget)
+        self._trackers: Trackers = BudgetedCache("row groups", self._budget)
         self._marks = MarksOfClasses(table)
         self.applies = profile.percentage is None and not filtering.check_all
         """Whether every node is judged, and only the first refusal of a node is reported."""
@@ -132,11 +127,10 @@ class Engine:
         self._follow_cluster()
         if pod.spec.pin:
             return self._decide_pinned(state, pod)
-        key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
-        plan = self._plan_of(key, pod)
+        plan = self._planner.plan(pod, self._stamp)
         if plan is None:
             return None
-        marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
+        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
         if marks.rules is not None and plan.is_plain and not self._is_beside_nominated(pod):
             decision = self._decide_by_rules(state, pod, plan, marks, marks.rules)
             if decision is not None:
@@ -154,7 +148,7 @@ class Engine:
         has_raws = view.part.raw_ids is None or (is_whole and view.includes_raws)
         ranking: Ranking | None = None
         if marks.columns != () or not plan.is_plain or not has_raws:
-            ranking = Ranking(state, pod, self._table, view, marks, self._budget)
+            ranking = Ranking(state, pod, self._table, view, marks, self._trackers)
         if ranking is None or (has_raws and ranking.accepts_all(values)):
             total, ties, feasible, row = view.best() if is_whole else summarize(values)
             if feasible:
@@ -180,10 +174,10 @@ class Engine:
         if pod.node_name or pod.spec.pin or pod.status.has_resources:
             return None
         self._follow_cluster()
-        plan = self._plan_of(pod.pod_class.spec if self._is_by_spec else whole_key(pod), pod)
+        plan = self._planner.plan(pod, self._stamp)
         if plan is None:
             return None
-        marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
+        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
         if not self._run_pre_filters(plan, state, pod, marks.quiet):
             return None
         status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
@@ -230,10 +224,13 @@ class Engine:
         if not self.applies or self._nominator or pod.spec.pin or not self._is_like_its_class(pod):
             return None
         self._follow_cluster()
-        plan = self._plan_of(pod.pod_class.spec if self._is_by_spec else whole_key(pod), pod)
+        plan = self._planner.plan(pod, self._stamp)
         if plan is None or plan.fit is None or plan.row_filters:
             return None
-        marks, state = self._marks.get(plan, pod) if plan.grouped else NO_MARKS, CycleState()
+        marks, state = (
+            self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS,
+            CycleState(),
+        )
         if not self._run_pre_filters(plan, state, pod, marks.quiet):
             return None
         if any(placed.plugin.name not in state.skip_filter for placed in plan.live_filters):
@@ -252,10 +249,10 @@ class Engine:
         if not self.applies or self._nominator or pod.spec.pin or not self._is_like_its_class(pod):
             return None
         self._follow_cluster()
-        plan = self._plan_of(pod.pod_class.spec if self._is_by_spec else whole_key(pod), pod)
+        plan = self._planner.plan(pod, self._stamp)
         if plan is None or not plan.is_plain:
             return None
-        marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
+        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
         if marks.columns != () or not plan.asked_names <= marks.quiet:
             return None
         state.skip_filter.update(plan.skip_filter, marks.quiet)
@@ -276,7 +273,7 @@ class Engine:
             if not rules.limits and not view.best()[2]:
                 refusals = view.statuses(state, pod, self._table, self._points.filters)
                 return Decision(view.values, NONE_FEASIBLE, refusals)
-            found = best_by_rules(state, pod, self._table, view, marks, self._budget)
+            found = best_by_rules(state, pod, self._table, view, marks, self._trackers)
             if found is not None:
                 best, groups = found
                 if best.feasible:
@@ -309,11 +306,12 @@ class Engine:
         if row is None or pod.spec.claims:
             return None
         spec = pod.pod_class.spec
-        key: Hashable = spec if self._is_by_spec else whole_key(pod)
-        plan = self._plans.get(key) or self._plan_of(key, pod.replace(spec=spec))
+        plan = self._planner.plan(pod, self._stamp)
         if plan is None or not self._is_narrowed(plan, pod):
             return None
-        quiet = self._marks.get(plan, pod).quiet if plan.grouped else frozenset()
+        quiet = (
+            self._marks.get(plan, pod, self._columns_stamp).quiet if plan.grouped else frozenset()
+        )
         if any(plugin.name not in quiet for plugin in plan.pre_filters):
             return None
         if self._is_beside_nominated(pod):
@@ -378,31 +376,12 @@ class Engine:
         self._version = None  # should a plugin raise, all of this is due again
         objects = version[0] if self._reads_any_object else 0
         columns_stamp = (objects, version[2:], ask_keys(self._grouped, table))
-        if columns_stamp != self._columns_stamp:
-            self._columns_stamp = columns_stamp
-            self._marks.clear()
+        self._columns_stamp = columns_stamp
         stamp = ask_keys(self._clustered, table)
         if stamp != self._stamp:
             self._stamp = stamp
-            self._forget()
+            self._budget.drop()  # nothing asks for the views of former plans again
         self._version = version
-
-    def _forget(self) -> None:
-        self._planner.clear()
-        self._plans.clear()
-        self._budget.clear()  # nothing asks for the views of former plans again
-
-    def _plan_of(self, key: Hashable, pod: Pod) -> ClassPlan | None:
-        if key in self._plans:
-            return self._plans[key]
-        if len(self._plans) >= MOST_SPECS:
-            self._plans.clear()
-        plan = self._planner.make(pod)
-        if self._is_by_spec and not self._planner.is_by_spec:
-            self._is_by_spec = False  # for some specs, a plugin reads the whole pod
-            key = whole_key(pod)
-        self._plans[key] = plan
-        return plan
 
     def _view_of(
         self, plan: ClassPlan, state: CycleState, priority: int | None = None
@@ -413,19 +392,19 @@ class Engine:
         """
         skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()
         key: Hashable = plan if not skipped and priority is None else (plan, skipped, priority)
-        view: ClassView | None = self._budget.get(key)
+        view = self._views.get(key)
         if view is None:
-            view = ClassView(plan, self._part_of(plan, skipped))
-            self._budget.put(key, view, len(self._table) * (1 + len(plan.row_raws)))
+            cells = len(self._table) * (1 + len(plan.row_raws))
+            view = self._views.put(key, ClassView(plan, self._part_of(plan, skipped)), cells)
         return view
 
     def _part_of(self, plan: ClassPlan, skipped: frozenset[str]) -> NodePart:
         """The node part for a plan; views keep references to theirs, also when it leaves the budget."""
-        key = (NodePart, plan.object_key, skipped)
-        part: NodePart | None = self._budget.get(key)
+        key = (plan.object_key, skipped)
+        part = self._parts.get(key)
         if part is None:
-            part = NodePart(plan)
-            self._budget.put(key, part, len(self._table) * (2 + len(plan.object_raws)))
+            cells = len(self._table) * (2 + len(plan.object_raws))
+            part = self._parts.put(key, NodePart(plan), cells)
         return part
 
     def _run_pre_filters(

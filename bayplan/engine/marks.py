@@ -15,10 +15,9 @@ from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_
 from ..api.pod import Pod, PodClass
 from ..framework import Plugin
 from ..runtime.asking import ask_hook, ask_hooks, check_keys
+from ..stamped_cache import StampedCache
 from ..table import NodeTable, RowValues
 from .class_plan import ClassPlan
-
-MOST_CLASSES = 8192
 
 
 @dataclass(eq=False)
@@ -75,37 +74,30 @@ NO_MARKS = Marks((), frozenset())
 class MarksOfClasses:
     """The marks for each class of pods."""
 
-    __slots__ = ("_by_key", "_known", "_table")
+    __slots__ = ("_by_key", "_of_classes", "_table")
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._known: dict[PodClass, Marks] = {}
-        self._by_key: dict[Hashable, Marks] = {}
+        self._of_classes: StampedCache[PodClass, Marks] = StampedCache("marks of classes", 8192)
+        self._by_key: StampedCache[Hashable, Marks] = StampedCache("marks", 8192)
         """The same by what of a pod the plugins read: pods that differ in their requests share them."""
 
-    def get(self, plan: ClassPlan, pod: Pod) -> Marks:
-        """The marks of rows for pods of the class of `pod`."""
+    def get(self, plan: ClassPlan, pod: Pod, stamp: Hashable) -> Marks:
+        """The marks of rows for pods of the class of `pod`; those for another `stamp` are stale."""
         pod_class = pod.pod_class
-        known = self._known.get(pod_class)
+        known = self._of_classes.get(pod_class, stamp)
         if known is None or not known.hold(self._table):
-            if len(self._known) >= MOST_CLASSES:
-                self.clear()
             key = _reduced(plan, pod)
             try:
-                known = self._by_key.get(key)
+                known = self._by_key.get(key, stamp)
             except TypeError:
                 check_keys(plan.group_hooks, ask_hooks(plan.group_hooks, pod.pod_class.spec))
                 raise
             if known is None or not known.hold(self._table):
-                known = self._by_key[key] = self._ask(plan, pod)
+                known = self._by_key.put(key, self._ask(plan, pod))
             if not isinstance(key, _WholePod):
-                self._known[pod_class] = known
+                self._of_classes.put(pod_class, known)
         return known
-
-    def clear(self) -> None:
-        """Forget them: something changed that they depend on."""
-        self._known.clear()
-        self._by_key.clear()
 
     def _ask(self, plan: ClassPlan, pod: Pod) -> Marks:
         columns: dict[RowValues, None] | None = {}

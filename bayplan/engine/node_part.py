@@ -11,12 +11,10 @@ from ..amounts.kernel import DEAD, group_rows
 from ..api.pod import Pod
 from ..framework import CycleState
 from ..runtime.asking import check_range, judge_rows, normalize, score_rows
+from ..stamped_cache import StampedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan
 from .status_codes import StatusCodes
-
-MOST_POINTS = 64
-"""Sets of feasible groups whose normalised scores are kept."""
 
 
 class NodePart:
@@ -47,7 +45,7 @@ class NodePart:
         self.raws: list[Ints] = [self.base for _ in plan.object_raws]
         self.raw_ids: Ints | None = None
         self.raw_samples: Ints = self.base
-        self._points: dict[int, Ints] = {}
+        self._points: StampedCache[int, Ints] = StampedCache("normalised points", 64)
         self.epoch = 0
         """Changes when rows are stale that are not in the log of node changes."""
 
@@ -72,9 +70,7 @@ class NodePart:
         """int64 per group of `raw_ids`: weighted scores, normalised over the groups that are set in `present`."""
         known = self._points.get(present)
         if known is None:
-            if len(self._points) >= MOST_POINTS:
-                self._points.clear()
-            known = self._points[present] = self._normalized(state, pod, table, present)
+            known = self._points.put(present, self._normalized(state, pod, table, present))
         return known
 
     def _normalized(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
@@ -115,7 +111,7 @@ class NodePart:
     def _number_raws(self) -> None:
         varied = [raw for raw in self.raws if np.count_nonzero(raw)]
         self.raw_ids = None
-        self._points.clear()
+        self._points.drop()
         if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):
             groups = group_rows(self.base, varied)
             if len(groups.samples):  # else all rows are refused

@@ -24,8 +24,7 @@ from ..api.pod import Pod
 from ..framework import GROUPS, Code, CycleState, ScorePlugin
 from ..runtime.asking import ask_pre_score, judge_rows, normalize, score_rows
 from ..table import ALL, Ints, NodeTable, Rows
-from .budget import Budget
-from .class_view import ClassView
+from .class_view import ClassView, Trackers
 from .marks import Marks
 
 
@@ -39,10 +38,10 @@ class Ranking:
         table: NodeTable,
         view: ClassView,
         marks: Marks,
-        budget: Budget,
+        trackers: Trackers,
     ) -> None:
         plan = view.plan
-        self._budget = budget
+        self._trackers = trackers
         self._state, self._pod, self._table, self._view = state, pod, table, view
         skip, quiet = state.skip_filter, marks.quiet
         self._filters = [p.plugin for p in plan.live_filters if p.plugin.name not in skip]
@@ -147,7 +146,7 @@ class Ranking:
 
     def _groups(self, values: Ints) -> Groups:
         if values is self._view.values:
-            return self._view.groups(self._marks, self._table, self._budget)
+            return self._view.groups(self._marks, self._table, self._trackers)
         return group_rows(values, self._view.columns_of(self._marks))
 
     def _points(self, rows: Rows, sizes: Ints | None) -> Ints:
@@ -195,7 +194,7 @@ def best_by_rules(
     table: NodeTable,
     view: ClassView,
     marks: Marks,
-    budget: Budget,
+    trackers: Trackers,
 ) -> tuple[Best, Any] | None:
     """What `Ranking` comes to when rules are all that live plugins go by: the best total, and the groups with points.
 
@@ -206,7 +205,7 @@ def best_by_rules(
     raw_ids = view.part.raw_ids
     if raw_ids is not None and not view.includes_raws:
         return None
-    groups = view.tracked(marks, table, budget)
+    groups = view.tracked(marks, table, trackers)
     if groups is None:
         return None
     judge = rules.judge

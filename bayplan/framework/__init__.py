@@ -6,7 +6,7 @@ Called by: plugins (in-tree and others), `runtime`, `scheduler`.
 """
 
 from ..api.custom import CustomObject, CustomResource
-from ..table import NodeInfo
+from ..table import ChangeLog, NodeInfo
 from .belonging import SelectorVersion, default_selector, services_of
 from .changes import node_update_events, pod_update_events
 from .custom_objects import CustomObjects
@@ -24,7 +24,7 @@ from .events import (
     wait_for,
 )
 from .feature_gates import FeatureGates
-from .following import ChangeFeed, Follower, KeyLog, ObjectKey, ObjectLog
+from .following import ChangeFeed, Follower, ObjectKey, ObjectLog
 from .group_options import GroupOptions, HeldEviction, held_evictions
 from .handle import (
     Client,
@@ -122,6 +122,7 @@ __all__ = [
     "ActionType",
     "BindPlugin",
     "ChangeFeed",
+    "ChangeLog",
     "Client",
     "ClusterEvent",
     "Code",
@@ -145,7 +146,6 @@ __all__ = [
     "Hint",
     "HintFunction",
     "Judgement",
-    "KeyLog",
     "Lister",
     "NoClient",
     "NoNominations",

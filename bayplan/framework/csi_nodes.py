@@ -38,7 +38,7 @@ class CSINodes:
         table = self._table
         log, since = table.node_changes, self._node_version
         self._node_version = log.version
-        rows = log.since(since) if since >= 0 and changes is not None else None
+        rows = None if changes is None else log.since(since)
         if rows is None:
             rows = list(range(len(table)))
         for row in rows:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from ..table import ChangeLog
 from .lister import Lister
-
-KEEP = 65_536
 
 
 class ObjectKey(NamedTuple):
@@ -30,36 +29,7 @@ class ChangeFeed(Protocol):
         """Objects that came, changed or went after `version`; None when that is no longer known."""
 
 
-Key = TypeVar("Key")
-
-
-class KeyLog(Generic[Key]):
-    """What changed, by key and in order; `version` grows by one with every change."""
-
-    __slots__ = ("_dropped", "_keys", "version")
-
-    def __init__(self) -> None:
-        self._keys: list[Key] = []
-        self._dropped = 0
-        self.version = 0
-
-    def add(self, key: Key) -> None:
-        """Note a change."""
-        self._keys.append(key)
-        self.version += 1
-        if len(self._keys) > 2 * KEEP:
-            del self._keys[:KEEP]
-            self._dropped += KEEP
-
-    def since(self, version: int) -> list[Key] | None:
-        """Keys noted after `version`, each once; None when the log no longer reaches back that far."""
-        start = version - self._dropped
-        if start < 0:
-            return None
-        return list(dict.fromkeys(self._keys[start:]))
-
-
-class ObjectLog(KeyLog[ObjectKey]):
+class ObjectLog(ChangeLog[ObjectKey]):
     """What a lister needs to be a ChangeFeed."""
 
     __slots__ = ("_counts",)
@@ -68,10 +38,10 @@ class ObjectLog(KeyLog[ObjectKey]):
         super().__init__()
         self._counts: defaultdict[str, int] = defaultdict(int)
 
-    def mark(self, kind: str, namespace: str, name: str) -> None:
+    def mark(self, entry: ObjectKey) -> None:
         """Note that an object came, changed or went."""
-        self._counts[kind] += 1
-        self.add(ObjectKey(kind, namespace, name))
+        self._counts[entry.kind] += 1
+        super().mark(entry)
 
     def version_of(self, kinds: Iterable[str]) -> int:
         """The number of changes of objects of these kinds."""

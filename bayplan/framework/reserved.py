@@ -8,10 +8,9 @@ import numpy as np
 
 from ..amounts import POD_COUNT
 from ..api.pod import Pod
+from ..stamped_cache import StampedCache
 from ..table import Bools, Ints, NodeTable
 from .handle import Nominator
-
-MOST_PRIORITIES = 64
 
 
 class Reserved:
@@ -35,7 +34,7 @@ class Reserved:
         if self._nominations == nominator.version and self._nodes == table.node_changes.version:
             return
         names = nominator.changed_since(self._nominations) if self._nominations >= 0 else None
-        moved = table.node_changes.since(self._nodes) if self._nodes >= 0 else None
+        moved = table.node_changes.since(self._nodes)
         if names is None or moved is None:
             self._start_anew()
         else:
@@ -137,14 +136,12 @@ class Reservations:
     """What is nominated, by the priority that a pod must have at least to count."""
 
     def __init__(self) -> None:
-        self._by_priority: dict[int, Reserved] = {}
+        self._by_priority: StampedCache[int, Reserved] = StampedCache("reservations", 64)
 
     def at_least(self, priority: int, table: NodeTable, nominator: Nominator) -> Reserved:
         """What is nominated with at least this priority, up to date; always for the same table and nominator."""
         reserved = self._by_priority.get(priority)
         if reserved is None:
-            while len(self._by_priority) >= MOST_PRIORITIES:
-                del self._by_priority[next(iter(self._by_priority))]
-            reserved = self._by_priority[priority] = Reserved(table, nominator, priority)
+            reserved = self._by_priority.put(priority, Reserved(table, nominator, priority))
         reserved.follow()
         return reserved

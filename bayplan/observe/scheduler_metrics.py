@@ -19,6 +19,7 @@ from itertools import cycle
 from time import perf_counter
 from typing import TypeVar
 
+from ..stamped_cache import NOTHING, read_counts
 from .families import (
     CounterFamily,
     Family,
@@ -285,6 +286,15 @@ class SchedulerMetrics:
                 "Attempts in which a plugin failed in the engine, so that the reference decided.",
             )
         ).labels()
+        self._caches_before = read_counts()
+        self.add(
+            ReadCounter(
+                "bayplan_cache_events_total",
+                "Look-ups in caches of this process with an answer (hit) and without (miss), and drops.",
+                ("cache", "event"),
+                self._count_caches,
+            )
+        )
         self.unreadable_objects = self.add(
             ReadCounter(
                 "bayplan_unreadable_objects_total",
@@ -292,6 +302,15 @@ class SchedulerMetrics:
                 ("kind",),
             )
         )
+
+    def _count_caches(self) -> dict[tuple[str, str], float]:
+        """The counts of this process since these metrics were made."""
+        found: dict[tuple[str, str], float] = {}
+        for name, counts in read_counts().items():
+            since = counts.minus(self._caches_before.get(name, NOTHING))
+            found[name, "hit"], found[name, "miss"] = since.hits, since.misses
+            found[name, "drop"] = since.drops
+        return found
 
     def _add_preemption(self) -> None:
         self.preemption_attempts = self.add(

@@ -15,7 +15,6 @@ from ..framework import (
     SKIP,
     SUCCESS,
     CycleState,
-    Lister,
     NodeInfo,
     PreScorePlugin,
     ScorePlugin,
@@ -25,12 +24,12 @@ from ..framework import (
     by_outline,
     default_selector,
 )
+from ..stamped_cache import StampedCache
 from ..table import ABSENT, Ints, NodeTable, PodTerm, Rows
 from ..table.terms import NO_POD
 
 STATE = "PreScoreSelectorSpread"
 ZONE_WEIGHT = 2.0 / 3.0
-MAX_KEPT = 4096
 
 
 class SelectorSpread(PreScorePlugin, ScorePlugin):
@@ -42,9 +41,8 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
     name = "SelectorSpread"
 
     def __init__(self) -> None:
-        self._terms: dict[tuple[object, ...], PodTerm] = {}
+        self._terms: StampedCache[tuple[object, ...], PodTerm] = StampedCache("selector terms")
         self._selectors = SelectorVersion()
-        self._stamp: tuple[Lister | None, int] = (None, -1)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         if pod.spec.topology_spread_constraints:
@@ -81,20 +79,14 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
     def _term_of(self, pod: Pod) -> PodTerm:
         """The pods that `pod` is to be kept apart from; none when nothing selects it."""
         lister = self.handle.lister
-        stamp = lister, self._selectors.of(lister)
-        if stamp != self._stamp:
-            self._terms.clear()
-            self._stamp = stamp
         key = (pod.namespace, frozenset(pod.labels.items()), pod.owner_references)
-        term = self._terms.get(key)
+        term = self._terms.get(key, (lister, self._selectors.of(lister)))
         if term is None:
-            if len(self._terms) >= MAX_KEPT:
-                self._terms.clear()
             selector = default_selector(pod, lister)
             term = NO_POD
             if not selector.is_empty:
                 term = PodTerm(frozenset({pod.namespace}), selector, terminating=False)
-            self._terms[key] = term
+            self._terms.put(key, term)
         return term
 
 

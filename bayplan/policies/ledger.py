@@ -116,7 +116,7 @@ class GpuLedger:
         table, log = self._table, self._table.row_changes
         if self._version == log.version and len(self._counted) == len(table):
             return
-        changed = log.since(self._version) if self._version >= 0 else None
+        changed = log.since(self._version)
         rows = range(len(table)) if changed is None else changed
         if self._nodes_version != table.node_changes.version:
             self._make_room()

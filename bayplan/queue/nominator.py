@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..api.pod import Pod
-from ..framework import KeyLog
+from ..framework import ChangeLog
 
 FindPod = Callable[[str, str], Pod | None]
 """(namespace, name) -> the current pod; None when it was deleted."""
@@ -30,7 +30,7 @@ class PodNominator:
         self._on_change = on_change
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
-        self._log: KeyLog[str] = KeyLog()
+        self._log: ChangeLog[str] = ChangeLog()
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
         """Nominate `pod` to `node_name`, by default to the node in its status.
@@ -65,7 +65,7 @@ class PodNominator:
                 self._changed(node_name)
 
     def _changed(self, node_name: str) -> None:
-        self._log.add(node_name)
+        self._log.mark(node_name)
         self._on_change(node_name)
 
     def leave_queue(self, pod: Pod, node_name: str | None = None) -> None:

@@ -37,6 +37,7 @@ from ..framework.cancellation import CANCELLED, Cancellation, cancelled_error
 from ..framework.handle import run_here
 from ..framework.interface import goes_by_outline
 from ..observe import Tally
+from ..stamped_cache import StampedCache
 from ..table import NodeTable
 from .asking import ask_hooks, ask_keys, has_own
 from .failing import PluginRunError, failed
@@ -49,7 +50,6 @@ BINDING = "running Bind plugin {}"
 METHODS = {PRE_BINDING: "pre_bind", BINDING: "bind"}
 PERMIT_ANSWER = "a tuple of a Status and a number of seconds"
 
-MAX_PLANS = 4096
 
 Answer = Status | Awaitable[Status]
 
@@ -108,9 +108,11 @@ class Committing:
         self.pre_binds = tuple(pre_binds)
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
-        self._plans: dict[Hashable, CommitPlan] = {}
+        self._plans: StampedCache[Hashable, CommitPlan] = StampedCache("commit plans")
         """By outline, or by spec where `settled` of a plugin may read amounts."""
-        self._plans_of: dict[tuple[bool, ...], CommitPlan] = {}
+        self._shared: StampedCache[tuple[bool, ...], CommitPlan] = StampedCache(
+            "shared commit plans"
+        )
         """The same by which of `_settling` have work: most specs share one."""
         self._handle = handle or Handle(NodeTable())
         self._metrics = self._handle.metrics.profile(self._handle.profile_name)
@@ -132,30 +134,25 @@ class Committing:
             self._follow_cluster()
         spec = spec.template or spec
         key: Hashable = spec.outline if self._is_by_outline else spec
-        plan = self._plans.get(key)
+        plan = self._plans.get(key, self._stamp)
         if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans[key] = self._plan_for(spec)
+            plan = self._plans.put(key, self._plan_for(spec))
         return plan
 
     def _plan_for(self, spec: PodSpec) -> CommitPlan:
         commits = tuple([said.commits for said in ask_hooks(self._settling, spec)])
-        plan = self._plans_of.get(commits)
+        plan = self._shared.get(commits)
         if plan is None:
             busy = {p for (p, _), has_work in zip(self._settling, commits, strict=True) if has_work}
             plan = CommitPlan(self.reserves, self.permits, self.pre_binds, busy)
             plan.idle_points = self._metrics.idle(self._idle_points(plan))
-            self._plans_of[commits] = plan
+            self._shared.put(commits, plan)
         return plan
 
     def _follow_cluster(self) -> None:
-        """Forget the plans if something changed that they depend on."""
+        """Read the stamp of the plans, which changes with all that they depend on."""
         version = self._handle.lister.version
-        stamp = ask_keys(self._clustered, self._handle.table)
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self._plans.clear()
+        self._stamp = ask_keys(self._clustered, self._handle.table)
         self._version = version
 
     def _idle_points(self, plan: CommitPlan) -> tuple[str, ...]:

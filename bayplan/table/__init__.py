@@ -6,7 +6,7 @@ Called by: `cache` (the only writer), plugins and `runtime` (readers).
 """
 
 from .carried import CarriedTerm, CarriedTerms, TermKind, term_selects
-from .changes import ChangeLog
+from .changes import ChangeLog, RowLog
 from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, RowValues, Size
 from .images import ImageStates
 from .labels import ABSENT, LabelColumn, LabelColumns
@@ -32,6 +32,7 @@ __all__ = [
     "NodeTable",
     "PodTerm",
     "ResourceColumns",
+    "RowLog",
     "RowValues",
     "Rows",
     "SetColumn",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from ..api.pod import Pod, PodAffinityTerm, PodClass, PodSpec
+from ..stamped_cache import StampedCache
 from .columns import Size
 from .terms import DomainCounts
 
@@ -72,7 +73,6 @@ def term_selects(
 
 TermKey = tuple[TermKind, str, PodAffinityTerm, int, bool]
 Hidden = frozenset[TermKind]
-MAX_CLASSES = 4096
 
 
 class CarriedTerms:
@@ -83,7 +83,9 @@ class CarriedTerms:
         self._terms: dict[TermKey, CarriedTerm] = {}
         self._by_label: dict[tuple[str, str], set[TermKey]] = {}
         self._anywhere: set[TermKey] = set()
-        self._by_class: dict[tuple[PodClass, Hidden], tuple[int, list[CarriedTerm]]] = {}
+        self._by_class: StampedCache[tuple[PodClass, Hidden], list[CarriedTerm]] = StampedCache(
+            "carried terms"
+        )
         self.version = 0
         """Changes when a distinct term appears or vanishes."""
 
@@ -106,15 +108,12 @@ class CarriedTerms:
 
     def _carried_by(self, pod: Pod, hidden: Hidden) -> list[CarriedTerm]:
         """The terms of `pod`, known from now on; looked up once per class of pods."""
-        known = self._by_class.get((pod.pod_class, hidden))
-        if known is not None and known[0] == self.version:
-            return known[1]
+        known = self._by_class.get((pod.pod_class, hidden), self.version)
+        if known is not None:
+            return known
         keys = [(*key, key[0] in hidden) for key in _keys(pod.spec, pod.namespace)]
         terms = [self._terms.get(key) or self._register(key) for key in keys]
-        if len(self._by_class) >= MAX_CLASSES:
-            self._by_class.clear()
-        self._by_class[pod.pod_class, hidden] = (self.version, terms)
-        return terms
+        return self._by_class.put((pod.pod_class, hidden), terms)
 
     def matching(self, pod: Pod, namespace_labels: Mapping[str, str]) -> list[CarriedTerm]:
         """The carried terms that select `pod`."""

@@ -1,64 +1,74 @@
-"""Changes: which rows changed since a given version, without reading every row.
+"""Changes: what changed since a given version, without reading everything again.
 
-A log of changed rows answers "what changed since version v" in time proportional to the changes instead of to the
-nodes. This is the one place where that question is asked: a reader keeps the `version` up to which it has read.
+A log answers "what changed since version v" in time proportional to the changes instead of to the nodes or objects. A
+reader keeps the `version` up to which it has read; -1 stands for nothing yet.
 """
 
 from __future__ import annotations
+
+from array import array
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from .columns import Ints
 
 KEEP = 65_536
+"""Entries that a log has at least, once it had that many; it is cut at twice the number."""
+
+Entry = TypeVar("Entry")
 
 
-class ChangeLog:
-    """An append-only log of row numbers; `version` is its length since the beginning."""
+class ChangeLog(Generic[Entry]):
+    """An append-only log; `version` is its length since the beginning."""
 
-    __slots__ = ("_cells", "_dropped", "_rows", "version")
+    __slots__ = ("_dropped", "_entries", "version")
 
-    def __init__(self) -> None:
-        self._rows: Ints = np.zeros(64, dtype=np.int64)
-        self._cells: memoryview = memoryview(self._rows)  # type: ignore[arg-type]  # it has a buffer
+    def __init__(self, entries: list[Entry] | array[Entry] | None = None) -> None:  # type: ignore[type-var]
+        self._entries = [] if entries is None else entries
         self._dropped = 0
         self.version = 0
 
-    def mark(self, row: int) -> None:
-        """Note that `row` changed."""
-        place = self.version - self._dropped
-        try:
-            self._cells[place] = row
-        except IndexError:
-            place = self._make_room(place)
-            self._cells[place] = row
+    def mark(self, entry: Entry) -> None:
+        """Note a change."""
+        entries = self._entries
+        entries.append(entry)
         self.version += 1
+        if len(entries) > 2 * KEEP:
+            self._dropped += len(entries) - KEEP
+            del entries[:-KEEP]
 
-    def _make_room(self, used: int) -> int:
-        """Double the room, or forget all but the last KEEP changes; returns how many are kept."""
-        kept = min(used, KEEP)
-        rows = np.zeros(min(2 * used, 2 * KEEP), dtype=np.int64)
-        rows[:kept] = self._rows[used - kept : used]
-        self._dropped += used - kept
-        self._rows, self._cells = rows, memoryview(rows)  # type: ignore[arg-type]
-        return kept
-
-    def rows_since(self, version: int) -> Ints | None:
-        """Rows changed after `version`, in the order of the changes, some more than once; not to be kept.
-
-        None when the log does not reach back that far.
-        """
+    def entries_since(self, version: int) -> list[Entry] | array[Entry] | None:  # type: ignore[type-var]
+        """Entries after `version`, in order, some more than once; None when the log does not reach back that far."""
         start = version - self._dropped
         if start < 0:
             return None
-        return self._rows[start : self.version - self._dropped]
+        return self._entries[start:]
 
-    def since(self, version: int) -> list[int] | None:
-        """Rows changed after `version`, ascending, each once; None when the log does not reach back that far."""
+    def since(self, version: int) -> list[Entry] | None:
+        """Entries after `version`, each once; None when the log does not reach back that far."""
         if version == self.version:
             return []
-        rows = self.rows_since(version)
-        if rows is None:
-            return None
-        listed: list[int] = rows.tolist()
-        return listed if len(listed) == 1 else sorted(set(listed))
+        entries = self.entries_since(version)
+        return None if entries is None else list(dict.fromkeys(entries))
+
+
+class RowLog(ChangeLog[int]):
+    """A log of row numbers."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(array("q"))
+
+    def rows_since(self, version: int) -> Ints | None:
+        """The same as `entries_since`, int64 per change."""
+        rows = self.entries_since(version)
+        return None if rows is None else np.asarray(rows)
+
+    def since(self, version: int) -> list[int] | None:
+        """Rows that changed after `version`, ascending, each once; None when the log does not reach back that far."""
+        rows = super().since(version)
+        if rows is not None:
+            rows.sort()
+        return rows

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..api.node import Node
 from ..api.selectors import Requirement
+from ..stamped_cache import StampedCache
 from .columns import Bools, Column, Ints, Rows, Size
 
 ABSENT = -1
@@ -49,7 +50,7 @@ class LabelColumn:
         self._uses: list[int] = []
         self._shared = 0
         self._code_of: dict[str, int] = {}
-        self._matches: dict[Requirement, Bools] = {}
+        self._matches: StampedCache[Requirement, Bools] = StampedCache("label requirements")
 
     @property
     def codes(self) -> Ints:
@@ -99,9 +100,9 @@ class LabelColumn:
 
     def matching(self, requirement: Requirement) -> Bools:
         """bool per code (with the slot for ABSENT): does the value satisfy `requirement`?"""
-        known = self._matches.get(requirement)
+        known = self._matches.get(requirement, len(self.values))
         if known is None:
-            known = self._matches[requirement] = self._judge(requirement)
+            known = self._matches.put(requirement, self._judge(requirement))
         return known
 
     def _judge(self, requirement: Requirement) -> Bools:
@@ -123,7 +124,6 @@ class LabelColumn:
             code = self._code_of[value] = len(self.values)
             self.values.append(value)
             self._uses.append(0)
-            self._matches.clear()
         return code
 
     def fork(self, size: Size, row: int) -> LabelColumn:

@@ -15,7 +15,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.taints import Taint
 from .carried import CarriedTerms
-from .changes import ChangeLog
+from .changes import RowLog
 from .columns import ALL, Bools, Column, Ints, ResourceColumns, Rows, Size
 from .images import ImageStates
 from .labels import LabelColumns
@@ -50,9 +50,9 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.namespaces_version = 0
-        self.row_changes = ChangeLog()
-        self.node_changes = ChangeLog()
-        self.order_changes = ChangeLog()
+        self.row_changes = RowLog()
+        self.node_changes = RowLog()
+        self.order_changes = RowLog()
 
         self.allocatable = ResourceColumns(self.size)
         self.requested = ResourceColumns(self.size)
@@ -170,8 +170,8 @@ class RowFork(NodeTable):
         self.pods = [dict(source.pods[row])]
         self.row_of = {source.names[row]: 0}
         self.namespaces, self.namespaces_version = source.namespaces, source.namespaces_version
-        self.row_changes, self.node_changes = ChangeLog(), ChangeLog()
-        self.order_changes = ChangeLog()
+        self.row_changes, self.node_changes = RowLog(), RowLog()
+        self.order_changes = RowLog()
         self._live_rows = (0, ALL)
         self._numbers = FIRST_NUMBER
         self.node_count = source.node_count  # the cluster keeps its size

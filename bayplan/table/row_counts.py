@@ -6,32 +6,21 @@ A column per thing would waste memory: a cluster has as many claims as pods, and
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-KEEP = 65_536
 NO_ROWS: dict[int, int] = {}
 """Stands for the rows of a thing that occurs nowhere; shared, so never written to."""
 
 
-class CountStep(NamedTuple, Generic[K]):
-    """A thing came to a row that did not have it (`change` 1), or the last one of it went (-1)."""
-
-    key: K
-    row: int
-    change: int
-
-
 class RowCounts(Generic[K]):
-    """Counts by thing and row. With a log, readers can ask what came and went since they last looked."""
+    """Counts by thing and row."""
 
-    __slots__ = ("_dropped", "_log", "_rows")
+    __slots__ = ("_rows",)
 
-    def __init__(self, logged: bool = False) -> None:
+    def __init__(self) -> None:
         self._rows: dict[K, dict[int, int]] = {}
-        self._log: list[CountStep[K]] | None = [] if logged else None
-        self._dropped = 0
 
     def __len__(self) -> int:
         """How many things occur somewhere."""
@@ -65,33 +54,11 @@ class RowCounts(Generic[K]):
             rows.pop(row, None)
             if not rows:
                 del self._rows[key]
-        step = bool(after) - bool(before)
-        if step and self._log is not None:
-            self._note(CountStep(key, row, step))
-        return step
-
-    @property
-    def version(self) -> int:
-        """Where the log stands."""
-        return self._dropped + len(self._log or ())
-
-    def since(self, version: int) -> list[CountStep[K]] | None:
-        """What came and went after `version`, in order; None when the log no longer reaches back that far."""
-        start = version - self._dropped
-        if start < 0 or self._log is None:
-            return None
-        return self._log[start:]
+        return bool(after) - bool(before)
 
     def fork(self, row: int) -> RowCounts[K]:
         """The counts of one row, which can be changed without touching these."""
         return _ForkedCounts(self, row)
-
-    def _note(self, step: CountStep[K]) -> None:
-        assert self._log is not None, "only a logged count is noted"
-        self._log.append(step)
-        if len(self._log) > 2 * KEEP:
-            del self._log[:KEEP]
-            self._dropped += KEEP
 
 
 class _ForkedCounts(RowCounts[K]):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..api.pod import Pod
 from ..api.volumes import Volume, claim_name_of
+from .changes import ChangeLog
 from .columns import Bools, Rows, Size
 from .row_counts import RowCounts
 
@@ -64,19 +65,30 @@ def disks_of(volume: Volume) -> Iterator[tuple[Disk, bool]]:
             yield ("rbd", monitor, rbd.pool, rbd.image), rbd.read_only
 
 
+class RefStep(NamedTuple):
+    """A reference came to a row that did not have it (`change` 1), or the last one of it went (-1)."""
+
+    ref: VolumeRef
+    row: int
+    change: int
+
+
 class VolumeUse:
-    """`refs` counts the pods of each row by what they use; `disks` are those pods may not share."""
+    """`refs` counts the pods of each row by what they use; `steps` logs which of these came to a row, or left it."""
 
     def __init__(self, size: Size) -> None:
         self._size = size
-        self.refs: RowCounts[VolumeRef] = RowCounts(logged=True)
+        self.refs: RowCounts[VolumeRef] = RowCounts()
+        self.steps: ChangeLog[RefStep] = ChangeLog()
         self._readers: RowCounts[Disk] = RowCounts()
         self._writers: RowCounts[Disk] = RowCounts()
 
     def add_pod(self, row: int, pod: Pod, change: int) -> None:
         """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
         for ref in volume_refs(pod):
-            self.refs.add(ref, row, change)
+            step = self.refs.add(ref, row, change)
+            if step:
+                self.steps.mark(RefStep(ref, row, step))
             if isinstance(ref, Volume):
                 for disk, reads in disks_of(ref):
                     (self._readers if reads else self._writers).add(disk, row, change)

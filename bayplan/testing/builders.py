@@ -18,7 +18,7 @@ from ..api.pod import Pod, PodCondition
 from ..api.pod_groups import GroupPreemptor
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import FeatureGates, Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
+from ..framework import ChangeLog, FeatureGates, Handle, ObjectKey, ObjectLog, PodEvent
 from ..table import NodeTable
 from ..table.writer import TableWriter
 
@@ -251,7 +251,7 @@ class ObjectLister:
     def add(self, obj: Any) -> None:
         """Add or replace an object."""
         self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
-        self._log.mark(obj.kind, obj.namespace, obj.name)
+        self._log.mark(ObjectKey(obj.kind, obj.namespace, obj.name))
 
     def objects(self) -> list[Any]:
         """All objects."""
@@ -260,7 +260,7 @@ class ObjectLister:
     def remove(self, obj: Any) -> None:
         """Remove an object."""
         self._objects.get(obj.kind, {}).pop((obj.namespace, obj.name), None)
-        self._log.mark(obj.kind, obj.namespace, obj.name)
+        self._log.mark(ObjectKey(obj.kind, obj.namespace, obj.name))
 
     def list(self, kind: str, namespace: str | None = None) -> list[Any]:
         found = self._objects.get(kind, {}).values()
@@ -325,7 +325,7 @@ class Nominations:
 
     def __init__(self, nominated: Mapping[str, Iterable[Pod]]) -> None:
         self._nominated = {name: list(pods) for name, pods in nominated.items()}
-        self._log: KeyLog[str] = KeyLog()
+        self._log: ChangeLog[str] = ChangeLog()
 
     def __bool__(self) -> bool:
         return any(self._nominated.values())
@@ -351,7 +351,7 @@ class Nominations:
     def delete(self, pod: Pod) -> None:
         for name, pods in self._nominated.items():
             pods[:] = [other for other in pods if other.uid != pod.uid]
-            self._log.add(name)
+            self._log.mark(name)
 
 
 def _taint(taint: str | Tree) -> Tree:

@@ -83,8 +83,8 @@ MUTANTS = [
     Mutant(
         "a log that was cut says nothing of it",
         "table/changes.py",
-        "        if start < 0:\n            return None\n        return self._rows[start",
-        "        start = max(start, 0)\n        return self._rows[start",
+        "        if start < 0:\n            return None\n        return self._entries[start",
+        "        start = max(start, 0)\n        return self._entries[start",
     ),
     Mutant(
         "a carried term that appears has no version",
@@ -191,7 +191,18 @@ MUTANTS = [
         "if self.nodes_keys is not None and self.nodes_key",
     ),
     Mutant("marks hold when columns grow", MARKS, "(table.size.capacity, *", "(0, *"),
-    dropped("marks are never forgotten", ENGINE, "            self._marks.clear()"),
+    Mutant(
+        "no cache minds its stamp",
+        "stamped_cache.py",
+        "if stamp is not self._stamp and stamp != self._stamp:",
+        "if self._stamp is None and stamp is not None:",
+    ),
+    Mutant(
+        "marks are never forgotten",
+        MARKS,
+        "known = self._of_classes.get(pod_class, stamp)",
+        "known = self._of_classes.get(pod_class)",
+    ),
     Mutant(
         "keys of columns are not in the stamp",
         ENGINE,
@@ -210,18 +221,23 @@ MUTANTS = [
         "if stamp != self._stamp:",
         "if self._stamp is None:",
     ),
-    dropped("the planner forgets nothing", ENGINE, "        self._planner.clear()"),
+    Mutant(
+        "forms stay when the stamp changes",
+        PLAN,
+        "form = self._of_outlines.get(key, stamp)",
+        "form = self._of_outlines.get(key)",
+    ),
     Mutant(
         "plans stay when the stamp changes",
-        ENGINE,
-        "        self._plans.clear()\n        self._budget.clear()",
-        "        self._budget.clear()",
+        PLAN,
+        "plan = self._of_specs.get(key, stamp)",
+        "plan = self._of_specs.get(key)",
     ),
-    dropped("views and node parts are not forgotten", ENGINE, "        self._budget.clear()"),
+    dropped("views and node parts are not forgotten", ENGINE, "            self._budget.drop()"),
     # Which answers are shared
     Mutant(
         "answers are kept by spec for all",
-        ENGINE,
+        PLAN,
         "key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)",
         "key: Hashable = pod.pod_class.spec",
     ),
@@ -276,7 +292,7 @@ MUTANTS = [
     Mutant(
         "node parts are shared by all",
         ENGINE,
-        "key = (NodePart, plan.object_key, skipped)",
+        "key = (plan.object_key, skipped)",
         "key = skipped",
     ),
     Mutant(
@@ -288,7 +304,7 @@ MUTANTS = [
     Mutant(
         "node parts are shared by skipped and not",
         ENGINE,
-        "key = (NodePart, plan.object_key, skipped)",
+        "key = (plan.object_key, skipped)",
         "key = (plan.object_key, frozenset())",
     ),
     Mutant(
@@ -550,7 +566,7 @@ MUTANTS = [
     Mutant(
         "normalised scores stay when raw scores change",
         PART,
-        "        self._points.clear()\n        if varied",
+        "        self._points.drop()\n        if varied",
         "        if varied",
     ),
     Mutant(

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from bayplan.amounts import kernel
-from bayplan.engine.budget import Budget
+from bayplan.stamped_cache import Budget
 from bayplan.table import terms
 
 from .histories import PACKED, History, World, make_classes

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bayplan.amounts import kernel
-from bayplan.engine.budget import Budget
 from bayplan.engine.class_view import ClassView
 from bayplan.framework import (
     CLUSTER,
@@ -26,6 +25,7 @@ from bayplan.framework import (
     unschedulable,
 )
 from bayplan.runtime import PluginRunError
+from bayplan.stamped_cache import Budget
 from bayplan.table import changes, terms
 from bayplan.testing.builders import make_object, make_pod
 from bayplan.testing.devices import make_claim, make_class, make_device, make_slice

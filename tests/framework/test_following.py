@@ -1,7 +1,7 @@
 """Following: what changed in a lister since one last looked."""
 
 from bayplan.framework import EmptyLister, Follower, ObjectKey, ObjectLog
-from bayplan.framework.following import KEEP
+from bayplan.table.changes import KEEP
 from bayplan.testing.builders import ObjectLister
 from bayplan.testing.storage import make_claim, make_volume
 
@@ -38,7 +38,7 @@ def test_a_lister_that_cannot_tell_is_read_anew_when_it_changed() -> None:
 def test_a_reader_that_is_too_late_reads_everything() -> None:
     log, volume = ObjectLog(), make_volume("v")
     for _ in range(2 * KEEP + 1):
-        log.mark(volume.kind, volume.namespace, volume.name)
+        log.mark(ObjectKey(volume.kind, volume.namespace, volume.name))
 
     assert log.since(0) is None
     assert log.since(log.version) == []

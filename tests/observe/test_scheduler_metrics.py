@@ -116,6 +116,7 @@ def test_every_metric_is_in_the_tables() -> None:
         *GAUGES,
         *HISTOGRAMS,
         *EMPTY,
+        "bayplan_cache_events_total",
         "bayplan_engine_failures_total",
         "bayplan_unreadable_objects_total",
     }

@@ -17,7 +17,11 @@ from bayplan.observe.scheduler_metrics import SHOWN_WITH
 from bayplan.observe.series import exponential_buckets
 
 UPSTREAM = Path(__file__).with_name("kube_scheduler_metrics.txt")
-OURS = {"bayplan_engine_failures_total", "bayplan_unreadable_objects_total"}
+OURS = {
+    "bayplan_cache_events_total",
+    "bayplan_engine_failures_total",
+    "bayplan_unreadable_objects_total",
+}
 
 
 def upstream() -> dict[str, list[str]]:

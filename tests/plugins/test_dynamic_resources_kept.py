@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.framework import CycleState
 from bayplan.framework.handle import Handle
 from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.answers import KeptAnswers
 from bayplan.table import ALL, NodeTable
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import ObjectLister, make_node
@@ -129,20 +131,19 @@ def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, str, Any]]) 
         assert world.answers(kept) == world.answers(world.plugin()), step
 
 
-def test_a_claim_for_one_node_leaves_the_others_alone() -> None:
+def test_a_claim_for_one_node_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     for name in NAMES:
         world.do("slice", name, [1, 1])
     plugin, searched = world.plugin(), []
     world.answers(plugin)
-    for kept in plugin._answers.values():
-        search = kept.search
+    search = KeptAnswers.search
 
-        def noted(row: int, keys: Any, search: Any = search) -> Any:
-            searched.append(row)
-            return search(row, keys)
+    def noted(kept: KeptAnswers, row: int, keys: Any) -> Any:
+        searched.append(row)
+        return search(kept, row, keys)
 
-        kept.search = noted  # type: ignore[method-assign]
+    monkeypatch.setattr(KeptAnswers, "search", noted)
 
     world.do("take", "b", 0)
     world.answers(plugin)

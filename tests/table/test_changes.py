@@ -2,13 +2,13 @@
 
 import pytest
 
-from bayplan.table import ChangeLog, changes
+from bayplan.table import RowLog, changes
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_pod, make_table
 
 
 def test_since_lists_each_changed_row_once_in_order() -> None:
-    log = ChangeLog()
+    log = RowLog()
     log.mark(3)
     before = log.version
     for row in (5, 1, 5, 2):
@@ -22,18 +22,19 @@ def test_since_lists_each_changed_row_once_in_order() -> None:
 
 def test_since_a_moment_too_long_ago_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "KEEP", 4)
-    log = ChangeLog()
+    log = RowLog()
     for row in range(70):
         log.mark(row)
+        assert log.since(row + 1 - min(row + 1, 4)) == list(range(max(row - 3, 0), row + 1))
 
     assert log.version == 70
-    assert log.since(63) is None
-    assert log.rows_since(63) is None
-    assert log.since(64) == [64, 65, 66, 67, 68, 69]
+    assert log.since(60) is None
+    assert log.rows_since(60) is None
+    assert log.since(-1) is None
 
 
 def test_rows_since_keeps_the_order_and_the_repetitions() -> None:
-    log = ChangeLog()
+    log = RowLog()
     for row in (5, 1, 5, 2):
         log.mark(row)
 

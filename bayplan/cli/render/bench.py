@@ -40,6 +40,16 @@ def pod_table(runs: Sequence[PodRun]) -> Listing:
     return table
 
 
+def cache_table(runs: Sequence[PodRun]) -> Listing:
+    """Caches: how often each had the answer, had none, and dropped its answers."""
+    table = _table("workload", ("cache", "hits", "misses", "drops"), runs)
+    for run in runs:
+        for name, used in run.caches.items():
+            numbers = (f"{used.hits:,}", f"{used.misses:,}", f"{used.drops:,}")
+            table.add(run.name, name, *numbers, *_spread(run))
+    return table
+
+
 def event_table(runs: Sequence[EventRun]) -> Listing:
     """Events: what each costs, and how many pods it brings back."""
     table = _table("event", ("nodes", "pods waiting", "µs/event", "moved/event"), runs)

@@ -140,7 +140,7 @@ class ObjectIndex:
         old = objects.get(key)
         objects[key] = obj
         if kind not in UNVERSIONED_KINDS:
-            self._log.mark(kind, *key)
+            self._log.mark(ObjectKey(kind, *key))
         if old is None:
             for handler in self._handlers:
                 handler.on_add(obj)
@@ -156,7 +156,7 @@ class ObjectIndex:
             gone = (kind, *key)
             self._deaths[gone] = self._deaths.get(gone, 0) + 1
         if kind not in UNVERSIONED_KINDS:
-            self._log.mark(kind, *key)
+            self._log.mark(ObjectKey(kind, *key))
         for handler in self._handlers:
             handler.on_delete(obj)
 

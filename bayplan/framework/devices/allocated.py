@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ...api.dra import AllocationResult, DeviceRequestAllocationResult
 from ...api.quantity import parse_quantity
+from ...stamped_cache import StampedCache
 from .pools import Amounts, DeviceId, PoolId, PoolView
 
 
@@ -29,7 +30,9 @@ class Allocated:
         self.consumed: dict[DeviceId, dict[str, int]] = {}
         """Nano-units by capacity, of devices that several claims use."""
         self._versions: Counter[PoolId] = Counter()
-        self._available: dict[PoolView, tuple[int, Amounts]] = {}
+        self._available: StampedCache[PoolView, tuple[int, Amounts]] = StampedCache(
+            "counters of pools", 65_536
+        )
 
     def set(self, claim_uid: str, allocation: AllocationResult | None) -> None:
         """What a claim has now; None: nothing."""
@@ -79,13 +82,7 @@ class Allocated:
         for offer in (*view.offers, *view.others):
             if offer.consumes and offer.id in self:
                 take(left, offer.consumes)
-        if len(self._available) > MAX_VIEWS:
-            self._available.clear()
-        self._available[view] = (version, left)
-        return left
-
-
-MAX_VIEWS = 65_536
+        return self._available.put(view, (version, left))[1]
 
 
 def take(left: Amounts, amounts: Amounts) -> None:

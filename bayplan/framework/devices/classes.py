@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
 from ...api.resources import may_stand_for_devices
+from ...stamped_cache import StampedCache
 from .features import ALL_FEATURES, DeviceFeatures
 from .selection import Selection
 
@@ -21,12 +22,11 @@ class DeviceClasses:
         self.version = 0
         self._by_name: dict[str, DeviceClass] = {}
         self._by_resource: dict[str, DeviceClass] = {}
-        self._selections: dict[object, Selection] = {}
+        self._selections: StampedCache[object, Selection] = StampedCache("device selections")
 
     def set(self, classes: Iterable[DeviceClass]) -> None:
         """All classes there are. Of several for one resource the newest counts, then the first by name."""
         self.version += 1
-        self._selections.clear()
         self._by_name = {c.name: c for c in classes}
         self._by_resource = {}
         if not self.features.extended_resources:
@@ -58,8 +58,8 @@ class DeviceClasses:
     ) -> Selection:
         """What the class and a request pick; requests that ask for the same share what was found out."""
         key = (device_class.name, selectors, tolerations)
-        selection = self._selections.get(key)
+        selection = self._selections.get(key, self.version)
         if selection is None:
             selection = Selection(device_class, selectors, tolerations, self.features)
-            self._selections[key] = selection
+            self._selections.put(key, selection)
         return selection

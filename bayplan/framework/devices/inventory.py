@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...api.devices import Device, ResourceSlice
-from ...table import ChangeLog, NodeTable
+from ...table import NodeTable, RowLog
 from .features import ALL_FEATURES, DeviceFeatures
 from .pools import DeviceId, Offer, Pool, PoolId, PoolView
 from .selection import ExpressionFault, Selection
@@ -55,7 +55,7 @@ class Inventory:
         self._local: dict[str, dict[PoolId, None]] = {}
         self._shared: dict[PoolId, None] = {}
         self._rows: dict[int, NodeOffers] = {}
-        self.changes = ChangeLog()
+        self.changes = RowLog()
 
     def set_slice(self, name: str, made: ResourceSlice | None) -> None:
         """A slice came, changed or (None) went."""
@@ -164,7 +164,7 @@ class Inventory:
         log = self._table.node_changes
         if self._node_version == log.version:
             return
-        rows = log.since(self._node_version) if self._node_version >= 0 else None
+        rows = log.since(self._node_version)
         self._node_version = log.version
         if rows is None:
             self._rows.clear()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...api.cel import CelError, Expression, SeenDevice, compile_expression
 from ...api.devices import BLOCKING_EFFECTS, DeviceTaint
 from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
+from ...stamped_cache import StampedCache
 from .features import ALL_FEATURES, DeviceFeatures
 from .pools import Offer
 
@@ -51,14 +52,14 @@ class Selection:
         ]
         self.tolerations = tolerations
         self._names = _names((text for _, _, text in self._expressions), features)
-        self._judged: dict[Hashable, Judged] = {}
+        self._judged: StampedCache[Hashable, Judged] = StampedCache("devices picked", 65_536)
 
     def judge(self, offer: Offer) -> Judged:
         """Whether the device is picked; expressions after the first that says no are not asked."""
         key = self._key(offer)
         known = self._judged.get(key)
         if known is None:
-            known = self._judged[key] = self._ask(offer)
+            known = self._judged.put(key, self._ask(offer))
         return known
 
     def _key(self, offer: Offer) -> Hashable:

@@ -5,17 +5,16 @@ Mirrors filterPodsWithPDBViolation of pkg/scheduler/framework/plugins/defaultpre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
 from ...api.pod import Pod
 from ...api.workloads import PodDisruptionBudget
 from ...framework import Lister
+from ...stamped_cache import StampedCache
 from ...table import Bools, Ints
 from ...table.pod_matrix import PodMatrix
-
-MOST_LABELS = 65_536
 
 
 class Budgets:
@@ -29,7 +28,9 @@ class Budgets:
         self._in: dict[str, list[PodDisruptionBudget]] = {}
         for budget in self.listed:
             self._in.setdefault(budget.namespace, []).append(budget)
-        self._of: dict[object, tuple[PodDisruptionBudget, ...]] = {}
+        self._of: StampedCache[Hashable, tuple[PodDisruptionBudget, ...]] = StampedCache(
+            "disruption budgets", 65_536
+        )
 
     def of(self, pod: Pod) -> Sequence[PodDisruptionBudget]:
         """Those that are about pods like this one."""
@@ -38,10 +39,8 @@ class Budgets:
         key = (pod.namespace, frozenset(pod.labels.items()))
         found = self._of.get(key)
         if found is None:
-            if len(self._of) >= MOST_LABELS:
-                self._of.clear()
             here = self._in[pod.namespace]
-            found = self._of[key] = tuple(budget for budget in here if protects(budget, pod))
+            found = self._of.put(key, tuple(budget for budget in here if protects(budget, pod)))
         return found
 
     def split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:

@@ -47,6 +47,7 @@ from ...framework import (
 )
 from ...framework.devices import Devices
 from ...framework.events import EventWithHint
+from ...stamped_cache import Budget, BudgetedCache
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.node_selection import match_selector
 from .answers import REASONS, KeptAnswers, Wanted, rows_in
@@ -102,7 +103,10 @@ class DynamicResources(
         self._tries = int(filter_timeout_s * TRIES_PER_SECOND) or None
         self._timeout_s = binding_timeout_s
         self._hints = ClaimHints(self._claims)
-        self._answers: dict[object, KeptAnswers] = {}  # in order of last use
+        self._budget = Budget(MAX_CELLS)
+        self._answers: BudgetedCache[Hashable, KeptAnswers] = BudgetedCache(
+            "device answers", self._budget
+        )
         self._devices: Devices | None = None
         self._kept_for: Handle | None = None
         self._node_resources: NodeResources | None = None
@@ -148,7 +152,7 @@ class DynamicResources(
         devices.follow()
         if self._class_version != devices.classes.version:
             self._class_version = devices.classes.version
-            self._answers.clear()
+            self._budget.drop()
         return devices
 
     @by_outline
@@ -267,15 +271,13 @@ class DynamicResources(
         own = [claim for claim in wanted if claim is not extended]
         spec = pod.spec if extended is not None else None
         key = (spec, *[claim.spec.key for claim in own])
-        answers = self._answers.pop(key, None)
+        answers = self._answers.get(key)
         if answers is None:
             plans = [plan_claim(c.spec.devices, devices.classes, c.key) for c in own]
             names = pod.spec.device_resources if spec is not None else ()
             resources = {name: devices.classes.for_resource(name) is not None for name in names}
-            answers = KeptAnswers(Wanted(plans, devices, spec, resources), devices, self._tries)
-            while self._answers and (len(self._answers) + 1) * len(devices.table) > MAX_CELLS:
-                del self._answers[next(iter(self._answers))]
-        self._answers[key] = answers
+            made = KeptAnswers(Wanted(plans, devices, spec, resources), devices, self._tries)
+            answers = self._answers.put(key, made, len(devices.table))
         return answers
 
     # Filter

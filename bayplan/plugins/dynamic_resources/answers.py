@@ -95,7 +95,7 @@ class KeptAnswers:
         log, size = self._devices.inventory.changes, len(self._devices.table)
         if self._version == log.version and len(self._codes) == size:
             return
-        rows = log.since(self._version) if self._version >= 0 else None
+        rows = log.since(self._version)
         self._version = log.version
         if rows is None or EVERY_ROW in rows:
             self._is_stale[:] = True

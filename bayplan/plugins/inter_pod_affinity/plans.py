@@ -5,16 +5,15 @@ None of it changes from pod to pod, so it is put together once per class of pods
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from ...amounts.domain_rules import CountedPods
 from ...api.pod import Pod, PodClass
+from ...stamped_cache import StampedCache
 from ...table import CarriedTerm, DomainCounts, Ints, LabelColumn, NodeTable, TermKind
 from .terms import OwnTerms
-
-MAX_KEPT = 4096
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -57,8 +56,7 @@ class AffinityPlans:
 
     def __init__(self, hard_weight: int) -> None:
         self._hard_weight = hard_weight
-        self._kept: dict[PodClass, AffinityPlan] = {}
-        self._stamp: Hashable = None
+        self._plans: StampedCache[PodClass, AffinityPlan] = StampedCache("affinity plans")
 
     def get(self, pod: Pod, table: NodeTable) -> AffinityPlan:
         """The plan for `pod`."""
@@ -68,12 +66,9 @@ class AffinityPlans:
             table.namespaces_version,
             table.terms.dropped,
         )
-        if stamp != self._stamp or len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-            self._stamp = stamp
-        plan = self._kept.get(pod.pod_class)
+        plan = self._plans.get(pod.pod_class, stamp)
         if plan is None:
-            plan = self._kept[pod.pod_class] = self._make(pod, table)
+            plan = self._plans.put(pod.pod_class, self._make(pod, table))
         return plan
 
     def _make(self, pod: Pod, table: NodeTable) -> AffinityPlan:

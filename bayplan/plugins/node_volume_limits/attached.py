@@ -79,16 +79,17 @@ class AttachedVolumes:
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
         """Take over what happened to pods and nodes, and to the objects in `changes` (None: look at all)."""
         refs, nodes = self.table.volumes.refs, self.table.node_changes
-        steps = refs.since(self._ref_version) if self._ref_version >= 0 else None
-        rows = nodes.since(self._node_version) if self._node_version >= 0 else None
-        self._ref_version, self._node_version = refs.version, nodes.version
+        log = self.table.volumes.steps
+        steps = log.entries_since(self._ref_version)
+        rows = nodes.since(self._node_version)
+        self._ref_version, self._node_version = log.version, nodes.version
         if changes is None or steps is None or rows is None:
             self._rebuild()
             return
         for step in steps:
-            self._count(step.key, step.row, step.change)
+            self._count(step.ref, step.row, step.change)
         # Not earlier: what a volume was taken for when it came, it must be taken for when it goes.
-        for ref in {step.key for step in steps if not refs.rows(step.key)}:
+        for ref in {step.ref for step in steps if not refs.rows(step.ref)}:
             self._forget(ref)
         for row in rows:
             self._attach(self._attachments.of_row(row))

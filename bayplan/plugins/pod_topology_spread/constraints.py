@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/podtopologyspread/common.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from ...api.affinity import HONOR, SCHEDULE_ANYWAY, TopologySpreadConstraint
@@ -14,6 +14,7 @@ from ...api.pod import Pod, PodSpec
 from ...api.selectors import LabelSelector
 from ...errors import InputError
 from ...framework import Lister, SelectorVersion, default_selector
+from ...stamped_cache import StampedCache
 from ...table import PodTerm
 from ...table.terms import NO_POD
 
@@ -21,7 +22,6 @@ SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
 )
-MAX_KEPT = 4096
 
 
 class Constraint(NamedTuple):
@@ -49,10 +49,13 @@ class ConstraintsCache:
 
     def __init__(self, defaults: tuple[TopologySpreadConstraint, ...]) -> None:
         self._defaults = defaults
-        self._own: dict[tuple[object, ...], tuple[Constraint, ...]] = {}
-        self._given: dict[tuple[object, ...], tuple[Constraint, ...]] = {}
+        self._own: StampedCache[Hashable, tuple[Constraint, ...]] = StampedCache(
+            "spread constraints"
+        )
+        self._given: StampedCache[Hashable, tuple[Constraint, ...]] = StampedCache(
+            "default spread constraints"
+        )
         self._selectors = SelectorVersion()
-        self._stamp: tuple[Lister | None, int] = (None, -1)
 
     def own(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
         """The constraints of the spec with that `whenUnsatisfiable`; InputError if unusable."""
@@ -61,8 +64,7 @@ class ConstraintsCache:
         key = (spec, action, pod.namespace, named)
         found = self._own.get(key)
         if found is None:
-            _make_room(self._own)
-            found = self._own[key] = tuple(_own_constraints(pod, action))
+            found = self._own.put(key, tuple(_own_constraints(pod, action)))
         return found
 
     def version_of_defaults(self, lister: Lister) -> int:
@@ -74,18 +76,13 @@ class ConstraintsCache:
         wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
         if not wanted:
             return ()
-        stamp = lister, self.version_of_defaults(lister)
-        if stamp != self._stamp:
-            self._given.clear()
-            self._stamp = stamp
         key = (action, pod.namespace, frozenset(pod.labels.items()), pod.owner_references)
-        found = self._given.get(key)
+        found = self._given.get(key, (lister, self.version_of_defaults(lister)))
         if found is None:
-            _make_room(self._given)
             selector = default_selector(pod, lister)
             given = () if selector.is_empty else wanted
-            found = tuple(_constraint(c, selector, pod.namespace) for c in given)
-            self._given[key] = found
+            made = tuple(_constraint(c, selector, pod.namespace) for c in given)
+            found = self._given.put(key, made)
         return found
 
 
@@ -123,8 +120,3 @@ def _constraint(
 def _match_label_keys(spec: PodSpec) -> Iterator[str]:
     for constraint in spec.topology_spread_constraints or ():
         yield from constraint.match_label_keys or ()
-
-
-def _make_room(kept: dict[tuple[object, ...], tuple[Constraint, ...]]) -> None:
-    if len(kept) >= MAX_KEPT:
-        kept.clear()

@@ -15,6 +15,7 @@ from ...api.node import Node
 from ...api.pod import PodSpec
 from ...api.selectors import matches_map
 from ...api.taints import HARD_EFFECTS, Taint, find_untolerated, tolerated
+from ...stamped_cache import StampedCache
 from ...table import (
     ABSENT,
     ALL,
@@ -29,7 +30,6 @@ from ...table import (
 from ...table.node_selection import match_required
 from .constraints import Constraint
 
-MAX_KEPT = 1024
 NO_DOMAIN = 2**31 - 1
 """The smallest count where there is no domain at all."""
 
@@ -123,9 +123,7 @@ class EligibilityCache:
 
     def __init__(self, comparison_operators: bool = False) -> None:
         self._comparison_operators = comparison_operators
-        self._kept: dict[Hashable, Eligibility] = {}
-        self._table: NodeTable | None = None
-        self._version = -1
+        self._found: StampedCache[Hashable, Eligibility] = StampedCache("spread domains", 1024)
 
     def get(
         self,
@@ -135,14 +133,10 @@ class EligibilityCache:
         require_all: bool,
     ) -> Eligibility:
         """The eligibility for some `constraints` of `spec`."""
-        current = table is self._table and table.node_changes.version == self._version
-        if not current or len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-            self._table, self._version = table, table.node_changes.version
         key = (require_all, *_dependencies(spec, constraints))
-        found = self._kept.get(key)
+        found = self._found.get(key, (table, table.node_changes.version))
         if found is None:
-            found = self._kept[key] = self._judge(table, spec, constraints, require_all)
+            found = self._found.put(key, self._judge(table, spec, constraints, require_all))
         return found
 
     def includes(self, constraint: Constraint, spec: PodSpec, node: Node) -> bool:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Hashable
 import msgspec
 
 from ...api.pod import DO_NOT_SCHEDULE, Pod, PodClass
+from ...stamped_cache import StampedCache
 from ...table import Bools, DomainCounts, NodeTable
 from .constraints import Constraint
 from .eligibility import Domains, EligibilityCache
-
-MAX_KEPT = 4096
 
 
 class SpreadPlan(msgspec.Struct):
@@ -51,26 +50,23 @@ class SpreadPlans:
         self._constraints_of = constraints_of
         self._requires_all = requires_all
         self._lister_version = lister_version
-        self._kept: dict[tuple[PodClass, str, str, Hashable], SpreadPlan] = {}
-        self._stamp: Hashable = None
+        self._plans: StampedCache[tuple[PodClass, str, str, Hashable], SpreadPlan] = StampedCache(
+            "spread plans"
+        )
 
     def get(self, pod: Pod, table: NodeTable, action: str) -> SpreadPlan:
         """The plan for `pod`; one without constraints when it has none of that kind. InputError if unusable."""
-        stamp = (table, table.terms.dropped)
-        if stamp != self._stamp or len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-            self._stamp = stamp
         is_own = pod.spec.topology_spread_constraints
         # Pods of a class may be pinned to nodes, and then only those nodes count.
         key = (pod.pod_class, pod.spec.pin, action, None if is_own else self._lister_version())
-        plan = self._kept.get(key)
+        plan = self._plans.get(key, (table, table.terms.dropped))
         if plan is None:
             constraints = self._constraints_of(pod, action)
             counts = tuple([table.terms.count(constraint.pods) for constraint in constraints])
             plan = SpreadPlan(constraints, (), counts) if constraints else NO_PLAN
-            self._kept[key] = plan
+            self._plans.put(key, plan)
         if plan is not NO_PLAN and plan.version != table.node_changes.version:
-            plan = self._kept[key] = self._with_domains(plan, pod, table, action)
+            plan = self._plans.put(key, self._with_domains(plan, pod, table, action))
         return plan
 
     def _with_domains(

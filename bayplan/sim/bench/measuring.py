@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ...api.pod import Pod
+from ...stamped_cache import read_counts
 from .driver import Driver
 from .memory import peak_mib, resident_mib
-from .results import PodRun
+from .results import CacheUse, PodRun
 
 T = TypeVar("T")
 
@@ -91,6 +92,11 @@ class Measurement:
             peak_mib=round(peak_mib(), 1),
             cpu_share=round(min(self._cpu_ns / max(self._ns, 1), 1.0), 3),
             threshold=self._threshold,
+            caches={
+                name: CacheUse(counts.hits, counts.misses, counts.drops)
+                for name, counts in read_counts().items()
+                if counts.hits or counts.misses
+            },
         )
 
 

@@ -28,6 +28,14 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field=
     """The measuring clock: wall or cpu."""
 
 
+class CacheUse(msgspec.Struct, frozen=True):
+    """How often the caches of one name had an answer, had none, and dropped their answers."""
+
+    hits: int
+    misses: int
+    drops: int
+
+
 class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     """Throughput, latency and memory of scheduling."""
 
@@ -48,6 +56,8 @@ class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     """Share of the time in which the process had a processor; below 1, the machine was busy."""
     threshold: float = 0.0
     """The throughput that the workload's file requires, in pods per second."""
+    caches: dict[str, CacheUse] = {}
+    """By name; see ARCHITECTURE.md."""
 
     @property
     def name(self) -> str:
