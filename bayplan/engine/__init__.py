@@ -1,15 +1,30 @@
 """Engine: decides where a pod goes, from one array per class of pods that follows the changes of the table.
 
-What lives here: the plan of a class (which plugins take part, and how), the view of a class (a value per row), the part
-of it that depends on node objects alone, and the budget of memory for views. May import `runtime` (which runs plugins)
-and what is below it. The decision is the one that `runtime` makes plugin by plugin, the reference, which is used where
-the engine does not apply. The scheduler calls `Engine.decide`.
+May import `runtime` (which runs plugins) and what is below it. The scheduler calls `Engine.decide`; read `engine.py`
+first. The words:
+
+- reference: the plugins, called one after the other over all rows (`runtime`); decides for some pods (`Reason`)
+- class: pods that no plugin with a cached answer can tell apart
+- outline: a spec without its amounts; most of what plugins declare is cached by outline, the rest by spec
+- plan: which plugins take part for a class, and how (`ClassPlan`); what does not depend on amounts of it is a form
+- settled: a PreFilter or PreScore whose result the spec determines, so that it is not called
+- rule: a plugin's arithmetic as data for the kernel, on amounts of a row or on counts per domain (`DomainRules`)
+- live: a plugin whose answer depends on more than the row; called for every pod, or replaced by its rules
+- view: a value per row for a class (`ClassView`)
+- value: the sum of the scores of plugins with cached answers; negative: a refusal, with the place of the filter
+- node part: the share of the values that depends on node objects alone; many views have the same (`NodePart`)
+- raw score: a score before it is normalised over the feasible nodes
+- marks: the columns by which live plugins tell rows apart for a class; those without effect on it are quiet (`Marks`)
+- group: feasible rows of equal marks
+- points: what the rows of a group get in addition to their values; a total is `values[row] + points[group of the row]`
+- stamp: whatever cached answers depend on besides their key (`stamped_cache`)
 """
 
 from .class_plan import ClassPlan
 from .class_view import ClassView
 from .describing import Judging, describe_judging
 from .engine import Decision, Engine, Fillings
+from .reasons import Reason
 
 __all__ = [
     "ClassPlan",
@@ -18,5 +33,6 @@ __all__ = [
     "Engine",
     "Fillings",
     "Judging",
+    "Reason",
     "describe_judging",
 ]

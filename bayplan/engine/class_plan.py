@@ -93,10 +93,6 @@ class ClassPlan(msgspec.Struct, eq=False):
     """Whether plugins are called for changed rows."""
     constant: int = 0
     """The weighted points that `object_raws` give every node while all their raw scores are 0."""
-    narrows_to_pin: bool | None = None
-    """Whether pods like these that name their node can go nowhere else; None: not asked yet."""
-    pinned_filters: list[FilterPlugin] = msgspec.field(default_factory=list)
-    """For those pods: the filters whose answer may depend on the name."""
     unsettled: frozenset[str] = frozenset()
     """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
     object_key: Hashable = None

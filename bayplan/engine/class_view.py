@@ -121,10 +121,6 @@ class ClassView:
         uses.append((table.pod_count_column.cells, 1))
         return Filling(self._judge, self.values, self.part.base, uses, self.plan.fit)
 
-    def is_stale(self, table: NodeTable) -> bool:
-        """Whether something changed since it was brought up to date."""
-        return self._rows_seen != table.row_changes.version
-
     def refresh(
         self, state: CycleState, pod: Pod, table: NodeTable, reserved: Reserved | None = None
     ) -> None:
@@ -222,6 +218,15 @@ class ClassView:
             known = TrackedGroups(stable, tracker, self.values, log.version)
             trackers.put(key, known, tracker.cells)
         return tracker
+
+    @property
+    def constant(self) -> int:
+        """The points of every row that are not in the values, where no raw scores differ."""
+        return self.plan.constant if self.part.raw_ids is None else 0
+
+    def has_raws(self, values: Ints) -> bool:
+        """Whether `values`, of which there may be a copy, include all scores of node objects."""
+        return self.part.raw_ids is None or (self.includes_raws and values is self.values)
 
     def best(self) -> tuple[int, int, int, int]:
         """The fields of `Best`, of the values."""

@@ -1,8 +1,19 @@
-"""Engine: where a pod goes, decided from the view of its class.
+"""Engine: where a pod goes. A total is `values[row] + points[group of the row]`; the best total is the decision.
 
-One pod, top to bottom (`decide`): PreFilter of plugins that the spec does not settle; the view of the class, brought
-up to date on the rows that changed; room for nominated pods; the live plugins, called on one row of each group; the
-totals. Where `decide` returns None the reference decides (`scheduler/find_nodes.py`).
+`prepare` gives the values (the view of the class, up to date) or the `Reason` for which the reference has to decide
+(`scheduler/deciding.py`). `decide` finds the points of groups and the best row. Other questions (rows within a
+placement, copies, fillings) begin with `prepare`, too.
+
+A pod that is to be spread over zones, after one node changed:
+
+1. `prepare`: the pod is like its class; `_follow_cluster` compares versions, of which that of the nodes is another one,
+   and finds the same stamps. The plan of the spec and the marks of the class are cached. `Marks.hold` compares
+   what the rules depend on of the nodes, the zones that there are: they are the same. PodTopologySpread goes by rules,
+   so its PreFilter is not called.
+2. `_view_of` has the view. `ClassView.refresh`: `NodePart.refresh` reads the row in the log of node changes and calls
+   the plugins on node objects about it; the kernel applies the rules on amounts to the rows in the log of row changes.
+3. `_decide_by_rules`, `best_by_rules`: `ClassView.tracked` moves the changed row to its group; the kernel reads the
+   pods per zone that the table counts, gives each group its points or refuses it, and has the best row.
 """
 
 from __future__ import annotations
@@ -37,12 +48,13 @@ from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
 from ..runtime.asking import ask_filter, ask_hook, ask_keys, ask_pre_filter, has_own
-from ..stamped_cache import Budget, BudgetedCache
+from ..stamped_cache import Budget, BudgetedCache, StampedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan, Planner, Points
 from .class_view import ClassView, Trackers
 from .marks import NO_MARKS, GroupRules, Marks, MarksOfClasses
 from .node_part import NodePart
+from .reasons import Reason
 from .row_groups import Ranking, best_by_rules
 
 
@@ -87,6 +99,22 @@ class Fillings(NamedTuple):
     classes: Ints
 
 
+class Prepared(NamedTuple):
+    """All that the answers about a pod are taken from."""
+
+    view: ClassView
+    """Up to date; PreFilter has run."""
+    marks: Marks
+    rules: GroupRules | None
+    """The rules by which the points of groups are found without calling plugins; None if these have to be called."""
+    reserved: Reserved | None
+    """What is nominated and counts for the pod."""
+
+
+NOT_NARROWED: Sequence[FilterPlugin] = ()
+"""Stands for filters of pods that name a node and may go elsewhere."""
+
+
 class Engine:
     """Decides for the pods of one profile."""
 
@@ -117,90 +145,107 @@ class Engine:
         self._parts: BudgetedCache[Hashable, NodePart] = BudgetedCache("node parts", self._budget)
         self._trackers: Trackers = BudgetedCache("row groups", self._budget)
         self._marks = MarksOfClasses(table)
+        self._of_pinned: StampedCache[ClassPlan, Sequence[FilterPlugin]] = StampedCache(
+            "filters of pinned pods"
+        )
         self.applies = profile.percentage is None and not filtering.check_all
         """Whether every node is judged, and only the first refusal of a node is reported."""
 
-    def decide(self, state: CycleState, pod: Pod) -> Decision | None:
-        """The decision for `pod`; None: the reference decides."""
-        if not self.applies or not self._is_like_its_class(pod):
-            return None
-        self._follow_cluster()
-        if pod.spec.pin:
-            return self._decide_pinned(state, pod)
-        plan = self._planner.plan(pod, self._stamp)
-        if plan is None:
-            return None
-        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
-        if marks.rules is not None and plan.is_plain and not self._is_beside_nominated(pod):
-            decision = self._decide_by_rules(state, pod, plan, marks, marks.rules)
-            if decision is not None:
-                is_explained = decision.best.feasible or decision.refusals is not None
-                return decision if is_explained else None
-        if not self._run_pre_filters(plan, state, pod, marks.quiet):
-            return None
+    def prepare(self, state: CycleState, pod: Pod) -> Prepared | Reason:
+        """The view of the class of `pod`, up to date, after PreFilter; or why the reference has to decide."""
+        reason = self._why_unlike_its_class(pod)
+        if reason is not None:
+            return reason
+        planned = self._planned(pod)
+        if planned is None:
+            return Reason.REFUSED
+        plan, marks = planned
         reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
+        if pod.spec.pin:
+            if reserved or not plan.asked_names <= marks.quiet or not self._fits_pin(plan, pod):
+                return Reason.PINNED
+            pod = pod.replace(spec=pod.pod_class.spec)
+        rules = marks.rules if plan.is_plain and not reserved else None
+        settled = marks.quiet if rules is None else rules.settled
+        if not self._run_pre_filters(plan, state, pod, settled):
+            return Reason.PRE_FILTER
         view = self._view_of(plan, state, pod.priority if reserved else None)
         view.refresh(state, pod, self._table, reserved)
-        values, is_explained = view.values, True
-        if reserved and self._depends_on_pods(plan, state):
-            values, is_explained = self._beside_nominated(state, pod, view, reserved), False
-        is_whole = values is view.values
-        has_raws = view.part.raw_ids is None or (is_whole and view.includes_raws)
-        ranking: Ranking | None = None
-        if marks.columns != () or not plan.is_plain or not has_raws:
-            ranking = Ranking(state, pod, self._table, view, marks, self._trackers)
-        if ranking is None or (has_raws and ranking.accepts_all(values)):
-            total, ties, feasible, row = view.best() if is_whole else summarize(values)
-            if feasible:
-                if view.part.raw_ids is None:
-                    total += plan.constant
-                return Decision(values, Best(total, ties, feasible, row))
-        else:
-            ranked = ranking.rank(values)
-            if ranked is not None:
-                return Decision(*combine(values, *ranked))
-            is_explained = is_explained and not ranking.has_filters
-        if not is_explained:
-            state.clear()
-            return None  # the reference finds which filter refused which node
+        return Prepared(view, marks, rules, reserved)
+
+    def decide(self, state: CycleState, pod: Pod) -> Decision | Reason:
+        """The decision for `pod`: its view, its groups of rows, the points of each group, the best row."""
+        ready = self.prepare(state, pod)
+        if isinstance(ready, Reason):
+            return ready
+        view, marks = ready.view, ready.marks
+        if pod.spec.pin:
+            return self._decide_pinned(state, pod, view, marks)
+        if ready.rules is not None:
+            decision = self._decide_by_rules(state, pod, ready, ready.rules)
+            if decision is not None:
+                return decision
+            state.clear()  # the plugins have to be called, with their PreFilter
+            if not self._run_pre_filters(view.plan, state, pod, marks.quiet):
+                return Reason.PRE_FILTER
+        values = self._beside_nominated(state, pod, view, ready.reserved)
+        if marks.columns == () and view.plan.is_plain and view.has_raws(values):
+            return self._best_of_one_group(state, pod, view, values)
+        ranking = Ranking(state, pod, self._table, view, marks, self._trackers)
+        if ranking.accepts_all(values):
+            return self._best_of_one_group(state, pod, view, values)
+        ranked = ranking.rank(values)
+        if ranked is not None:
+            return Decision(*combine(values, *ranked))
+        if ranking.has_filters:
+            return Reason.NO_NODE
+        return self._none_feasible(state, pod, view, values)
+
+    def _best_of_one_group(
+        self, state: CycleState, pod: Pod, view: ClassView, values: Ints
+    ) -> Decision | Reason:
+        """The decision where all rows get the same points."""
+        total, ties, feasible, row = view.best() if values is view.values else summarize(values)
+        if not feasible:
+            return self._none_feasible(state, pod, view, values)
+        return Decision(values, Best(total + view.constant, ties, feasible, row))
+
+    def _none_feasible(
+        self, state: CycleState, pod: Pod, view: ClassView, values: Ints
+    ) -> Decision | Reason:
+        """The refusals, where those in the view are all there are."""
+        if values is not view.values:
+            return Reason.NO_NODE
         refusals = view.statuses(state, pod, self._table, self._points.filters)
         return Decision(values, NONE_FEASIBLE, refusals)
 
     def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
-        """The row of the node that the status of `pod` nominates, if it fits there; None: the reference decides."""
+        """The row of the node that the status of `pod` nominates, if it fits there; else None."""
         table, row = self._table, self._table.row_of.get(pod.nominated_node_name)
         if not self.applies or row is None or not table.live[row]:
             return None
         if pod.node_name or pod.spec.pin or pod.status.has_resources:
             return None
-        self._follow_cluster()
-        plan = self._planner.plan(pod, self._stamp)
-        if plan is None:
-            return None
-        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
-        if not self._run_pre_filters(plan, state, pod, marks.quiet):
+        planned = self._planned(pod)
+        if planned is None or not self._run_pre_filters(planned[0], state, pod, planned[1].quiet):
             return None
         status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
-        if not status.is_success:
-            state.clear()  # the reference starts anew
-            return None
-        return row
+        return row if status.is_success else None
 
-    def decide_within(self, state: CycleState, pod: Pod, within: Ints) -> Decision | None:
-        """The decision for `pod` on the rows `within`, where only the values of its view count; None: the reference."""
+    def decide_within(self, state: CycleState, pod: Pod, within: Ints) -> Decision | Reason:
+        """The decision for `pod` on the rows `within`, where only the values of its view count."""
         view = self._plain_view(state, pod)
         if view is None:
-            return None
+            return Reason.PLACEMENT
         values = np.full(len(self._table), REFUSED)
         values[within] = view.values[within]
         total, ties, feasible, row = summarize(values)
         if not feasible:
-            state.clear()
-            return None  # the reference finds which filter refused which node
-        return Decision(values, Best(total + view.plan.constant, ties, feasible, row))
+            return Reason.PLACEMENT
+        return Decision(values, Best(total + view.constant, ties, feasible, row))
 
     def fillings(self, pods: Sequence[Pod]) -> Fillings | None:
-        """What the kernel needs to put `pods` on rows one after another; None: more than rules on amounts decide."""
+        """What the kernel needs to put `pods` on rows one after another; None if more than rules on amounts decide."""
         kinds: dict[ClassView, int] = {}
         fillings: list[Filling] = []
         classes: list[int] = []
@@ -218,136 +263,99 @@ class Engine:
         return Fillings(fillings, np.array(classes, dtype=np.int64))
 
     def copies(self, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods like `pod` fit beside each other; None: filters other than on node objects and
-        amounts take part. Scores do not matter: in the end every row is full.
+        """int64 per row: how many pods like `pod` fit beside each other; None if filters other than on node objects
+        and amounts take part. Scores do not matter: in the end every row is full.
         """
-        if not self.applies or self._nominator or pod.spec.pin or not self._is_like_its_class(pod):
+        state = CycleState()
+        ready = None if self._nominator or pod.spec.pin else self.prepare(state, pod)
+        if not isinstance(ready, Prepared) or (ready.rules is not None and ready.rules.limits):
             return None
-        self._follow_cluster()
-        plan = self._planner.plan(pod, self._stamp)
-        if plan is None or plan.fit is None or plan.row_filters:
-            return None
-        marks, state = (
-            self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS,
-            CycleState(),
-        )
-        if not self._run_pre_filters(plan, state, pod, marks.quiet):
-            return None
-        if any(placed.plugin.name not in state.skip_filter for placed in plan.live_filters):
+        view, fit = ready.view, ready.view.plan.fit
+        if fit is None or view.plan.row_filters or _reads_pods(view.plan, state):
             return None
         used = {**pod.usage, POD_COUNT: 1}
-        if plan.fit.left_to_devices or any(used.get(n) != w for n, w in plan.fit.amounts.items()):
+        if fit.left_to_devices or any(used.get(name) != n for name, n in fit.amounts.items()):
             return None
-        view = self._view_of(plan, state)
-        view.refresh(state, pod, self._table)
         found, rows = np.zeros(len(self._table), dtype=np.int64), np.flatnonzero(view.values >= 0)
-        found[rows] = copies_that_fit(self._table, plan.fit, rows)
+        found[rows] = copies_that_fit(self._table, fit, rows)
         return found
 
     def _plain_view(self, state: CycleState, pod: Pod) -> ClassView | None:
         """The view of the class of `pod`, up to date, if its values are all that decides; else None."""
-        if not self.applies or self._nominator or pod.spec.pin or not self._is_like_its_class(pod):
+        ready = None if self._nominator or pod.spec.pin else self.prepare(state, pod)
+        if not isinstance(ready, Prepared):
             return None
-        self._follow_cluster()
-        plan = self._planner.plan(pod, self._stamp)
-        if plan is None or not plan.is_plain:
-            return None
-        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
-        if marks.columns != () or not plan.asked_names <= marks.quiet:
-            return None
-        state.skip_filter.update(plan.skip_filter, marks.quiet)
-        view = self._view_of(plan, state)
-        view.refresh(state, pod, self._table)
-        return view if view.part.raw_ids is None else None
+        view, plan, marks = ready.view, ready.view.plan, ready.marks
+        is_plain = plan.is_plain and marks.columns == () and plan.asked_names <= marks.quiet
+        return view if is_plain and view.part.raw_ids is None else None
 
     def _decide_by_rules(
-        self, state: CycleState, pod: Pod, plan: ClassPlan, marks: Marks, rules: GroupRules
-    ) -> Decision | None:
-        """The decision for a pod whose live plugins go by rules on counts; None: they have to be called.
+        self, state: CycleState, pod: Pod, ready: Prepared, rules: GroupRules
+    ) -> Decision | Reason | None:
+        """The decision for a pod whose live plugins go by rules on counts; None if they have to be called."""
+        view = ready.view
+        if not rules.limits and not view.best()[2]:
+            return self._none_feasible(state, pod, view, view.values)
+        found = best_by_rules(state, pod, self._table, view, ready.marks, self._trackers)
+        if found is None:
+            return None
+        best, groups = found
+        return Decision(view.values, best, groups=groups) if best.feasible else Reason.NO_NODE
 
-        No node is feasible: the reference decides, unless nothing but the view refuses nodes.
-        """
-        if self._run_pre_filters(plan, state, pod, rules.settled):
-            view = self._view_of(plan, state)
-            view.refresh(state, pod, self._table)
-            if not rules.limits and not view.best()[2]:
-                refusals = view.statuses(state, pod, self._table, self._points.filters)
-                return Decision(view.values, NONE_FEASIBLE, refusals)
-            found = best_by_rules(state, pod, self._table, view, marks, self._trackers)
-            if found is not None:
-                best, groups = found
-                if best.feasible:
-                    return Decision(view.values, best, groups=groups)
-                state.clear()
-                return Decision(view.values, best)
-        state.clear()
-        return None
-
-    def _is_beside_nominated(self, pod: Pod) -> bool:
-        """Whether pods are nominated to nodes that may not be displaced by `pod`."""
-        return bool(self._nominator) and bool(self._filtering.reserved(pod, self._table))
-
-    def _is_like_its_class(self, pod: Pod) -> bool:
-        """Whether the pod is judged as any other of its class, on all nodes."""
-        status = pod.status
+    def _why_unlike_its_class(self, pod: Pod) -> Reason | None:
+        """Why the pod is not judged as any other of its class, on all nodes; None if it is."""
+        if not self.applies:
+            return Reason.PROFILE
         if pod.node_name:
-            return False
-        if status is not EMPTY_STATUS and (status.has_resources or status.nominated_node_name):
-            return False
-        return not self._nominator.node_of(pod)
+            return Reason.ASSIGNED
+        status = pod.status
+        if status is not EMPTY_STATUS and status.has_resources:
+            return Reason.RESIZED
+        is_nominated = status.nominated_node_name or self._nominator.node_of(pod)
+        return Reason.NOMINATED if is_nominated else None
 
-    def _decide_pinned(self, state: CycleState, pod: Pod) -> Decision | None:
-        """The decision for a pod that names its node, as those of a DaemonSet do: one value of a view is read.
+    # Pods that name their node, as those of a DaemonSet do
 
-        The view is that of pods which are equal but for the name; filters that may read the name are called about
-        that node. None: the pod does not fit there, or it has claims, or PreFilter has to run for it.
-        """
-        row = self._table.row_of.get(pod.spec.pin)
-        if row is None or pod.spec.claims:
-            return None
-        spec = pod.pod_class.spec
-        plan = self._planner.plan(pod, self._stamp)
-        if plan is None or not self._is_narrowed(plan, pod):
-            return None
-        quiet = (
-            self._marks.get(plan, pod, self._columns_stamp).quiet if plan.grouped else frozenset()
-        )
-        if any(plugin.name not in quiet for plugin in plan.pre_filters):
-            return None
-        if self._is_beside_nominated(pod):
-            return None
-        view = self._view_of(plan, state)
-        if view.is_stale(self._table):
-            view.refresh(state, pod.replace(spec=spec), self._table)
+    def _decide_pinned(
+        self, state: CycleState, pod: Pod, view: ClassView, marks: Marks
+    ) -> Decision | Reason:
+        """One value of the view is read; filters that may read the name, and live ones, are called about that node."""
+        row = self._table.row_of[pod.spec.pin]
         if view.values[row] < 0:
-            return None
-        live = [p.plugin for p in plan.live_filters if p.plugin.name not in quiet]
-        if live or plan.pinned_filters:
-            node = self._table.node_at(row)
-            for plugin in (*plan.pinned_filters, *live):
-                if not ask_filter(plugin, state, pod, node).is_success:
-                    state.clear()
-                    return None
+            return Reason.PINNED
+        live = [p.plugin for p in view.plan.live_filters if p.plugin.name not in marks.quiet]
+        filters = (*self._pinned_filters(view.plan, pod), *live)
+        node = self._table.node_at(row) if filters else None
+        for plugin in filters:
+            if node is None or not ask_filter(plugin, state, pod, node).is_success:
+                return Reason.PINNED
         return Decision(view.values, Best(view.values.item(row), 1, 1, row))
 
-    def _is_narrowed(self, plan: ClassPlan, pod: Pod) -> bool:
-        """Whether PreFilter leaves only the node that the pod names. A profile may be without NodeAffinity.
+    def _fits_pin(self, plan: ClassPlan, pod: Pod) -> bool:
+        """Whether the node is there, and PreFilter leaves only it. A profile may be without NodeAffinity."""
+        if pod.spec.pin not in self._table.row_of or pod.spec.claims:
+            return False
+        return self._pinned_filters(plan, pod) is not NOT_NARROWED
 
-        No score is needed then; `plan.pinned_filters` are the filters whose answer may depend on the name.
+    def _pinned_filters(self, plan: ClassPlan, pod: Pod) -> Sequence[FilterPlugin]:
+        """The filters with cached answers that may depend on the name; NOT_NARROWED if other nodes are left.
+
+        No score is needed where one node is left.
         """
-        known = plan.narrows_to_pin
-        if known is None:
-            narrowing = {
-                plugin.name
-                for plugin in self._points.pre_filters
-                if ask_hook(plugin, plugin.settled, pod.spec).pre_filter is None
-                and self._narrows_to_pin(plugin, pod)
-            }
-            known = plan.narrows_to_pin = bool(narrowing)
-            placed = (*plan.object_filters, *plan.row_filters, *plan.rule_filters)
-            filters = [p.plugin for p in placed if p.plugin.name not in narrowing]
-            plan.pinned_filters = [p for p in filters if self._may_read_pin(p, pod)]
-        return known
+        known = self._of_pinned.get(plan, self._stamp)
+        if known is not None:
+            return known
+        narrowing = {
+            plugin.name
+            for plugin in self._points.pre_filters
+            if ask_hook(plugin, plugin.settled, pod.spec).pre_filter is None
+            and self._narrows_to_pin(plugin, pod)
+        }
+        if not narrowing:
+            return self._of_pinned.put(plan, NOT_NARROWED)
+        placed = (*plan.object_filters, *plan.row_filters, *plan.rule_filters)
+        filters = [p.plugin for p in placed if p.plugin.name not in narrowing]
+        return self._of_pinned.put(plan, [p for p in filters if self._may_read_pin(p, pod)])
 
     @staticmethod
     def _may_read_pin(plugin: FilterPlugin, pod: Pod) -> bool:
@@ -359,6 +367,14 @@ class Engine:
         return isinstance(answer, PreFilterResult) and answer.node_names == {pod.spec.pin}
 
     # The view of a class
+
+    def _planned(self, pod: Pod) -> tuple[ClassPlan, Marks] | None:
+        """The plan and the marks for the class of `pod`; None if settled plugins refuse such pods."""
+        self._follow_cluster()
+        plan = self._planner.plan(pod, self._stamp)
+        if plan is None:
+            return None
+        return plan, self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
 
     def _follow_cluster(self) -> None:
         """Drop what depends on more than the rows of the table, when that changed."""
@@ -420,34 +436,33 @@ class Engine:
                 continue
             answer = ask_pre_filter(plugin, state, pod, self._table)
             if isinstance(answer, PreFilterResult):
-                break
+                return False
             if answer.code is Code.Skip:
                 state.skip_filter.add(plugin.name)
             elif answer.code is not Code.Success:
-                break
-        else:
-            return True
-        state.clear()  # the reference runs PreFilter again
-        return False
-
-    # Nominated pods
-
-    @staticmethod
-    def _depends_on_pods(plan: ClassPlan, state: CycleState) -> bool:
-        """Whether filters besides the fit rule depend on the pods of a node."""
-        others = (*plan.row_filters, *plan.live_filters)
-        return any(placed.plugin.name not in state.skip_filter for placed in others)
+                return False
+        return True
 
     def _beside_nominated(
-        self, state: CycleState, pod: Pod, view: ClassView, reserved: Reserved
+        self, state: CycleState, pod: Pod, view: ClassView, reserved: Reserved | None
     ) -> Ints:
-        """The values, without the rows that a filter besides the fit rule refuses once the nominated pods are there."""
+        """The values; if filters besides the fit rule depend on pods, a copy without the rows that one of them refuses
+        once the nominated pods are there.
+        """
+        if not reserved or not _reads_pods(view.plan, state):
+            return view.values
         values, rows = view.values.copy(), reserved.rows
         for row in rows[values[rows] >= 0].tolist():
             status = self._filtering.filter_with_nominated(state, pod, self._table.node_at(row))
             if not status.is_success:
                 values[row] = REFUSED
         return values
+
+
+def _reads_pods(plan: ClassPlan, state: CycleState) -> bool:
+    """Whether filters besides the fit rule depend on the pods of a node."""
+    others = (*plan.row_filters, *plan.live_filters)
+    return any(placed.plugin.name not in state.skip_filter for placed in others)
 
 
 def _counts_pods(spec: PodSpec) -> bool:

@@ -58,7 +58,7 @@ class Ranking:
 
     def accepts_all(self, values: Ints) -> bool:
         """Whether the plugins are filters on rows that refuse none: then the values are all there is to it."""
-        if self._columns is not None or self._is_scored:
+        if self._columns is not None or self._is_scored or not self._view.has_raws(values):
             return False
         rows = self._rows(values)
         self._left = self._filtered(rows)
@@ -173,7 +173,7 @@ class Ranking:
             parts.append(self._normalized(plugin, rows, sizes, raw[rows]) * weight)
         if view.includes_raws and view.part.raw_ids is not None:
             parts.append(-view.included[view.part.raw_ids[rows]])
-        constant = plan.constant if view.part.raw_ids is None else 0
+        constant = view.constant
         if not parts:
             return np.full(table.count(rows), constant, dtype=np.int64)
         return sum(parts[1:], parts[0] + constant)
@@ -209,7 +209,7 @@ def best_by_rules(
     if groups is None:
         return None
     judge = rules.judge
-    judge.judge(groups, view.plan.constant if raw_ids is None else 0, raw_ids)
+    judge.judge(groups, view.constant, raw_ids)
     if raw_ids is not None and judge.present:
         more = view.points_beyond(state, pod, table, judge.present)
         if more is not None:

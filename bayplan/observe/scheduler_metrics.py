@@ -286,6 +286,13 @@ class SchedulerMetrics:
                 "Attempts in which a plugin failed in the engine, so that the reference decided.",
             )
         ).labels()
+        self.reference_decisions = self.add(
+            CounterFamily(
+                "bayplan_reference_decisions_total",
+                "Decisions for which the plugins were called one after the other, by reason.",
+                ("profile", "reason"),
+            )
+        )
         self._caches_before = read_counts()
         self.add(
             ReadCounter(

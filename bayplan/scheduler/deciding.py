@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from ..api.pod import Pod
-from ..engine import Decision, Engine, Fillings
+from ..engine import Decision, Engine, Fillings, Reason
 from ..framework import (
     Code,
     CycleState,
@@ -86,7 +86,7 @@ class Decider:
             and self._take_nominated(profile, state, attempt)
         ):
             return
-        decision = self._decide(profile, state, pod, within) if self._may_use_engine else None
+        decision = self._decide(profile, state, pod, within)
         if decision is not None and not self._explain:
             self._take(profile, state, attempt, decision, makes_room)
             return
@@ -119,6 +119,7 @@ class Decider:
             state.clear()
             return False
         if row is None:
+            state.clear()  # PreFilter runs again
             return False
         state.times[PRE_FILTERED] = state.times[FILTERED] = perf_counter()
         attempt.feasible_nodes, attempt.from_nomination = 1, True
@@ -127,7 +128,7 @@ class Decider:
 
     def by_engine(self, profile: ProfileRuntime, pod: Pod) -> Decision | None:
         """The engine's decision on a pod that is only asked about; None: plugins have to be called."""
-        return self._decide(profile, CycleState(), pod, None) if self._may_use_engine else None
+        return self._decide(profile, CycleState(), pod, None)
 
     def forget(self, profile: ProfileRuntime) -> None:
         """Drop what is cached of the answers of a profile's plugins."""
@@ -163,18 +164,25 @@ class Decider:
     def _decide(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
     ) -> Decision | None:
-        """The engine's decision; None: the reference decides."""
-        engine = self._engines[profile.name]
-        try:
-            if within is not None:
-                return engine.decide_within(state, pod, within)
-            return engine.decide(state, pod)
-        except PluginRunError as failed:
-            # Plugins with cached answers are called for all nodes, also those that another one refuses. The reference
-            # calls them in kube-scheduler's order, and reports the error if it occurs there, too.
-            self._note_engine_failure(failed)
-            state.clear()
-            return None
+        """The engine's decision; None: the reference decides, for a reason that is counted."""
+        found: Decision | Reason = Reason.EXTENDERS
+        if self._may_use_engine:
+            engine = self._engines[profile.name]
+            try:
+                if within is not None:
+                    found = engine.decide_within(state, pod, within)
+                else:
+                    found = engine.decide(state, pod)
+            except PluginRunError as failed:
+                # Plugins with cached answers are called for all nodes, also those that another one refuses. The
+                # reference calls them in kube-scheduler's order, and reports the error if it occurs there, too.
+                self._note_engine_failure(failed)
+                found = Reason.FAILED
+        if isinstance(found, Decision):
+            return found
+        self._metrics.reference_decisions.labels(profile.name, found.value).count += 1
+        state.clear()  # plugins are called from the start
+        return None
 
     def _note_engine_failure(self, failed: PluginRunError) -> None:
         self._metrics.engine_failures.count += 1

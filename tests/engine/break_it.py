@@ -337,17 +337,20 @@ MUTANTS = [
     Mutant(
         "a pod's own nomination is ignored",
         ENGINE,
-        "return not self._nominator.node_of(pod)",
-        "return True",
+        "is_nominated = status.nominated_node_name or self._nominator.node_of(pod)",
+        "is_nominated = status.nominated_node_name",
     ),
     Mutant(
-        "a status with resources is ignored", ENGINE, "status.has_resources or status", "status"
+        "a status with resources is ignored",
+        ENGINE,
+        "if status is not EMPTY_STATUS and status.has_resources:",
+        "if False:",
     ),
     Mutant(
         "a nomination in the status is ignored",
         ENGINE,
-        "status.has_resources or status.nominated_node_name",
-        "status.has_resources",
+        "is_nominated = status.nominated_node_name or self._nominator.node_of(pod)",
+        "is_nominated = self._nominator.node_of(pod)",
     ),
     Mutant("a pod's node is ignored", ENGINE, "if pod.node_name:", "if False:"),
     Mutant(
@@ -365,20 +368,20 @@ MUTANTS = [
     Mutant(
         "a live filter is not asked about the node that a pod names",
         ENGINE,
-        "for plugin in (*plan.pinned_filters, *live):",
-        "for plugin in plan.pinned_filters:",
+        "filters = (*self._pinned_filters(view.plan, pod), *live)",
+        "filters = (*self._pinned_filters(view.plan, pod),)",
     ),
     Mutant(
-        "a pod that names its node reads a stale view",
+        "a view is read stale",
         ENGINE,
-        "if view.is_stale(self._table):",
-        "if not len(view.values):",
+        "        view.refresh(state, pod, self._table, reserved)",
+        "        if not len(view.values):\n            view.refresh(state, pod, self._table, reserved)",
     ),
     Mutant(
         "a pod that names its node leaves no room",
         ENGINE,
-        "        if self._is_beside_nominated(pod):\n",
-        "        if False:\n",
+        "            if reserved or not plan.asked_names <= marks.quiet",
+        "            if not plan.asked_names <= marks.quiet",
     ),
     # Nominated pods
     Mutant(
@@ -402,8 +405,8 @@ MUTANTS = [
     Mutant(
         "refusals beside nominated pods pass for explained",
         ENGINE,
-        "self._beside_nominated(state, pod, view, reserved), False",
-        "self._beside_nominated(state, pod, view, reserved), True",
+        "        if values is not view.values:\n            return Reason.NO_NODE\n",
+        "",
     ),
     Mutant(
         "pods of all priorities leave the same room",
@@ -430,28 +433,16 @@ MUTANTS = [
         ":",
     ),
     Mutant(
-        "the state is not cleared after PreFilter",
-        ENGINE,
-        "state.clear()  # the reference runs PreFilter again",
+        "the state is not cleared before the reference",
+        "scheduler/deciding.py",
+        "state.clear()  # plugins are called from the start",
         "pass",
-    ),
-    Mutant(
-        "the state is not cleared after filters",
-        ENGINE,
-        "        if not is_explained:\n            state.clear()\n",
-        "        if not is_explained:\n",
-    ),
-    Mutant(
-        "the state is not cleared after limits",
-        ENGINE,
-        "                state.clear()\n                return Decision(view.values, best)\n",
-        "                return Decision(view.values, best)\n",
     ),
     Mutant(
         "the state is not cleared before plugins are called instead of rules",
         ENGINE,
-        "        state.clear()\n        return None\n",
-        "        return None\n",
+        "state.clear()  # the plugins have to be called, with their PreFilter",
+        "pass",
     ),
     # The view
     Mutant(
@@ -639,7 +630,10 @@ MUTANTS = [
         "        if True:\n            return None\n",
     ),
     Mutant(
-        "rules pass over nominated pods", ENGINE, " and not self._is_beside_nominated(pod):", ":"
+        "rules pass over nominated pods",
+        ENGINE,
+        "marks.rules if plan.is_plain and not reserved else None",
+        "marks.rules if plan.is_plain else None",
     ),
     Mutant(
         "rules are all there is to plugins without rules",

@@ -13,7 +13,7 @@ from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.config import parse_config
 from bayplan.config.types import Profile
-from bayplan.engine import Decision, Engine
+from bayplan.engine import Decision, Engine, Reason
 from bayplan.framework import CycleState, Diagnosis, Handle, Plugin, Status
 from bayplan.plugins.registry import IN_TREE
 from bayplan.queue.nominator import PodNominator
@@ -217,7 +217,7 @@ class World:
 
     # Decisions
 
-    def decide(self, pod: Pod) -> Decision | None:
+    def decide(self, pod: Pod) -> Decision | Reason:
         """What the engine says, after a snapshot as the scheduler takes it."""
         self.cache.snapshot.update()
         return self.engine.decide(CycleState(), pod)
@@ -250,7 +250,7 @@ class World:
     def check(self, pod: Pod, runtime: ProfileRuntime | None = None) -> Outcome:
         """The engine's decision about a pod is the reference's."""
         expected, decision = self.refer(pod, runtime), self.decide(pod)
-        if decision is None:
+        if isinstance(decision, Reason):
             self.declined += 1
             is_hard = not expected.is_general or not expected.totals
             assert is_hard or self.is_special(pod), f"{pod.name} is left to the reference"

@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.amounts import kernel
 from bayplan.api.pod import Pod
-from bayplan.engine import Decision
+from bayplan.engine import Decision, Reason
 from bayplan.engine.marks import MarksOfClasses
 from bayplan.framework import GROUPS, CycleState, ScorePlugin
 from bayplan.table import Ints, NodeTable, Rows, RowValues
@@ -123,9 +123,10 @@ def test_rules_come_to_what_the_plugins_say(seed: int, monkeypatch: pytest.Monke
     by_rules: list[Decision] = []
     decide = world.engine.decide
 
-    def noted(state: CycleState, pod: Pod) -> Decision | None:
+    def noted(state: CycleState, pod: Pod) -> Decision | Reason:
         decision = decide(state, pod)
-        by_rules.extend([decision] if decision is not None and decision.groups is not None else [])
+        if isinstance(decision, Decision) and decision.groups is not None:
+            by_rules.append(decision)
         return decision
 
     monkeypatch.setattr(world.engine, "decide", noted)
@@ -220,14 +221,12 @@ def test_a_taint_that_a_spread_honours_is_seen() -> None:
     assert world.check(pod).totals.keys() == {0, 2}
 
 
-def test_a_state_is_as_new_when_no_node_is_within_the_limits() -> None:
+def test_the_reference_decides_when_no_node_is_within_the_limits() -> None:
     world, state = World(nodes=3), CycleState()
     nowhere = make_pod("new", labels={"app": "web"}, spread=[even("none", HARD)])
     world.cache.snapshot.update()
 
-    assert world.engine.decide(state, nowhere) is None
-
-    assert not state.skip_filter
+    assert world.engine.decide(state, nowhere) is Reason.NO_NODE
 
 
 def test_pods_share_no_nodes_that_count_for_others_only() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.amounts import kernel
+from bayplan.engine import Decision, Reason
 from bayplan.engine.class_view import ClassView
 from bayplan.framework import (
     CLUSTER,
@@ -513,8 +514,11 @@ def test_a_pod_with_a_node_of_its_own_in_sight_is_left_to_the_reference() -> Non
     world.nominate("new", 4, cpu="3")
     assert 4 in decided(world, cpu="3").totals, "a pod leaves no room for itself"
     world.end_nomination("new")
-    for own in ({"nominated_node_name": "n4"}, {"node_name": "n4"}):
-        assert world.decide(make_pod("new", cpu="3", **own)) is None
+    for own, reason in (
+        ({"nominated_node_name": "n4"}, Reason.NOMINATED),
+        ({"node_name": "n4"}, Reason.ASSIGNED),
+    ):
+        assert world.decide(make_pod("new", cpu="3", **own)) is reason
 
 
 def test_a_pod_whose_status_says_what_it_uses_is_left_to_the_reference() -> None:
@@ -525,18 +529,13 @@ def test_a_pod_whose_status_says_what_it_uses_is_left_to_the_reference() -> None
     assert decided(world, cpu="1", status={"containerStatuses": [more]}) != before
 
 
-def test_a_state_is_as_new_when_a_pod_is_left_to_the_reference() -> None:
+def test_a_pod_is_left_to_the_reference_for_a_reason() -> None:
     world = make_world("by spec")
-    full, state = make_pod("new", cpu="9"), CycleState()
     world.nominate("q", 4, cpu="2")
-    world.cache.snapshot.update()
 
-    assert world.engine.decide(state, full) is None
-
-    assert not state.skip_filter | state.skip_score
+    assert world.decide(make_pod("new", cpu="9")) is Reason.NO_NODE
     unbound = make_pod("new", spec={"volumes": [claim_volume("missing")]})
-    assert world.engine.decide(state, unbound) is None
-    assert not state.skip_filter
+    assert world.decide(unbound) is Reason.PRE_FILTER
 
 
 class NamesNothing(FilterPlugin):
@@ -868,13 +867,13 @@ def test_a_declaration_that_fails_names_its_plugin(hook: str) -> None:
 def test_objects_that_no_plugin_reads_leave_views_as_they_are() -> None:
     world = make_world()
     view = world.decide(make_pod("new"))
-    assert view is not None
+    assert isinstance(view, Decision)
     values = view.totals
 
     world.lister.add(make_object("PodDisruptionBudget", "x", namespace="default"))
 
     again = world.decide(make_pod("new"))
-    assert again is not None
+    assert isinstance(again, Decision)
     assert again.totals is values
 
 

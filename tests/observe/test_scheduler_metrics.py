@@ -118,6 +118,7 @@ def test_every_metric_is_in_the_tables() -> None:
         *EMPTY,
         "bayplan_cache_events_total",
         "bayplan_engine_failures_total",
+        "bayplan_reference_decisions_total",
         "bayplan_unreadable_objects_total",
     }
 

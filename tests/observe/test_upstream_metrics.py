@@ -20,6 +20,7 @@ UPSTREAM = Path(__file__).with_name("kube_scheduler_metrics.txt")
 OURS = {
     "bayplan_cache_events_total",
     "bayplan_engine_failures_total",
+    "bayplan_reference_decisions_total",
     "bayplan_unreadable_objects_total",
 }
 
