@@ -29,7 +29,7 @@ def make_node(name: str, cpu: str = "4", **more: Any) -> dict[str, Any]:
 
 
 def make_pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}
     metadata = {"name": name, "namespace": namespace}
     spec = {"containers": [container], **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -283,7 +283,7 @@ def test_a_remedy_for_several_nodes_is_said_once_and_the_cause_first(tmp_path: P
         for zone in "abc"
     ]
     for name, node in (("one", "node-a"), ("two", "node-b"), ("waits", "")):
-        spec = {"containers": [{"name": "c"}], "topologySpreadConstraints": [spread]}
+        spec = {"containers": [{"name": "c", "image": "c"}], "topologySpreadConstraints": [spread]}
         objects.append(
             {
                 "apiVersion": "v1",

@@ -18,7 +18,11 @@ from bayplan.planning.verifying import OtherSeeds
 
 def make_deployment(name: str, replicas: int, cpu: str) -> dict[str, Any]:
     labels = {"app": name}
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    container = {
+        "name": "c",
+        "image": "c",
+        "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}},
+    }
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}

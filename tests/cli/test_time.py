@@ -24,7 +24,7 @@ NODE = {
 
 
 def make_pod(name: str, cpu: str = "1", **annotations: str) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}
     marks = {f"bayplan.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
     metadata = {"name": name, "annotations": marks}
     return {
