@@ -354,11 +354,6 @@ def test_a_port_that_is_taken(api: ServerInThread, tmp_path: Path, running: Runn
             id="no time for a second try",
         ),
         pytest.param(
-            ["--authorization-always-allow-paths=metrics"],
-            "--authorization-always-allow-paths: expected paths that begin with /",
-            id="a path without slash",
-        ),
-        pytest.param(
             ["--bind-address=192.0.2.1"], "Cannot assign requested address", id="not ours"
         ),
     ],

@@ -17,7 +17,10 @@ LIMITS = {"minReplicas": 2, "maxReplicas": 5}
 
 def deployment() -> dict[str, Any]:
     labels = {"app": "web"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c"}]}}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "c"}]},
+    }
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
     about = {"name": "web", "namespace": "shop"}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": about, "spec": spec}
