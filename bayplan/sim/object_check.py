@@ -67,15 +67,6 @@ def invalid_in_items(text: bytes, list_kind: str) -> Iterator[InvalidObject]:
     yield from _invalid_in_raw(_ITEMS.decode(text), list_kind, "")
 
 
-def invalid_in_part(tree: Any, path: str) -> list[str]:
-    """The objects of a tree at `path` of a document of ours that would be refused, each as the text of a remark."""
-    return [
-        f"{path}: {found.label}: {found.reason}"
-        for i, place in enumerate(objects_within(ObjectPlace(tree)))
-        for found in _invalid(i, place)
-    ]
-
-
 def _invalid_in_raw(
     items: list[msgspec.Raw], list_kind: str, api_version: str
 ) -> Iterator[InvalidObject]:
