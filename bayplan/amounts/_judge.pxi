@@ -30,6 +30,10 @@ cdef extern from "_vectors.h":
         double weight_sum
         double share_weight
         double balance_weight
+        double counts_before
+        double balance_scale
+        double balance_offset
+        double least_balance
         int is_least
 
     ctypedef struct Amounts:
@@ -131,6 +135,7 @@ cdef class CompiledJudge:
     cdef int column_count, demand_count, share_count, balance_count, alignment_count, kind
     cdef bint has_share, has_balance, is_in_vectors
     cdef int64_t place, share_weight, balance_weight, alignment_weight, weight_sum
+    cdef int64_t counts_before, balance_offset, least_balance
     cdef int64_t heights[101]
     cdef const int64_t* groups
     cdef const int64_t* included
@@ -139,8 +144,8 @@ cdef class CompiledJudge:
     def __init__(self, int64_t place, columns, fit, share, balance, alignment):
         """`columns` has `ResourceColumns` of what is offered, requested, and used for scoring, and the cells with the
         number of pods. `fit` is (amounts, resources that may be left to devices, the one that is the number of pods) or
-        None, `share` (kind, weight, heights, parts of (resource, amount, weight)) or None, `balance` and
-        `alignment` (weight, parts of (resource, amount)) or None.
+        None, `share` (kind, weight, heights, parts of (resource, amount, weight)) or None, `balance` (weight, parts of
+        (resource, amount), whether it scores the change) and `alignment` (weight, parts) or None.
         """
         cdef int i
         self.place = place
@@ -173,7 +178,10 @@ cdef class CompiledJudge:
                 self.share_count += 1
                 self.weight_sum += weight
         if balance is not None:
-            self.balance_weight, parts = balance
+            self.balance_weight, parts, scores_change = balance
+            # points = least + (offset + after - before * counts) >> shift
+            self.counts_before = 1 if scores_change else 0
+            self.least_balance = self.balance_offset = 50 * self.counts_before
             for name, amount in parts:
                 self.balances[self.balance_count] = Part(
                     self.column(capacities, offered, name), self.column(uses, requested, name), amount, 0
@@ -243,6 +251,10 @@ cdef class CompiledJudge:
         self.scores.weight_sum = <double>max(self.weight_sum, 1)
         self.scores.share_weight = <double>self.share_weight
         self.scores.balance_weight = <double>self.balance_weight
+        self.scores.counts_before = <double>self.counts_before
+        self.scores.balance_scale = 0.5 if self.counts_before else 1.0
+        self.scores.balance_offset = self.scores.balance_scale * <double>self.balance_offset
+        self.scores.least_balance = <double>self.least_balance
         self.scores.is_least = self.kind == LEAST
         return number > 0 or not (self.has_share or self.has_balance)
 
@@ -486,8 +498,8 @@ cdef class CompiledJudge:
             if after[number] > 1.0:
                 after[number] = 1.0
             number += 1
-        gain = <int64_t>evenness(after, number) - <int64_t>evenness(before, number)
-        return 50 + ((50 + gain) >> 1)
+        gain = <int64_t>evenness(after, number) - self.counts_before * <int64_t>evenness(before, number)
+        return self.least_balance + ((self.balance_offset + gain) >> self.counts_before)
 
     cdef inline int64_t alignment_points(self, Py_ssize_t row) noexcept nogil:
         cdef double wanted[PARTS]

@@ -56,6 +56,10 @@ typedef struct {
     double weight_sum;
     double share_weight; /* of the rules */
     double balance_weight;
+    double counts_before; /* 1: the balance rule scores the change; 0: the balance with the pod */
+    double balance_scale;
+    double balance_offset;
+    double least_balance;
     int is_least;
 } Scores;
 
@@ -138,7 +142,7 @@ static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, 
     const int64_t *RESTRICT capacity_a = a.capacity, *RESTRICT usage_a = a.usage, *RESTRICT requested_a = a.requested;
     const int64_t *RESTRICT capacity_b = b.capacity, *RESTRICT usage_b = b.usage, *RESTRICT requested_b = b.requested;
     double over_weights = 1.0 / scores.weight_sum, half = over_weights * 0.5;
-    double least_balance = 50.0 * scores.balance_weight;
+    double least_balance = scores.least_balance * scores.balance_weight;
     Capacity of_a = capacity_of(capacity_a[0]), of_b = capacity_of(capacity_b[0]);
     for (int r = 0; r < CHUNK; r++) {
         if (!is_alike)
@@ -150,7 +154,8 @@ static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, 
         used_a += scores.requested_amount[0];
         used_b += scores.requested_amount[1];
         double after = evenness_of_two(share(of_a.whole, of_a.inverse, used_a), share(of_b.whole, of_b.inverse, used_b));
-        double gain = CUT(MULTIPLY_ADD(after - before, 0.5, 25.0));
+        double gain = MULTIPLY_ADD(before, -scores.counts_before, after);
+        gain = CUT(MULTIPLY_ADD(gain, scores.balance_scale, scores.balance_offset));
         double of_share = MULTIPLY_ADD(whole_part(sum, over_weights, half), scores.share_weight, least_balance);
         points[r] = MULTIPLY_ADD(gain, scores.balance_weight, of_share);
     }

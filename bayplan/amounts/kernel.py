@@ -234,7 +234,7 @@ def make_judge(
         if isinstance(rule, ShareRule) and share is None:
             share = (int(rule.kind), weight, rule.heights, rule.parts)
         elif isinstance(rule, BalanceRule) and balance is None:
-            balance = (weight, rule.parts)
+            balance = (weight, rule.parts, rule.scores_change)
         elif isinstance(rule, AlignmentRule) and alignment is None:
             alignment = (weight, rule.parts)
         else:

@@ -61,12 +61,14 @@ class ShareRule(NamedTuple):
 
 
 class BalanceRule(NamedTuple):
-    """How much closer to equal use the pod brings the resources of a node; 75 is no difference.
+    """How evenly the resources of a node are used with the pod on it.
 
     `parts` has (resource, what the pod adds to its use). Resources that a node does not have do not count.
     """
 
     parts: tuple[tuple[str, int], ...]
+    scores_change: bool = True
+    """Whether the points are for what the pod changes, where 75 is no difference; else for the use with the pod."""
 
 
 class AlignmentRule(NamedTuple):

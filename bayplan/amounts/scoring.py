@@ -179,6 +179,8 @@ def balance_points_at(table: NodeTable, row: int, rule: BalanceRule) -> int | No
             before.append(used / capacity if used < capacity else 1.0)
             used += amount
             after.append(used / capacity if used < capacity else 1.0)
+    if not rule.scores_change:
+        return _balance_of(after)
     gain = _balance_of(after) - _balance_of(before)
     return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
 
@@ -201,11 +203,13 @@ def _balance_of(shares: Sequence[float]) -> int:
 
 
 def balance_points_of_many(table: NodeTable, rows: Rows, rule: BalanceRule) -> Ints:
-    """int64 per row of `rows`: 75, more where the pod evens out the use of resources, less where it does not."""
+    """int64 per row of `rows`: 100 for even use of resources; of a change, 75 and more where the pod evens it out."""
     capacities = [table.allocatable[resource][rows] for resource, _ in rule.parts]
     used = [table.requested[resource][rows] for resource, _ in rule.parts]
     after = [before + amount for before, (_, amount) in zip(used, rule.parts, strict=True)]
     size = table.count(rows)
+    if not rule.scores_change:
+        return _balance(after, capacities, size)
     gain = _balance(after, capacities, size) - _balance(used, capacities, size)  # -50 to 50
     points: Ints = MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
     return points

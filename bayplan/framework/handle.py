@@ -27,6 +27,7 @@ from .faults import PluginFaults
 from .feature_gates import DEFAULT_GATES, FeatureGates
 from .group_options import GroupOptions
 from .lister import Lister
+from .release import Release
 from .status import Status
 
 if TYPE_CHECKING:
@@ -361,6 +362,11 @@ class Handle:
     custom_resources: Mapping[str, CustomResource] | None = None
     """What the plugins of the scheduler declare, by name; None: anything may be read, as in a test of one plugin."""
     _custom_objects: dict[str, CustomObjects] = field(default_factory=dict)
+
+    @property
+    def release(self) -> Release:
+        """The facts of the release of kube-scheduler whose decisions are taken."""
+        return self.feature_gates.release
 
     def custom_objects(self, name: str) -> CustomObjects:
         """The objects of a custom resource, `foos.v1.example.com`.

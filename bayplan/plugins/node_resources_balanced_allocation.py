@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: favour nodes whose resources the pod would bring closer to equal use.
+"""NodeResourcesBalancedAllocation: favour nodes whose resources are used more equally with the pod.
 
 Mirrors pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go; the arithmetic is in `amounts/scoring.py`.
 """
@@ -31,19 +31,24 @@ PASSES, SKIPS = Settled(pre_score=SUCCESS), Settled(pre_score=SKIP)
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
-    """Compares how evenly the resources are used with and without the pod: 75 is "no difference"."""
+    """Scores how evenly the resources are used with the pod: from v1.36 on against the use without it, where 75 is
+    "no difference"."""
 
     name = "NodeResourcesBalancedAllocation"
     scope = NODE_ROW
 
-    def __init__(self, resources: Sequence[str] = ("cpu", "memory")) -> None:
+    def __init__(
+        self, resources: Sequence[str] = ("cpu", "memory"), scores_change: bool = True
+    ) -> None:
         self._resources = tuple(resources)
+        self._scores_change = scores_change
         self._counted = [(resource, is_scalar(resource)) for resource in resources]
         """Extended resources count only when the pod asks for them."""
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls([resource.name for resource in args.resources]) if args is not None else cls()
+        names = ("cpu", "memory") if args is None else [part.name for part in args.resources]
+        plugin = cls(names, handle.release.balance_scores_change)
         plugin.handle = handle
         return plugin
 
@@ -74,7 +79,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
                     for resource, extended in self._counted
                     if not extended or wanted.get(resource)
                 ]
-            )
+            ),
+            self._scores_change,
         )
 
     def _asks_for_something(self, pod: Pod) -> bool:

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 from bayplan.framework.feature_gates import (
-    CURRENT_VERSION,
     EFFECTS,
     GATES,
     STAGE_GATES,
     Effect,
     Gate,
 )
+from bayplan.framework.release import RELEASES
 
 PAGE = Path(__file__).parents[2] / "docs" / "feature-gates.md"
 PART = re.compile(r"(<!-- begin: (\w+) -->\n).*?(<!-- end -->)", re.S)
@@ -25,19 +25,25 @@ def cell(effect: Effect, value: bool) -> str:
     return f"refused: {text}" if effect.missing is value else text
 
 
+def state(gate: Gate, version: str) -> str:
+    """Stage and position in one release; a dash for a gate that it does not have."""
+    if version not in gate.releases:
+        return "–"
+    found = gate.at(version)
+    position = f"{'on' if found.default else 'off'}{', locked' if found.is_locked else ''}"
+    return position if found.stage == "past" else f"{found.stage}, {position}"
+
+
 def row(gate: Gate, effect: Effect) -> str:
-    state = gate.at(CURRENT_VERSION)
-    default = f"{'on' if state.default else 'off'}{', locked' if state.is_locked else ''}"
-    return (
-        f"| `{gate.name}` | {state.stage} | {default} | {cell(effect, True)} "
-        f"| {cell(effect, False)} |"
-    )
+    states = " | ".join(state(gate, version) for version in RELEASES)
+    return f"| `{gate.name}` | {cell(effect, True)} | {cell(effect, False)} | {states} |"
 
 
 def effects() -> str:
     """The table of gates that concern the scheduler."""
     rows = [row(GATES[name], EFFECTS[name]) for name in sorted(EFFECTS)]
-    return "\n".join(("| gate | stage | default | on | off |", "|---|---|---|---|---|", *rows))
+    names = ("gate", "on", "off", *RELEASES)
+    return "\n".join((f"| {' | '.join(names)} |", "|---" * len(names) + "|", *rows))
 
 
 def others() -> str:

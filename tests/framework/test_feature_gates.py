@@ -11,11 +11,13 @@ from bayplan.framework.feature_gates import (
     ALL_BETA,
     CURRENT_VERSION,
     EFFECTS,
-    GATES,
     STAGE_GATES,
     FeatureGates,
+    gates_of,
 )
+from bayplan.framework.release import DEFAULT_RELEASE
 
+GATES = gates_of(DEFAULT_RELEASE)
 NAMES = sorted(GATES)
 
 

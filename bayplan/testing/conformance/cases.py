@@ -1,7 +1,7 @@
 """Conformance cases: schedule the pods of a recorded case and compare each decision with kube-scheduler's.
 
-A case is a cluster, a configuration and pending pods, with kube-scheduler v1.36.4's decision for
-each of them.
+A case is a cluster, a configuration and pending pods, with the decision of kube-scheduler for each of them: that of
+v1.36.4, or of the release that the case names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ...clock import ManualClock
 from ...config import default_config, parse_config
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...config.types import SchedulerConfiguration
-from ...framework import PodEvent, Status, Victims
+from ...framework import FeatureGates, PodEvent, Status, Victims
+from ...framework.release import DEFAULT_RELEASE, find_release
 from ...queue import QueuedPodInfo
 from ...scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler
 
@@ -126,9 +127,11 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     objects = [decode_object(obj) for obj in case["objects"]]
     pods: list[Any] = [decode_object(obj) for obj in case["pods"]]
     cluster = CaseCluster([*objects, *pods])
+    gates = case_gates(case)
     scheduler = build_scheduler(
-        case_config(case["config"]),
+        case_config(case["config"], gates),
         cluster,
+        feature_gates=gates,
         clock=ManualClock(),
         executor=ClaimBinding() if cluster.list(DeviceClass.kind) else NoBinding(),
         ties=FirstByName(),
@@ -153,11 +156,15 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
         yield expected["pod"], found
 
 
+def case_gates(case: dict[str, Any]) -> FeatureGates:
+    """The default gates of the release that the case was recorded with."""
+    return FeatureGates(release=find_release(case.get("release", DEFAULT_RELEASE.version)))
+
+
 def case_config(
     raw: dict[str, Any] | None, gates: Mapping[str, bool] | None = None
 ) -> SchedulerConfiguration:
     """The configuration of a case: every node is judged, and every node is a preemption candidate."""
-    gates = gates or {}
     config = default_config(gates) if raw is None else parse_config(raw, "config", gates)
     config = msgspec.structs.replace(
         config,

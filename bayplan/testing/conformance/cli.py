@@ -1,6 +1,7 @@
 """Conformance command: `python -m bayplan.testing.conformance.cli FILES...` runs recorded cases and compares.
 
-Ends with `agree A of B decisions in C cases`; status 0 only when A is B and there is at least one decision.
+A folder `releases` in a folder is searched, too: it has a folder per release. Prints a line per release if there are
+several, and ends with `agree A of B decisions in C cases`; status 0 only when A is B and B is not 0.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ import gzip
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ...framework.release import DEFAULT_RELEASE
 from .cases import Disagreement, run_case
 from .config import is_config_case, run_config_case
 from .hints import is_event_case, run_event_case
@@ -20,8 +23,21 @@ from .long_run import is_long_run, run_long_run
 from .pod_groups import is_group_case, run_group_case
 from .queue import is_queue_script, run_queue_script
 
+RELEASES = "releases"
 FULL = 20
 """Number of differences that are printed; the rest is counted."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """The decisions that agree, all decisions, and their cases."""
+
+    agree: int = 0
+    total: int = 0
+    cases: int = 0
+
+    def __str__(self) -> str:
+        return f"agree {self.agree} of {self.total} decisions in {self.cases} cases"
 
 
 def case_files(names: list[str]) -> Iterator[Path]:
@@ -29,7 +45,10 @@ def case_files(names: list[str]) -> Iterator[Path]:
     for name in names:
         path = Path(name)
         if path.is_dir():
-            yield from sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+            folders = [path, *sorted((path / RELEASES).glob("*/"))]
+            for folder in folders:
+                found = (p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+                yield from sorted(found)
         elif path.is_file():
             yield path
         else:
@@ -107,7 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run_files(files: list[Path]) -> int:
     """Run the cases in `files` and print the differences; return the exit status."""
-    agree = total = cases = other = 0
+    counts: dict[str, Counts] = {}
+    other = 0
     disagreements: list[Disagreement] = []
     for path in files:
         for case in read_cases(path):
@@ -115,16 +135,20 @@ def run_files(files: list[Path]) -> int:
             if run is None:
                 other += 1
                 continue
-            cases += 1
+            count = counts.setdefault(case.get("release", DEFAULT_RELEASE.patch), Counts())
+            count.cases += 1
             for found in run(case):
-                total += 1
-                agree += not found
+                count.total += 1
+                count.agree += not found
                 disagreements.extend(found)
     report(disagreements)
     if other:
         print(f"left out: {other} cases of other kinds")
-    print(f"agree {agree} of {total} decisions in {cases} cases")
-    return 0 if total and agree == total else 1
+    for release in sorted(counts) if len(counts) > 1 else ():
+        print(f"{release}: {counts[release]}")
+    whole = Counts(*(sum(numbers) for numbers in zip(*map(astuple, counts.values()), strict=True)))
+    print(whole)
+    return 0 if whole.total and whole.agree == whole.total else 1
 
 
 def report(disagreements: list[Disagreement]) -> None:

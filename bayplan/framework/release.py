@@ -1,0 +1,106 @@
+"""Release: the facts in which the releases of kube-scheduler differ, one frozen record per release.
+
+The record is chosen once, with the configuration, and is carried by the feature gates. Code that decides reads a named
+fact and never compares versions. A release is written as its changes against the one before; a fact that a release does
+not name is unchanged. `feature_gates.txt` has the gates of every release.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+from msgspec.structs import replace
+
+from ..errors import ConfigError
+
+
+class ImageVolumes(enum.Enum):
+    """How image volumes count in the score of ImageLocality."""
+
+    IGNORED = "ignored"
+    SIZE = "size"
+    """Their sizes are added; the ceiling is that of the containers."""
+    SIZE_AND_CEILING = "size and ceiling"
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The facts of one release of kube-scheduler."""
+
+    version: str
+    """The release as people name it, such as 1.36."""
+    patch: str
+    """The tag that the facts were read from and recorded with."""
+
+    checks_gate_needs: bool
+    """A gate that is on requires the gates that it needs."""
+    refused_gates: dict[str, tuple[bool, str]] = {}
+    """Positions of gates that this release has and that are not implemented for it, each with a sentence."""
+
+    balance_scores_change: bool
+    """NodeResourcesBalancedAllocation scores the change of the balance, not the balance itself."""
+    image_volumes: ImageVolumes
+
+
+_V1_33 = Release(
+    version="1.33",
+    patch="v1.33.13",
+    checks_gate_needs=False,
+    refused_gates={},
+    balance_scores_change=False,
+    image_volumes=ImageVolumes.IGNORED,
+)
+_V1_34 = replace(
+    _V1_33,
+    version="1.34",
+    patch="v1.34.11",
+    refused_gates={},
+)
+_V1_35 = replace(
+    _V1_34,
+    version="1.35",
+    patch="v1.35.8",
+    checks_gate_needs=True,
+    refused_gates={},
+)
+_V1_36 = replace(
+    _V1_35,
+    version="1.36",
+    patch="v1.36.4",
+    refused_gates={},
+    balance_scores_change=True,
+    image_volumes=ImageVolumes.SIZE,
+)
+_V1_37 = replace(
+    _V1_36,
+    version="1.37",
+    patch="v1.37.0-rc.1",
+    refused_gates={},
+    image_volumes=ImageVolumes.SIZE_AND_CEILING,
+)
+
+RELEASES: dict[str, Release] = {
+    release.version: release for release in (_V1_33, _V1_34, _V1_35, _V1_36, _V1_37)
+}
+"""The releases by version, the oldest first."""
+DEFAULT_RELEASE = _V1_36
+
+
+def parse_release(text: str) -> tuple[int, int]:
+    """The major and minor number of `1.36`, `v1.36` or `v1.36.4-gke.100`; ConfigError for anything else."""
+    parts = text.removeprefix("v").split("+")[0].split(".", 2)
+    if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+        known = ", ".join(RELEASES)
+        raise ConfigError(f'expected a release of Kubernetes such as {known}; got "{text}"')
+    return int(parts[0]), int(parts[1])
+
+
+def find_release(text: str) -> Release:
+    """The facts for `text`, such as `1.36` or `v1.36.4`; those of the nearest release for one that is not known.
+
+    ConfigError for a text that names no release.
+    """
+    wanted = parse_release(text)
+    found = RELEASES.get(f"{wanted[0]}.{wanted[1]}")
+    oldest, *_, newest = RELEASES.values()
+    return found or (oldest if wanted < parse_release(oldest.version) else newest)
