@@ -17,8 +17,18 @@ def make_node(name: str) -> dict[str, Any]:
 
 
 def make_pod(name: str, node: str) -> dict[str, Any]:
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
-    container = {"name": "c", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web",
+        "uid": "1",
+        "controller": True,
+    }
+    container = {
+        "name": "c",
+        "image": "web:1",
+        "resources": {"requests": {"cpu": "1", "memory": "2Gi"}},
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -66,7 +66,7 @@ def test_a_failed_run_is_shown_and_is_the_exit_status() -> None:
     out, _ = sweep(file, code=1)
 
     assert "FAILED RUN" in out
-    assert "expected at least one Node" in out
+    assert "empty.yaml: expected objects; got no document" in out
     assert out.splitlines()[-1] == "0 of 1 runs done, 1 failed"
 
 

@@ -105,7 +105,10 @@ def test_wrong_input_is_named(args: list[str], error: str) -> None:
 def test_an_error_in_a_file_beside_the_trace_has_its_place() -> None:
     trace = imported(4)
     notes = "annotations: {bayplan.dev/duration: soon}"
-    Path("bad.yaml").write_text(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: bad, {notes}}}\n")
+    spec = "spec: {containers: [{name: c, image: web:1}]}"
+    Path("bad.yaml").write_text(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: bad, {notes}}}\n{spec}\n"
+    )
 
     result = run("simulate", trace, "-f", "bad.yaml", code=2)
 
