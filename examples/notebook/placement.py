@@ -91,8 +91,11 @@ plot(comparison)
 # %% [markdown]
 # ## What if a node goes, and how much still fits?
 
+# As with kubectl, a pod without a controller stops a drain unless it is forced.
+
 # %%
-print(what_if(cluster, Drain(("worker-a1",))).to_frame().to_string())
+print(what_if(cluster, Drain(("worker-a1",))))
+print(what_if(cluster, Drain(("worker-a1",), force=True)).to_frame().to_string())
 
 # %%
 web = {
