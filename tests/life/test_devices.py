@@ -25,6 +25,7 @@ from bayplan.cluster.objects import UNVERSIONED_KINDS
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, failure, unschedulable, wait
 from bayplan.framework.devices import Devices
+from bayplan.framework.following import ObjectKey
 from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
 from bayplan.testing.builders import make_node, make_pod
@@ -149,7 +150,7 @@ class LaggingCluster:
             else:
                 objects[obj.namespace, obj.name] = new
             if obj.kind not in UNVERSIONED_KINDS:
-                self.seen._log.mark(obj.kind, obj.namespace, obj.name)
+                self.seen._log.mark(ObjectKey(obj.kind, obj.namespace, obj.name))
             for handler in self.seen._handlers:
                 if old is None:
                     handler.on_add(new)

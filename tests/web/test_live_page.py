@@ -130,7 +130,7 @@ def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None
             tab.run("bayplan.openNode(bayplan.model.node[0])")
             tab.click("#ask-drain")
             tab.wait_for("document.querySelector('.summary')")
-            assert "1 lost" in tab.text(".summary"), "nothing recreates the pod"
+            assert "1 stalls" in tab.text(".summary"), "nothing recreates the pod"
             assert tab.run("document.getElementById('new-object').hidden"), "run changes nothing"
             tab.close()
 
