@@ -254,6 +254,11 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
             id="an unbound claim",
         ),
         pytest.param(
+            [make_node(), claim(spec={"storageClassName": "fast"}), with_claim()],
+            ["create StorageClass/fast "],
+            id="a missing class of storage",
+        ),
+        pytest.param(
             [
                 make_node(),
                 FAR_VOLUME,

@@ -132,6 +132,11 @@ def raise_cloud_limits(ask: Ask) -> Iterator[Remedy]:
 
 def repair_claims(ask: Ask) -> Iterator[Remedy]:
     """Make the volumes reachable from the node, provide new ones, or drop the pod's volumes."""
+    classes = list(_missing_classes(ask))
+    if classes:
+        yield remedy(", ".join(change.text for change in classes), *classes)
+        yield from _without_volumes(ask)
+        return
     yield from _label_node(ask)
     yield from _more_storage(ask)
     changes = list(_bound_claims(ask))
@@ -197,6 +202,31 @@ def _more_storage(ask: Ask) -> Iterator[Remedy]:
                         changes.append(put(capacity, pointer(field), value, to, text))
     if changes:
         yield remedy(f"more free storage for {ask.node.name}", *changes)
+
+
+def _missing_classes(ask: Ask) -> Iterator[ObjectChange]:
+    """Create the StorageClasses that unbound claims name and the cluster lacks."""
+    cluster = ask.view.cluster
+    claims = [
+        cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
+        for _, name in _claims(ask.pod)
+    ]
+    names = dict.fromkeys(
+        claim.storage_class_name
+        for claim in claims
+        if claim is not None and not claim.spec.volume_name and claim.storage_class_name
+    )
+    provisioners = [cls.provisioner for cls in cluster.list("StorageClass")]
+    for name in names:
+        if cluster.get("StorageClass", "", name) is None:
+            manifest = {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": name, "uid": name},
+                "provisioner": provisioners[0] if provisioners else "example.com/provisioner",
+                "volumeBindingMode": "WaitForFirstConsumer",
+            }
+            yield create(manifest, f"create StorageClass {name}")
 
 
 def _bound_claims(ask: Ask) -> Iterator[ObjectChange]:
