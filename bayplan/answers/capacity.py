@@ -410,6 +410,10 @@ class _Filling:
         for member in told.members:
             if not member.node_name:
                 found.refusals.update(member.attempt.refusals)
+                pod = member.attempt.pod
+                alone = pod.with_spec(replace(pod.spec, scheduling_group=None))
+                if not Inquiry(self._scheduler, _more(alone)).feasible_nodes:
+                    found.holders = self._holders(alone)
                 break
         found.message = cause_of(account, kind.group) or account.status.message
 

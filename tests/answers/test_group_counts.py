@@ -106,6 +106,23 @@ def test_gangs_of_a_mix_do_not_preempt() -> None:
     assert answer.fits == 0
 
 
+def test_a_taint_is_named_where_the_nodes_that_a_group_requests_have_it() -> None:
+    tainted = make_node("g", cpu="8", taints=["gpu:NoSchedule"])
+
+    answer = find_capacity([*ZONES, tainted], [gang_kind(2, cpu="6")], SETTINGS)
+
+    assert (answer.fits, answer.bottleneck) == (0, "")
+    assert answer.obstacle == "1 node that has what it requests: node(s) had untolerated taint(s)"
+
+
+def test_an_amount_runs_out_for_a_group_whose_members_fit_alone() -> None:
+    tainted = make_node("g", cpu="8", taints=["gpu:NoSchedule"])
+
+    answer = find_capacity([*ZONES, tainted], [gang_kind(3, cpu="3")], SETTINGS)
+
+    assert (answer.fits, answer.bottleneck, answer.obstacle) == (0, "cpu", "")
+
+
 def test_gangs_need_the_gates() -> None:
     with pytest.raises(InputError, match="only with --feature-gates=GenericWorkload=true"):
         find_capacity(ZONES, [gang_kind(2)], Settings())
