@@ -241,13 +241,29 @@ class JobCondition(Wire, frozen=True):
     status: str = ""
 
 
+MAX_INDEX = 100_000
+"""The largest index that is read from a status, so that a range in a file cannot use up the memory."""
+
+
 class JobStatus(Wire, frozen=True):
     """What was observed of a job."""
 
     start_time: str | None = None
     succeeded: int = 0
     failed: int = 0
+    completed_indexes: str = ""
+    """The indexes that succeeded, as numbers and ranges: `0,2-4`."""
     conditions: tuple[JobCondition, ...] | None = None
+
+    @property
+    def done_indexes(self) -> set[int]:
+        """`completed_indexes` as a set, up to MAX_INDEX; parts that are no number are left out."""
+        found: set[int] = set()
+        for part in self.completed_indexes.split(","):
+            first, _, last = part.partition("-")
+            if first.isdecimal() and (last or first).isdecimal():
+                found.update(range(int(first), min(int(last or first), MAX_INDEX) + 1))
+        return found
 
 
 class Job(KubeObject, frozen=True):

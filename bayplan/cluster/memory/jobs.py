@@ -29,9 +29,8 @@ class JobPlan(msgspec.Struct, frozen=True):
 def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
     """The pods that `job` needs in addition to `pods`."""
     limit, running = job.spec.backoff_limit, len(pods.active)
-    is_over = ended_as(job) == "Failed"
     if (
-        is_over
+        ended_as(job)
         or job.spec.suspend
         or pods.failed > (DEFAULT_BACKOFF_LIMIT if limit is None else limit)
     ):

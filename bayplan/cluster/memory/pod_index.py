@@ -11,6 +11,7 @@ import msgspec
 from ...api.meta import KubeObject
 from ...api.pod import Pod
 from ...api.selectors import NAME_FIELD, LabelSelector
+from ...api.workloads import Job, JobStatus
 from .names import make_name
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -50,6 +51,12 @@ class OwnedPods(msgspec.Struct):
             self.done_indexes.add(completion_index(pod))
         else:
             self.failed += 1
+
+    def count_gone(self, status: JobStatus) -> None:
+        """Count the finished pods of a job that only its status still tells of."""
+        self.succeeded = max(self.succeeded, status.succeeded)
+        self.failed = max(self.failed, status.failed)
+        self.done_indexes |= status.done_indexes
 
     @property
     def has_any(self) -> bool:
@@ -208,6 +215,9 @@ class PodIndex:
                 self._adopted[pod.namespace, pod.name] = key
                 self._owned[key].put(pod)
                 self._newly_adopted.append(pod)
+        if isinstance(owner, Job) and key not in self._searched:
+            self._searched.add(key)
+            self._owned[key].count_gone(owner.status)
         return self._owned[key]
 
     def free_names(self, owner: KubeObject, prefix: str) -> Iterator[str]:
