@@ -15,7 +15,7 @@ from bayplan.cli.main import app
 from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.cluster.kube.connection import Connection
 from bayplan.cluster.kube.credentials import load_credentials
-from bayplan.cluster.kube.snapshot import KINDS_READ, read_snapshot
+from bayplan.cluster.kube.snapshot import KINDS_READ, WORKLOADS, read_snapshot
 from bayplan.config import default_config
 from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.errors import ApiError, NotFoundError
@@ -52,7 +52,7 @@ def test_the_simulator_decides_as_on_the_whole_objects(
     load_examples(api)
     whole = [
         {**item, "kind": resource.kind.name, "apiVersion": resource.kind.api_version}
-        for resource in KINDS_READ
+        for resource in (*WORKLOADS, *KINDS_READ)
         for item in api.get(resource.path).tree.get("items", ())  # pod groups are not served
     ]
     everything, clipped = tmp_path / "whole.json", tmp_path / f"cluster.{form}"

@@ -32,6 +32,16 @@ KINDS_READ: tuple[Resource, ...] = (
 )
 """Order: pods last, after the objects they refer to."""
 
+WORKLOADS: tuple[Resource, ...] = (
+    # Not followed: a recording has the pods that their controllers made.
+    Resource(KINDS["Deployment"], "deployments"),
+    Resource(KINDS["DaemonSet"], "daemonsets"),
+    Resource(KINDS["Job"], "jobs"),
+    Resource(KINDS["CronJob"], "cronjobs"),
+    Resource(KINDS["Workload"], "workloads"),
+)
+"""Read once, for questions about workloads and for the controllers where a snapshot is opened."""
+
 
 class InNamespace(Resource, frozen=True):
     """The objects of one namespace only."""
@@ -56,7 +66,7 @@ async def read_snapshot(
     """
     objects: list[Any] = []
     refused: list[str] = []
-    served = await find_served(connection, KINDS_READ)
+    served = await find_served(connection, (*WORKLOADS, *KINDS_READ))
     for declared in readable_resources():
         custom = await find_custom(connection, declared)
         served += [] if custom is None else [custom_path(custom)]
