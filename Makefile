@@ -115,7 +115,7 @@ bench-plan: kernel ## Measure `plan` on twenty seeded workloads against first fi
 	$(BIN)/python -m bayplan.sim.bench.plan_seeds $(ARGS)
 
 bench-week: kernel ## Measure a simulated week with an autoscaler (ARGS=--autoscaler cluster-autoscaler)
-	$(BIN)/python -m tests.planning.autoscaling.bench_week $(ARGS)
+	$(BIN)/python -m tests.autoscaling.bench_week $(ARGS)
 
 churn: kernel ## kube-controller-manager and kube-scheduler on `up` for an hour (MINUTES=...); needs KUBEBUILDER_ASSETS
 	BAYPLAN_CHURN_MINUTES=$(or $(MINUTES),60) $(BIN)/python -m pytest -q -n 0 tests/e2e/test_real_controllers.py

@@ -1,7 +1,7 @@
 """Answers: why a pod is pending, why it is on its node, and what a change would do.
 
 What lives here: a read-only view of a cluster (`cluster_view.py`), explanations of a pod
-(`explain.py`), and the changes that would alter the outcome (`changes.py`, `counterfactual.py`).
+(`explain.py`), and the changes that would alter the outcome (`manifest_changes.py`, `counterfactual.py`).
 What may enter: api, table, framework, config, runtime, scheduler, cluster, sim. What must not
 happen: an effect on the cluster that was asked about, a placement rule (answers come from running
 the plugins), or printing. Who calls it: cli, web, and users' scripts.
@@ -24,11 +24,9 @@ from .account import (
     RunnerUp,
     ScoredNode,
 )
-from .changes import ChangeKind, ObjectChange, ObjectRef, apply_changes
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactual, find_counterfactuals
 from .explain import explain
-from .finding import find_group, find_pods
 from .group_account import (
     GroupMember,
     GroupPreemption,
@@ -39,6 +37,8 @@ from .group_account import (
     PodGroupExplanation,
 )
 from .group_explain import explain_group
+from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, apply_changes
+from .pod_search import find_group, find_pods
 from .workload_explain import explain_alike
 
 __all__ = [

@@ -16,9 +16,9 @@ from msgspec import field
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..sim.frames import make_frame
-from ..sim.showing import ShownAnswer
-from .changes import ObjectChange
+from ..sim.html_summary import ShownAnswer
 from .data import Data
+from .manifest_changes import ObjectChange
 from .settlement import AS_READ, Settlement
 
 

@@ -22,17 +22,17 @@ from ..api.pod_spec import PodSchedulingGroup
 from ..api.workloads import Namespace
 from ..cluster.memory import Admission, AdmissionError
 from ..errors import InputError
+from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.frames import make_frame
+from ..sim.html_summary import ShownAnswer
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
-from ..sim.showing import ShownAnswer
 from ..sim.totals import TotalsChange
-from ..sim.world import InputObject
 from ..table import Ints
+from .node_use import ResourceRoom, known_resources, totals
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
-from .room import ResourceRoom, known_resources, totals
 from .settlement import NONE_WAITED, Settlement
 from .stage import PlaceOf, Stage
 

@@ -13,8 +13,8 @@ from ..api.node import Node
 from ..api.pod import DO_NOT_SCHEDULE, Pod, PodAffinityTerm, TopologySpreadConstraint
 from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
 from .account import RefusedNodes
-from .changes import ObjectChange, pointer
 from .cluster_view import ClusterView
+from .manifest_changes import ObjectChange, pointer
 from .remedies.affinity import elsewhere, selector_text
 from .remedies.proposal import add, plain
 from .remedies.spread import domain_pods, honor_taints

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from ..errors import InputError
+from ..manifests.timeline import InputObject
 from ..sim import Simulation, SimulationReport
 from ..sim.frames import chosen, make_frame
+from ..sim.html_summary import ShownAnswer
 from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run
 from ..sim.measures.fragmentation import typical_request
 from ..sim.settings import OnProgress, Settings
-from ..sim.showing import ShownAnswer
 from ..sim.totals import TotalsChange
-from ..sim.world import InputObject
 from .stage import PlaceOf
 
 OnRun: TypeAlias = Callable[[str, Simulation], None]

@@ -15,9 +15,9 @@ from ..api.pod import Pod
 from ..framework import Status
 from ..scheduler.all_refusals import AllRefusals
 from .account import Alternative, Counterfactual, Refusal, RemedyStep
-from .changes import ChangeKind, ObjectChange, ObjectRef
 from .cluster_view import ClusterView
 from .distance import distances
+from .manifest_changes import ChangeKind, ObjectChange, ObjectRef
 from .remedies import Ask, Remedy, propose
 from .situation import Refused, Situation
 

@@ -14,10 +14,10 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..sim.frames import make_frame
-from ..sim.showing import ShownAnswer
+from ..sim.html_summary import ShownAnswer
 from .account import PodRef, Refusal
-from .changes import ObjectChange
 from .data import Data
+from .manifest_changes import ObjectChange
 from .settlement import AS_READ, Settlement
 
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 
-from ..api.encode import to_dict
 from ..api.node import HOSTNAME, Node
 from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
+from ..api.wire.encode import to_dict
 from ..api.workloads import PodGroup
 from ..errors import ConflictError, InputError
 from ..scheduler import GroupAttempt, MemberTrial, run_to_tell
-from .changes import ChangeKind, ObjectChange, ObjectRef, pointer
 from .cluster_view import ClusterView
 from .counterfactual import find_counterfactual, nearest_nodes
 from .group_account import GroupWay
+from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, pointer
 from .remedies.proposal import plain, remove, replace
 from .situation import Situation, steps_of
-from .what_if.adding_nodes import free_names, nodes_like
+from .what_if.node_copies import free_names, nodes_like
 
 MAX_PATTERNS = 5
 """Kinds of nodes of which copies are tried."""

@@ -12,7 +12,8 @@ from ..clock import SystemClock
 from ..framework import Status
 from ..scheduler import RandomTies
 from ..sim.frames import make_frame
-from ..sim.recording import DELETED, Recording
+from ..sim.html_summary import ShownAnswer
+from ..sim.recording_file import DELETED, Recording
 from ..sim.replay_report import (
     EXPLAINED,
     Follow,
@@ -23,7 +24,6 @@ from ..sim.replay_report import (
     placement_tree,
 )
 from ..sim.settings import OnProgress, Settings
-from ..sim.showing import ShownAnswer
 from .cluster_view import ClusterView
 from .decisions import DecisionFollower, JudgedDecision
 

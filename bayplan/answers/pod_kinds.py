@@ -16,8 +16,8 @@ from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
 from ..api.workloads import Job, PodGroup, pod_template
 from ..errors import InputError
+from ..manifests.timeline import InputObject
 from ..sim import read_manifests
-from ..sim.world import InputObject
 from .owners import successor_of
 
 _RATIO = re.compile(r"(?P<path>.+):(?P<ratio>[0-9]+)")

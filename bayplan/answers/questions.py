@@ -14,8 +14,8 @@ import msgspec
 from ..api.pod import EMPTY_STATUS, Pod
 from ..config import SchedulerConfiguration, default_config, parse_config
 from ..errors import InputError
+from ..manifests.timeline import InputObject
 from ..sim.settings import Settings
-from ..sim.world import InputObject
 from .owners import is_bare, is_daemon, is_there
 from .stage import Stage
 from .what_if import AddNodes, ClusterChange, Drain, PodChange, WhatIfState, Where, ask_what_if

@@ -8,17 +8,17 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..api.custom import CustomObject
-from ..api.kinds import KINDS, group_of
-from ..api.label_query import parse_label_query
 from ..api.meta import controller_of
 from ..api.node import Node
 from ..api.selectors import Requirement
+from ..api.text.label_query import parse_label_query
+from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import ReplicaSet
 from ..cluster.memory import MemoryCluster
 from ..cluster.objects import ObjectIndex
 from ..errors import InputError
-from ..sim.timeline import KIND as TIMELINE
-from ..sim.timeline import TimelineTarget
+from ..manifests.timeline import KIND as TIMELINE
+from ..manifests.timeline import TimelineTarget
 
 SHORT_NAMES = {
     "deploy": "Deployment",

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from .account import Counterfactual
-from .changes import ObjectChange
+from .manifest_changes import ObjectChange
 
 MAX_CHANGES = 4
 OR = "  or "

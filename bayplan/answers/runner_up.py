@@ -12,8 +12,8 @@ from ..api.node import HOSTNAME, Node
 from ..api.pod import Pod
 from ..api.taints import PREFER_NO_SCHEDULE, tolerated
 from .account import Alternative, RunnerUp, ScoredNode
-from .changes import ObjectChange, pointer
 from .cluster_view import ClusterView
+from .manifest_changes import ObjectChange, pointer
 from .remedies.proposal import Remedy, add, delete_pod, importance, plain, put, remedy, remove
 from .situation import Situation
 

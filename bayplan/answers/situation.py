@@ -12,11 +12,11 @@ from ..errors import ConflictError, InputError
 from ..framework import Code, CycleState, FilterPlugin, NodeInfo, Status
 from ..framework.events import EXTENDER
 from ..runtime import PluginRunError
-from ..runtime.asking import ask_filter
+from ..runtime.plugin_calls import ask_filter
 from ..scheduler.all_refusals import OUTSIDE
 from ..table import ALL
-from .changes import ChangeKind, ObjectChange, ObjectRef, changed_object, decode
 from .cluster_view import ClusterView, Step
+from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, changed_object, decode
 from .still_cluster import StillCluster
 
 

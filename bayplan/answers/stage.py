@@ -17,16 +17,16 @@ from ..api.pod import Pod
 from ..cluster.memory import AdmissionRefusal, MemoryCluster
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
+from ..manifests.timeline import InputObject, ObjectPatch, TimelineTarget, created_at
 from ..sim import GroupOutcome, Timeline, TimelineEvent
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
-from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
 from ..sim.totals import ClusterTotals
-from ..sim.world import InputObject, is_waiting
-from .budgets import BudgetCounts
+from ..sim.world import is_waiting
+from .budget_effects import BudgetCounts
 from .cluster_view import ClusterView
 from .courses import DrainCourse, UpgradeCourse
+from .node_use import cluster_totals
 from .owners import is_there, successor_of
-from .room import cluster_totals
 from .settlement import SettledPods, Settlement
 
 PlaceOf = Callable[[InputObject], str]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import field
 
 from .meta import Wire
-from .quantity import Quantity
+from .text.quantity import Quantity
 
 ANY_IP = "0.0.0.0"
 

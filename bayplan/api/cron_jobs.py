@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from typing import ClassVar
 
-from .cron import CronSchedule, parse_cron
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .selectors import Problem
+from .text.cron import CronSchedule, parse_cron
 from .workloads import JobSpec
 
 FORBID, REPLACE = "Forbid", "Replace"

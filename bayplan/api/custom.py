@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from .kinds import KINDS, FieldError, Kind
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
+from .wire.kinds import KINDS, FieldError, Kind
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(

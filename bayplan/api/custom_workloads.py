@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from .custom_pods import PodShape, pod_of_fields, spark_shapes, workflow_shapes
-from .kinds import group_of
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
+from .rules.object_faults import spec_problems
 from .selectors import LabelSelector
-from .served_versions import BUILT_IN_GROUPS
-from .validate import spec_problems
+from .wire.kinds import group_of
+from .wire.served_versions import BUILT_IN_GROUPS
 from .workload_kinds import (
     PodSet,
     WorkloadKind,

@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from .meta import KubeObject, Wire
-from .quantity import Quantity
 from .selectors import NodeSelector
+from .text.quantity import Quantity
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 RESOURCE_V1BETA2 = "resource.k8s.io/v1beta2"

@@ -14,9 +14,9 @@ from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire, controller_of
 from .pod import Pod
 from .pod_groups import SCHEDULING_GROUP, pod_group_of
 from .pod_spec import PodResourceClaim
-from .quantity import Quantity
 from .resources import DEVICE_CLASS_PREFIX
 from .selectors import NodeSelector
+from .text.quantity import Quantity
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 FINALIZER = "resource.kubernetes.io/delete-protection"

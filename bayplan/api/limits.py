@@ -8,7 +8,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from .meta import KubeObject, Wire
-from .quantity import Quantity
+from .text.quantity import Quantity
 
 CONTAINER, POD, CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 EXISTS = "Exists"

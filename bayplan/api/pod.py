@@ -54,7 +54,7 @@ class PodClass:
         self.labels = pod.labels
         self.owner_references = pod.owner_references
         self.groups: tuple[tuple[str, str, str], ...] | None = None
-        """The pod groups that its pods belong to, once they are asked for (cache/pod_groups.py)."""
+        """The pod groups that its pods belong to, once they are asked for (cache/group_members.py)."""
 
 
 _ClassKey = tuple[PodSpec, str, tuple[tuple[str, str], ...], tuple[OwnerReference, ...]]

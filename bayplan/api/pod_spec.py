@@ -20,7 +20,6 @@ from .affinity import (
 from .containers import ANY_IP, Container, HostPort, ResourceRequirements
 from .meta import Wire
 from .pod_status import PodStatus
-from .quantity import Quantity, parse_quantity
 from .resources import (
     CPU,
     MEMORY,
@@ -32,9 +31,10 @@ from .resources import (
     to_units,
 )
 from .selectors import NAME_FIELD, NodeSelector
-from .sharing import shared, shared_text
 from .taints import Toleration
+from .text.quantity import Quantity, parse_quantity
 from .volumes import EMPTY_DIR, Volume
+from .wire.interning import shared, shared_text
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 DEFAULT_GRACE_S = 30

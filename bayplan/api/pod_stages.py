@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from .durations import EXPECTED, parse_duration
 from .selectors import LabelSelector
+from .text.durations import EXPECTED, parse_duration
 
 PREFIX = "bayplan.dev/"
 DURATION = f"{PREFIX}duration"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from .containers import ResourceRequirements, hash_map
 from .meta import Wire
-from .quantity import Quantity
+from .text.quantity import Quantity
 
 POD_SCHEDULED = "PodScheduled"
 DISRUPTION_TARGET = "DisruptionTarget"

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from .containers import Container, ResourceRequirements
-from .names import is_qualified_name
 from .pod_status import ContainerStatus, NodeClaimStatuses, PodStatus
-from .quantity import (
+from .text.names import is_qualified_name
+from .text.quantity import (
     NANO,
     NANO_PER_MILLI,
     Quantity,

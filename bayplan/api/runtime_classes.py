@@ -6,8 +6,8 @@ Mirrors RuntimeClass of k8s.io/api/node/v1.
 from typing import ClassVar
 
 from .meta import KubeObject, Wire
-from .quantity import Quantity
 from .taints import Toleration
+from .text.quantity import Quantity
 
 
 class RuntimeClassOverhead(Wire, frozen=True):

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ..errors import InputError
 from .meta import Wire
-from .names import is_label_value, is_qualified_name
+from .text.names import is_label_value, is_qualified_name
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")

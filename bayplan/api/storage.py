@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from .meta import KubeObject, Wire, controller_of
 from .pod import Pod
-from .quantity import Quantity, parse_value
 from .selectors import LabelSelector, NodeSelector
+from .text.quantity import Quantity, parse_value
 from .volumes import (
     RBD,
     AWSElasticBlockStore,

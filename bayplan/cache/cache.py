@@ -13,8 +13,8 @@ from ..clock import Clock, SystemClock
 from ..errors import BayplanError
 from ..table import NodeTable
 from ..table.writer import TableWriter
+from .group_members import PodGroupIndex, group_keys
 from .node_tree import NodeTree
-from .pod_groups import PodGroupIndex, group_keys
 from .snapshot import Snapshot
 from .trial import Trial
 

@@ -10,7 +10,7 @@ from ..api.pod import Pod
 from ..table import NodeTable
 from ..table.carried import ALL_HIDDEN, NONE_HIDDEN, Hidden, TermKind
 from ..table.writer import TableWriter
-from .pod_groups import PodGroupIndex
+from .group_members import PodGroupIndex
 
 ANTI_AFFINITY_HIDDEN = frozenset({TermKind.REQUIRED_ANTI_AFFINITY})
 

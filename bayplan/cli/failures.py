@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import typer
 
 from ..errors import BayplanError, EngineDisagreementError, OutputError
-from .consoles import stderr_console
+from .render.consoles import stderr_console
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70

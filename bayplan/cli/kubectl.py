@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 import typer
 
-from .clusters import (
+from .command_table import CommandApp, LazyGroup
+from .options.cluster_options import (
     CLUSTER_DEFAULTS,
     ClusterDefaults,
     ContextOption,
     KubeconfigOption,
     NamespaceOption,
 )
-from .commands import CommandApp, LazyGroup
 
 NAME = "kubectl bayplan"
 COMMAND = "kubectl-bayplan"

@@ -10,7 +10,7 @@ import typer
 from bayplan import __version__
 
 from ..compiled_kernel import STALE, why_not_compiled
-from .commands import CommandApp, LazyGroup
+from .command_table import CommandApp, LazyGroup
 
 COLLECT_AFTER = 500_000
 """New objects after which Python searches for garbage, instead of 700: modules and clusters stay as they are."""

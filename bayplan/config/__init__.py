@@ -11,8 +11,10 @@ from .convert import Converted, convert_config
 from .defaults import DEFAULT_PLUGINS, default_config, default_profile
 from .encode import encode_args, encode_config, encode_plugin_set, encode_struct
 from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
-from .extenders import extender_order, with_ignored_resources
+from .extender_order import extender_order, with_ignored_resources
 from .gates import GATES, FeatureGates, GateSettings, parse_feature_gates
+from .internal_form import Reading, gate_notes
+from .legacy.policy import PROVIDERS, provider_config, provider_reading
 from .load import Check, load_config, load_reading, no_check, parse_config, parse_reading
 from .plugin_args import (
     ARGS_TYPES,
@@ -37,9 +39,7 @@ from .plugin_args import (
     VolumeBindingArgs,
 )
 from .plugin_names import find_plugin_problems, plugin_notes
-from .policy import PROVIDERS, provider_config, provider_reading
 from .problems import Problem, ProblemKind
-from .reading import Reading, gate_notes
 from .types import (
     DEFAULT_SCHEDULER_NAME,
     POINT_NAMES,

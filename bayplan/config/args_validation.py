@@ -14,7 +14,6 @@ from ..api.affinity import (
     NodeAffinity,
     TopologySpreadConstraint,
 )
-from ..api.name_faults import key_faults, value_faults
 from ..api.selectors import (
     FIELD_OPERATORS,
     NODE_OPERATORS,
@@ -22,10 +21,11 @@ from ..api.selectors import (
     Requirement,
     parse_integer,
 )
+from ..api.text.name_faults import key_faults, value_faults
 from ..framework.feature_gates import DEFAULT_GATES
-from .durations import format_go_duration
 from .gated_args import SCORING_GATE
 from .gates import FeatureGates
+from .go_durations import format_go_duration
 from .plugin_args import (
     DEFAULTING_TYPES,
     REQUESTED_TO_CAPACITY_RATIO,

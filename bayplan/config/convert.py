@@ -11,8 +11,8 @@ from .defaults import ALL
 from .encode import encode_config, encode_plugin_set
 from .expand import ExpandedPlugins
 from .files import API_VERSION
+from .internal_form import Reading
 from .plugin_args import LEGACY_ARGS_TYPES
-from .reading import Reading
 from .types import POINT_NAMES, PluginRef, Plugins, PluginSet, Profile
 from .validation import REMOVED_PLUGINS
 

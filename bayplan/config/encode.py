@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from .durations import format_go_duration
 from .files import API_VERSION, KIND
+from .go_durations import format_go_duration
+from .internal_form import Entries, PlainArgs
 from .plugin_args import Args
-from .reading import Entries, PlainArgs
 from .types import (
     POINT_NAMES,
     Plugins,

@@ -1,7 +1,7 @@
 """Files: the shape of KubeSchedulerConfiguration files, one set of types per version.
 
 Mirrors staging/src/k8s.io/kube-scheduler/config/{v1,v1beta3,v1beta2,v1beta1}/types.go. A later
-version extends the types of the one before; `reading.py` converts them to those of `types.py`.
+version extends the types of the one before; `internal_form.py` converts them to those of `types.py`.
 """
 
 from typing import Any

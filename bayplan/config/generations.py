@@ -18,7 +18,7 @@ from .files import (
     ConfigurationV1Beta2,
 )
 from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates
-from .older_plugins import (
+from .legacy.older_plugins import (
     V1BETA1_PLUGINS,
     V1BETA2_PLUGINS,
     V1BETA3_PLUGINS,

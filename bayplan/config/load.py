@@ -13,12 +13,12 @@ from .defaults import default_config
 from .files import KIND
 from .gates import FeatureGates, GateSettings
 from .generations import GENERATIONS
-from .policy import read_config_map, read_policy
-from .policy_files import API_VERSION as POLICY_VERSION
-from .policy_files import CONFIG_MAP_KIND
-from .policy_files import KIND as POLICY_KIND
+from .internal_form import Reading, read_component
+from .legacy.policy import read_config_map, read_policy
+from .legacy.policy_files import API_VERSION as POLICY_VERSION
+from .legacy.policy_files import CONFIG_MAP_KIND
+from .legacy.policy_files import KIND as POLICY_KIND
 from .problems import ProblemKind, Problems, one_of
-from .reading import Reading, read_component
 from .types import SchedulerConfiguration
 
 T = TypeVar("T")

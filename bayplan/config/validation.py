@@ -7,8 +7,8 @@ can be compared with that of kube-scheduler.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..api.name_faults import key_faults
 from ..api.resources import is_extended
+from ..api.text.name_faults import key_faults
 from ..framework.feature_gates import DEFAULT_GATES
 from .args_validation import seconds, validate_args
 from .gates import FeatureGates

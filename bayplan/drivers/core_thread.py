@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..clock import Clock
-from ..cluster.kube.crossing import Crossing, PatientCrossing
 from ..framework import Status
+from ..kube.loop_bridge import Crossing, PatientCrossing
 from ..scheduler.collector import rare_collections
 from ..scheduler.cycle import Scheduler
 from .loop_driver import LoopExecutor

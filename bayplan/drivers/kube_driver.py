@@ -15,25 +15,25 @@ import msgspec
 
 from ..api.custom import CustomResource
 from ..clock import Clock, SystemClock
-from ..cluster.kube.backoff import Backoff
-from ..cluster.kube.cluster import KubeCluster
-from ..cluster.kube.connection import Connection
-from ..cluster.kube.crossing import PatientCrossing
-from ..cluster.kube.custom_reflector import CustomReflector
-from ..cluster.kube.discovery import find_served
-from ..cluster.kube.events import EventRecorder
-from ..cluster.kube.reflector import Reflector
-from ..cluster.kube.resources import RESOURCES, Resource
-from ..cluster.kube.sender import Order, PostOrder, Sender
-from ..cluster.kube.throttle import TokenBucket
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
 from ..framework import FeatureGates, PodEvent
+from ..kube.connection import Connection
+from ..kube.custom_reflector import CustomReflector
+from ..kube.discovery import find_served
+from ..kube.event_recorder import EventRecorder
+from ..kube.kube_cluster import KubeCluster
+from ..kube.loop_bridge import PatientCrossing
+from ..kube.reflector import Reflector
+from ..kube.retry_backoff import Backoff
+from ..kube.sender import Order, PostOrder, Sender
+from ..kube.throttle import TokenBucket
+from ..kube.watched_kinds import RESOURCES, Resource
 from ..observe import SchedulerMetrics
 from ..scheduler.attempt import Attempt, Outcome
 from ..scheduler.build import build_scheduler
 from ..scheduler.cycle import Scheduler
-from ..scheduler.settings import PluginSource, SchedulerSettings
+from ..scheduler.scheduler_settings import PluginSource, SchedulerSettings
 from .core_thread import Core, CoreThread
 
 log = logging.getLogger(__name__)

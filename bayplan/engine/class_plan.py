@@ -31,7 +31,7 @@ from ..framework import (
     Settled,
 )
 from ..framework.interface import goes_by_outline
-from ..runtime.asking import ask_hook, ask_hooks, check_keys, has_own, is_normalized
+from ..runtime.plugin_calls import ask_hook, ask_hooks, check_keys, has_own, is_normalized
 from ..stamped_cache import StampedCache
 
 SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]

@@ -30,10 +30,10 @@ from ..amounts.kernel import (
 )
 from ..api.pod import Pod
 from ..framework import SUCCESS, CycleState, FilterPlugin, Status
-from ..framework.fitting import fit_status
+from ..framework.fit_status import fit_status
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
-from ..runtime.asking import ask_filter, check_range, judge_rows, score_rows
+from ..runtime.plugin_calls import ask_filter, check_range, judge_rows, score_rows
 from ..stamped_cache import BudgetedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan

@@ -47,7 +47,7 @@ from ..framework import (
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
-from ..runtime.asking import ask_filter, ask_hook, ask_keys, ask_pre_filter, has_own
+from ..runtime.plugin_calls import ask_filter, ask_hook, ask_keys, ask_pre_filter, has_own
 from ..stamped_cache import Budget, BudgetedCache, StampedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan, Planner, Points

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules, no_nodes
 from ..api.pod import Pod, PodClass
 from ..framework import Plugin
-from ..runtime.asking import ask_hook, ask_hooks, check_keys
+from ..runtime.plugin_calls import ask_hook, ask_hooks, check_keys
 from ..stamped_cache import StampedCache
 from ..table import NodeTable, RowValues
 from .class_plan import ClassPlan

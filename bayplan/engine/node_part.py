@@ -10,7 +10,7 @@ import numpy as np
 from ..amounts.kernel import DEAD, group_rows
 from ..api.pod import Pod
 from ..framework import CycleState
-from ..runtime.asking import check_range, judge_rows, normalize, score_rows
+from ..runtime.plugin_calls import check_range, judge_rows, normalize, score_rows
 from ..stamped_cache import StampedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan

@@ -22,7 +22,7 @@ from ..amounts.kernel import (
 )
 from ..api.pod import Pod
 from ..framework import GROUPS, Code, CycleState, ScorePlugin
-from ..runtime.asking import ask_pre_score, judge_rows, normalize, score_rows
+from ..runtime.plugin_calls import ask_pre_score, judge_rows, normalize, score_rows
 from ..table import ALL, Ints, NodeTable, Rows
 from .class_view import ClassView, Trackers
 from .marks import Marks

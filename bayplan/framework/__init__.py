@@ -7,8 +7,6 @@ Called by: plugins (in-tree and others), `runtime`, `scheduler`.
 
 from ..api.custom import CustomObject, CustomResource
 from ..table import ChangeLog, NodeInfo
-from .belonging import SelectorVersion, default_selector, services_of
-from .changes import node_update_events, pod_update_events
 from .custom_objects import CustomObjects
 from .cycle_state import PODS_TO_ACTIVATE, CycleState, StateData
 from .diagnosis import Diagnosis, Judgement
@@ -24,7 +22,6 @@ from .events import (
     wait_for,
 )
 from .feature_gates import FeatureGates
-from .following import ChangeFeed, Follower, ObjectKey, ObjectLog
 from .group_options import GroupOptions, HeldEviction, held_evictions
 from .handle import (
     Client,
@@ -76,6 +73,7 @@ from .interface import (
     by_outline,
 )
 from .lister import Lister
+from .lister_changes import ChangeFeed, Follower, ObjectKey, ObjectLog
 from .placement import (
     GroupRoom,
     GroupTrial,
@@ -84,7 +82,7 @@ from .placement import (
     PodGroupInfo,
     TryGroup,
 )
-from .plugin_args import typed_args
+from .pod_owners import SelectorVersion, default_selector, services_of
 from .preemptor import preempted_event, preemptor_kind
 from .registration import declared_events, registered_events
 from .row_statuses import no_node_available
@@ -100,6 +98,8 @@ from .status import (
     unschedulable,
     wait,
 )
+from .typed_args import typed_args
+from .update_events import node_update_events, pod_update_events
 from .verdict import Verdict
 from .victims import Victims
 

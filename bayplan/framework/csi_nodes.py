@@ -8,8 +8,8 @@ import numpy as np
 
 from ..api.storage import CSINode
 from ..table import Bools, Column, Ints, NodeTable, Rows
-from .following import ObjectKey
 from .lister import Lister
+from .lister_changes import ObjectKey
 
 NO_LIMIT = 2**62
 """More than any node attaches."""

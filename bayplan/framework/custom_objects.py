@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..api.custom import CustomObject
-from .following import Follower
 from .lister import Lister
+from .lister_changes import Follower
 
 
 class CustomObjects:

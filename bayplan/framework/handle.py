@@ -14,7 +14,7 @@ from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod, PodCondition
 from ..api.pod_groups import GroupPreemptor
-from ..api.whole import whole
+from ..api.wire.whole import whole
 from ..api.workloads import PodGroup
 from ..clock import Clock, SystemClock
 from ..errors import PluginError

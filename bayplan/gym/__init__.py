@@ -1,9 +1,10 @@
 """Gym: Gymnasium environments around the scheduler, for policies that are learned.
 
-What lives here: an episode, which is a simulation that stops at each pod (`episode.py`); the environments whose action
-is a node (`placement.py`) or a vector of score weights (`weights.py`); rewards; environments in workers and on Ray
-(`vector.py`). What may enter: notebook, sim, scheduler, table, api. What must not happen: a placement rule, or a
-decision that differs from the scheduler's where the agent has no choice. Who calls it: users' scripts.
+What lives here: an episode, which is a simulation that stops at each pod (`episode.py`); the environments whose
+action is a node (`placement_env.py`) or a vector of score weights (`weights_env.py`); rewards; environments in
+workers and on Ray (`vector.py`). What may enter: notebook, sim, scheduler, table, api. What must not happen: a
+placement rule, or a decision that differs from the scheduler's where the agent has no choice. Who calls it: users'
+scripts.
 
 Needs the extra `gym`: pip install 'bayplan[gym]'.
 """
@@ -17,10 +18,10 @@ except ImportError as error:
 
 from .environment import EnvWorkload, SchedulingEnv
 from .episode import Episode, PodToPlace
-from .placement import PlacementEnv
+from .placement_env import PlacementEnv
 from .rewards import EpisodeStep, Reward
 from .vector import RayVectorEnv, make_vector
-from .weights import WeightsEnv
+from .weights_env import WeightsEnv
 
 __all__ = [
     "Episode",

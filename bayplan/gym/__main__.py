@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..notebook import Cluster
-from .placement import PlacementEnv
+from .placement_env import PlacementEnv
 
 
 def workload(nodes: int, pods: int) -> Iterator[dict[str, Any]]:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from ..api.node import Node
 from ..errors import InputError
+from ..manifests.timeline import InputObject
 from ..notebook import Cluster
 from ..notebook.cluster import PluginLike
 from ..notebook.questions import ConfigSource, Gates, settings_for
 from ..scheduler import QueuedPodInfo
 from ..sim.settings import Settings
-from ..sim.world import InputObject
 from ..table import NodeTable
 from .episode import Episode, PodToPlace
 from .rewards import EpisodeStep, Reward, RewardMeter, make_meter

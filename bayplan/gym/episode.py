@@ -6,11 +6,11 @@ import numpy as np
 
 from ..api.pod import Pod
 from ..engine import Decision
+from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, QueuedPodInfo, RandomTies, TieBreak
 from ..scheduler.select_host import Ordered
 from ..sim import SimulationReport
 from ..sim.settings import Settings
-from ..sim.world import InputObject
 from ..table import Bools, Ints, NodeTable
 
 NO_ROW = -1

@@ -21,11 +21,11 @@ from ..answers.what_if import (
     Upgrade,
 )
 from .cluster import Cluster
+from .fleet_plan import plan
+from .many_runs import sweep
 from .pictures import plot
-from .planning import plan
 from .questions import capacity, compare, explain, rebalance, simulate, what_if
-from .replaying import replay
-from .sweeping import sweep
+from .recordings import replay
 
 __all__ = [
     "Add",

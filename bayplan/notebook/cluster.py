@@ -12,26 +12,25 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..api.custom import CustomResource
-from ..api.decode import UnknownObject, iter_objects
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.sourced import is_keeping_sources, keeping_sources
+from ..api.wire.decode import UnknownObject, iter_objects
+from ..api.wire.sourced import is_keeping_sources, keeping_sources
 from ..api.workload_kinds import reading_workloads
-from ..cluster.live import read_live
 from ..errors import InputError
+from ..kube.live_cluster import read_live
+from ..manifests.decoder import FoundObject
+from ..manifests.field_check import unknown_in_part
+from ..manifests.input_bytes import limited_input
+from ..manifests.loader import Manifests
+from ..manifests.timeline import InputObject, Timeline
+from ..manifests.workload_documents import read_workload_kinds
 from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
-from ..sim.field_check import unknown_in_part
 from ..sim.frames import chosen, make_frame, pod_columns, zone_of
-from ..sim.input_bytes import limited_input
-from ..sim.manifests import Manifests
-from ..sim.reading import FoundObject
+from ..sim.html_summary import html_of
 from ..sim.settings import Settings, reading_for
-from ..sim.showing import html_of
-from ..sim.timeline import Timeline
-from ..sim.workload_documents import read_workload_kinds
-from ..sim.world import InputObject
 from .arguments import expect, several
 
 Tree: TypeAlias = Mapping[str, Any]

@@ -15,7 +15,7 @@ from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
 from ..answers.stage import Stage
 from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if, fit_with_nodes
-from ..api.durations import EXPECTED, parse_duration
+from ..api.text.durations import EXPECTED, parse_duration
 from ..config import (
     FeatureGates,
     SchedulerConfiguration,
@@ -30,7 +30,7 @@ from .arguments import expect, expect_number, several
 from .cluster import Cluster, PluginLike
 
 if TYPE_CHECKING:
-    from .pools import PoolSource
+    from .pool_arguments import PoolSource
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
 """A configuration, plain data of one, or a file; None: kube-scheduler's defaults."""
@@ -61,8 +61,8 @@ def simulate(
     if pools is None:
         simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
         return simulation.run(until_s=_seconds(until))
-    from ..planning.autoscaling import AutoscalerOptions, autoscaled
-    from .pools import pools_of
+    from ..autoscaling import AutoscalerOptions, autoscaled
+    from .pool_arguments import pools_of
 
     found = pools_of("simulate", cluster, pools, instance_types)
     options = AutoscalerOptions(autoscaler=autoscaler, expander=expander, seed=seed or 0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..api.name_faults import key_faults, value_faults
-from ..api.quantity import parse_quantity
 from ..api.resources import CPU, MEMORY, PODS, is_scalar, to_unit
 from ..api.taints import TAINT_EFFECTS, Taint
+from ..api.text.name_faults import key_faults, value_faults
+from ..api.text.quantity import parse_quantity
 from ..config.problems import Literally, Problems, child, one_of
 
 EPHEMERAL_STORAGE = "ephemeral-storage"

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from ..api.cron import parse_cron
-from ..api.durations import parse_duration
+from ..api.text.cron import parse_cron
+from ..api.text.durations import parse_duration
 from ..config.decode import Duration
 from ..config.problems import Literally, Problems, one_of
 from .pools import CONSOLIDATION_POLICIES, REASONS, WHEN_UNDERUTILIZED, NodeBudget

@@ -12,7 +12,7 @@ import numpy as np
 from ..table import Ints
 from .fleet import Fleet, NodeGroupKey, pools_allow, spread_over_zones
 from .knapsack import most_copies
-from .probing import Probe
+from .node_probe import Probe
 
 CLOSE = 1e-6
 DRAWS = 400

@@ -23,8 +23,8 @@ from ..table import Ints
 from .cuts import FluidCut, FluidUse, violated_cuts
 from .fleet import NodeOption
 from .knapsack import most_copies
+from .node_probe import NO_CAP
 from .pool_rows import PoolRow
-from .probing import NO_CAP
 from .solver import SparseProgram, solve_program
 
 Floats = NDArray[np.float64]

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..api.durations import parse_duration
 from ..api.resources import CPU, MEMORY, PODS, is_scalar
+from ..api.text.durations import parse_duration
 from ..config.problems import Literally, Problems
 from ..errors import InputError
-from ..sim.sources import open_source
+from ..manifests.sources import open_source
 from .amounts_text import EPHEMERAL_STORAGE, check_labels, read_amount
 from .node_types import DEFAULT_BOOT_S, DEFAULT_PODS
 

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..api.encode import to_dict
 from ..api.pod import Pod
 from ..api.resources import PODS
+from ..api.wire.encode import to_dict
 from ..sim.frames import make_frame
-from ..sim.pending import workload_of
-from ..sim.showing import ShownAnswer
+from ..sim.html_summary import ShownAnswer
+from ..sim.pending_pods import workload_of
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
+from .fleet_check import FleetVerdict, OtherSeeds
+from .fleet_search import SearchState
 from .node_exchange import NodeExchange
+from .node_probe import UnplaceableClass
 from .node_types import NodeType
-from .probing import UnplaceableClass
-from .searching import SearchState
-from .verifying import FleetVerdict, OtherSeeds
 
 
 @dataclass(slots=True)

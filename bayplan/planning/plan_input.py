@@ -14,8 +14,7 @@ from ..api.storage import CSINode
 from ..api.workloads import StatefulSet
 from ..cluster.memory import WORKLOAD_KINDS, is_daemon, is_static, successor_of
 from ..cluster.objects import ClusterObject
-from ..sim.timeline import Timeline
-from ..sim.world import InputObject
+from ..manifests.timeline import InputObject, Timeline
 
 PARALLEL = "Parallel"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from ..config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from ..sim.settings import Settings
 from .fleet import Fleet, NodeGroupKey, all_pools, overdrawn_pools
+from .fleet_search import WIDE_GAP
 from .node_plan import NodePlan
-from .probing import Probe
-from .searching import WIDE_GAP
+from .node_probe import Probe
 
 ALIGNMENT = "NodeResourcesAlignment"
 NOTED_GAP, NOTED_NODES = 0.04, 10

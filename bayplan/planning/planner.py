@@ -11,20 +11,21 @@ from msgspec.structs import replace
 
 from ..api.resources import PODS
 from ..errors import InputError
+from ..manifests.timeline import InputObject
 from ..sim.settings import DEFAULT_SETTINGS, Settings
 from ..sim.simulation import Simulation
-from ..sim.world import InputObject, is_waiting
+from ..sim.world import is_waiting
 from ..table import Ints
 from .attachments import UNLIMITED
 from .fleet import Fleet, free_of
+from .fleet_check import ANY_ZONE, NO_DEMANDS, Demands, Verifier
+from .fleet_search import FleetSearch, OnSearch, SearchState
 from .node_plan import NodePlan, pending_by_workload, plan_of
+from .node_probe import Probe, probe_workload
 from .plan_input import PlanInput, prepare_input
 from .plan_notices import count_nodes, notices, used_up
 from .pools import NodePool
-from .probing import Probe, probe_workload
-from .searching import FleetSearch, OnSearch, SearchState
 from .solver import load_highs
-from .verifying import ANY_ZONE, NO_DEMANDS, Demands, Verifier
 
 DEFAULT_TIME_LIMIT_S = 60.0
 OTHER_SEEDS_SHARE = 0.05

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from ..api.decode import decode_object
 from ..api.devices import ResourceSlice, ResourceSliceSpec
-from ..api.name_faults import subdomain_faults
 from ..api.own_documents import API_VERSION
 from ..api.resources import PODS
 from ..api.taints import Taint
+from ..api.text.name_faults import subdomain_faults
+from ..api.wire.decode import decode_object
 from ..config.decode import Duration, decode
 from ..config.problems import Literally, Problems
 from ..errors import DecodeError

@@ -15,25 +15,25 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from ..answers.what_if import ask_what_if
-from ..answers.what_if.draining import Drain
+from ..answers.what_if.drains import Drain
 from ..answers.what_if.node_changes import Cordon
 from ..api.node import BETA_ZONE, ZONE, Node
 from ..api.pod import Pod
 from ..api.resources import CPU
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
+from ..manifests.timeline import InputObject
 from ..sim.settings import Settings
-from ..sim.world import InputObject
 from .fleet import Fleet, NodeGroupKey, NodeOption
+from .fleet_search import OnSearch, SearchState
 from .node_exchange import NodeExchange
 from .node_groups import group_of_node, type_of_node
 from .node_plan import NodePlan
+from .node_probe import class_key, probe_workload
 from .node_types import NodeType
 from .plan_input import prepare_input
 from .planner import PlanRequest, check_prices, check_survival, search_plan
 from .pools import NodePool
-from .probing import class_key, probe_workload
-from .searching import OnSearch, SearchState
 from .solver import load_highs
 from .staying_nodes import NO_TYPE, close_staying, find_staying, pools_without, settled
 

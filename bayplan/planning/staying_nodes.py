@@ -14,9 +14,8 @@ from ..answers.what_if.node_changes import cordoned
 from ..api.node import Node
 from ..api.pod import Pod
 from ..cluster.memory import is_static
+from ..manifests.timeline import InputObject, Timeline
 from ..sim.settings import Settings
-from ..sim.timeline import Timeline
-from ..sim.world import InputObject
 from .node_types import NodeType
 from .plan_input import PlanInput
 from .pools import NodePool

@@ -6,9 +6,9 @@ reading the machine's clock. Called by: `scheduler`.
 """
 
 from .counters import QueueCounters
-from .hints import HintMap, Registration
 from .nominator import FindPod, PodNominator
 from .queued_pod import QueuedPodInfo
+from .queueing_hints import HintMap, Registration
 from .scheduling_queue import QueueSettings, SchedulingQueue
 
 __all__ = [

@@ -15,7 +15,6 @@ import msgspec
 from ..api.pod import Pod
 from ..clock import Clock
 from ..framework import Status
-from ..framework.changes import pod_update_events
 from ..framework.events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -26,15 +25,23 @@ from ..framework.events import (
     ClusterEvent,
 )
 from ..framework.faults import FAULT
+from ..framework.update_events import pod_update_events
 from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
 from .active import ActiveQueue
 from .backoff import BackoffQueue, ExactBackoffQueue
 from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
-from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, QueueingStrategy
 from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo
+from .queueing_hints import (
+    AFTER_BACKOFF,
+    IMMEDIATELY,
+    SKIP,
+    HintMap,
+    QueueingHints,
+    QueueingStrategy,
+)
 from .ticks import LEFTOVER_TICK_S, leftover_tick, micros
 from .unschedulable import UnschedulablePods
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ..api.pod import EMPTY_STATUS, Pod
 from .heap import KeyedHeap
-from .hints import QueueingStrategy
 from .queued_pod import QueuedPodInfo, Rejection
+from .queueing_hints import QueueingStrategy
 
 Group = dict[str, QueuedPodInfo]
 

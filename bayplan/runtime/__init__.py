@@ -5,11 +5,11 @@ May enter: `api`, `table`, `framework`, `config`. Must not happen: naming a part
 Called by: `scheduler`.
 """
 
-from .failing import PluginRunError
-from .filtering import Filtering, PreFiltered
+from .filter_plugins import Filtering, PreFiltered
+from .plugin_failures import PluginRunError
+from .plugin_registry import Registry, check_plugin
 from .profile import ProfileRuntime
-from .registry import Registry, check_plugin
-from .scoring import Scored, Scoring
+from .score_plugins import Scored, Scoring
 
 __all__ = [
     "Filtering",

@@ -33,13 +33,13 @@ from ..framework import (
     Status,
 )
 from ..framework.answer_checks import WrongAnswerError, check_status, check_type
-from .committing import Committing
-from .failing import failed, fault_text, is_in_tree
-from .filtering import Filtering
-from .placing import Placing
-from .registry import Registry
-from .scoring import Scoring
-from .timing import Evaluations
+from .commit_plugins import Committing
+from .filter_plugins import Filtering
+from .placement_plugins import Placing
+from .plugin_failures import failed, fault_text, is_in_tree
+from .plugin_registry import Registry
+from .plugin_times import Evaluations
+from .score_plugins import Scoring
 
 P = TypeVar("P")
 

@@ -22,8 +22,8 @@ from .group_cause import cause_of, run_to_tell
 from .group_inquiry import GroupInquiry
 from .inquiry import Inquiry
 from .parts import Observer, SchedulerCluster
+from .scheduler_settings import PluginSource, SchedulerSettings
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
-from .settings import PluginSource, SchedulerSettings
 
 __all__ = [
     "Attempt",

@@ -13,7 +13,7 @@ from ..api.pod import Pod
 from ..framework import SUCCESS, Code, CycleState, Nominator, Status, Verdict
 from ..framework.row_statuses import RowStatuses
 from ..runtime import Filtering, PluginRunError, PreFiltered, ProfileRuntime
-from ..runtime.asking import judge_rows
+from ..runtime.plugin_calls import judge_rows
 from ..table import ALL, Bools, Ints, NodeTable
 
 OUTSIDE = "node(s) didn't satisfy plugin(s) [{}]"

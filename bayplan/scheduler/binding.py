@@ -22,8 +22,8 @@ from ..observe import SchedulerMetrics
 from ..observe.times import BINDING, ENDED
 from ..queue import QueuedPodInfo
 from ..runtime import ProfileRuntime
-from ..runtime.committing import Answer, CommitPlan, then
-from ..runtime.waiting import HeldPod, HeldPods
+from ..runtime.commit_plugins import Answer, CommitPlan, then
+from ..runtime.waiting_pods import HeldPod, HeldPods
 from .attempt import Attempt
 from .extenders import Extenders
 from .steps import log_pre_bind

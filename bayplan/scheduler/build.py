@@ -15,7 +15,7 @@ from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import SystemClock, Timers
 from ..config import gate_notes
-from ..config.extenders import with_ignored_resources
+from ..config.extender_order import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..errors import BayplanError, ConfigError
 from ..framework import SUCCESS, FeatureGates, Handle, Plugin, Status
@@ -27,17 +27,17 @@ from ..observe import SchedulerMetrics
 from ..queue import PodNominator, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
-from ..runtime.failing import fault_text
-from ..runtime.guarding import AFTER_FAULTS, guarded_hint, guarded_sort_key
-from ..runtime.waiting import HeldPods
+from ..runtime.hint_guards import AFTER_FAULTS, guarded_hint, guarded_sort_key
+from ..runtime.plugin_failures import fault_text
+from ..runtime.waiting_pods import HeldPods
 from .binding import PreBindingPods
 from .catalog import expand_profiles, plugin_notes_of, register_plugins, used_plugins
 from .cycle import Scheduler
 from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, pod_reader
 from .parts import Parts, SchedulerCluster
+from .scheduler_settings import DEFAULT_SETTINGS, SchedulerSettings
 from .select_host import RandomTies
-from .settings import DEFAULT_SETTINGS, SchedulerSettings
 
 log = logging.getLogger(__name__)
 

@@ -30,11 +30,11 @@ from ..engine import Judging, describe_judging
 from ..errors import ConfigError
 from ..framework import FeatureGates, Handle, Plugin
 from ..framework.registration import declared_resources
-from ..plugins.registry import IN_TREE
+from ..plugins.in_tree import IN_TREE
 from ..runtime import Registry
 from ..runtime.profile import make_plugin
 from ..table import NodeTable
-from .settings import PluginSource
+from .scheduler_settings import PluginSource
 
 ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 

@@ -33,10 +33,10 @@ from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Ints
 from . import steps
 from .attempt import Attempt, Explanation, Outcome
+from .attempt_account import explain_refusal
 from .binding import Binding, BindingTools
 from .deciding import Decider
 from .event_handlers import EventHandlers
-from .explain import explain_refusal
 from .failure import FailureHandler, scheduled_event, skip_event
 from .group_algorithm import GroupTools
 from .group_attempt import GroupAttempt

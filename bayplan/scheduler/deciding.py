@@ -28,7 +28,7 @@ from ..table import Bools, Ints
 from . import steps
 from .agreement import check_feasible, check_refusals, check_totals
 from .attempt import Attempt
-from .explain import explain_extenders, explain_scores, explain_search
+from .attempt_account import explain_extenders, explain_scores, explain_search
 from .find_nodes import NodeFinder, Search
 from .parts import Parts, unobserved
 from .select_host import select_host

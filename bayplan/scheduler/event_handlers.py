@@ -16,7 +16,6 @@ from ..api.pod import FINISHED_PHASES, Pod
 from ..api.workloads import Namespace
 from ..cache import CacheError
 from ..framework import ActionType, ClusterEvent
-from ..framework.changes import node_update_events, pod_update_events
 from ..framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -36,6 +35,7 @@ from ..framework.events import (
     VOLUME_ATTACHMENT,
 )
 from ..framework.registration import registered_events
+from ..framework.update_events import node_update_events, pod_update_events
 from ..runtime import ProfileRuntime
 from .parts import Parts, unobserved
 

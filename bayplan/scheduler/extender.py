@@ -12,7 +12,9 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from ..api.go_json import (
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.wire.go_json import (
     decode_json,
     find,
     int_member,
@@ -21,9 +23,7 @@ from ..api.go_json import (
     text_member,
     texts_by_name,
 )
-from ..api.node import Node
-from ..api.pod import Pod
-from ..api.whole import whole
+from ..api.wire.whole import whole
 from ..config.types import Extender as ExtenderConfig
 from ..errors import ApiError, DecodeError, ExtenderError
 from ..framework import Victims

@@ -48,7 +48,7 @@ from .group_attempt import (
     PlacementTrial,
 )
 from .group_condition import GroupConditions
-from .group_filling import GroupFilling
+from .group_fill import GroupFilling
 from .parts import Observer, SchedulerCluster
 from .placement_search import PlacementSearch
 from .select_host import TieBreak

@@ -26,7 +26,7 @@ from ..framework import (
 )
 from ..framework.answer_checks import check_pair
 from ..queue import QueuedPodInfo
-from ..runtime.failing import failed as failed_plugin
+from ..runtime.plugin_failures import failed as failed_plugin
 from .attempt import Attempt, Outcome
 from .binding import Binding
 from .group_algorithm import GroupAlgorithm, GroupTools

@@ -20,8 +20,8 @@ from ..runtime import PreFiltered, ProfileRuntime
 from ..table import Ints, Rows
 from .all_refusals import AllRefusals
 from .attempt import Attempt, Explanation
+from .attempt_account import explain_all_scores
 from .cycle import Scheduler
-from .explain import explain_all_scores
 from .find_nodes import Search, judge_all
 from .select_host import best_positions
 

@@ -17,7 +17,7 @@ from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
 from ..runtime import ProfileRuntime
 from ..runtime.executor import HoldingExecutor
-from ..runtime.waiting import HeldPods
+from ..runtime.waiting_pods import HeldPods
 from .attempt import Attempt
 from .binding import PreBindingPods
 from .extenders import Extenders

@@ -16,10 +16,10 @@ from ..cache import Cache
 from ..engine import Fillings
 from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
-from ..runtime.asking import ask_hook
+from ..runtime.plugin_calls import ask_hook
 from ..table import Ints
 from .deciding import Decider
-from .group_filling import GroupFilling
+from .group_fill import GroupFilling
 from .select_host import TieBreak
 
 FEW_PLACEMENTS = 4

@@ -21,7 +21,7 @@ from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import NodeTable
 from .attempt import Attempt, Explanation, Outcome
-from .explain import explain_all_scores
+from .attempt_account import explain_all_scores
 from .find_nodes import judge_all
 
 log = logging.getLogger(__name__)

@@ -6,14 +6,14 @@ scheduler, config, cluster, api. What must not happen: a decision about placemen
 calls it: cli, web, and users' scripts.
 """
 
+from ..manifests.loader import Manifests, read_manifests
+from ..manifests.overlay import lay_over, manifests_of
+from ..manifests.stage_documents import read_stages
+from ..manifests.timeline import Timeline, TimelineEvent
 from .group_outcomes import GroupOutcome
-from .manifests import Manifests, read_manifests
 from .outcomes import NodeUse, PodResult
-from .overlay import lay_over, manifests_of
 from .report import SimulationReport
 from .simulation import Simulation
-from .stage_documents import read_stages
-from .timeline import Timeline, TimelineEvent
 from .trace import TraceEntry
 
 __all__ = [

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from ..api.cron_jobs import CronJob
-from ..api.durations import format_duration
 from ..api.meta import KubeObject
+from ..api.text.durations import format_duration
 from ..api.workloads import Job
 from ..clock import ManualClock
 from ..cluster.memory import CronJobController, MemoryCluster

@@ -21,12 +21,12 @@ from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
 from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
+from ..manifests.timeline import TimelineEvent, TimelineTarget
 from ..scheduler import Attempt, Inquiry, PluginSource, QueuedPodInfo
 from ..scheduler.assessment import assess
-from .recording import ADDED, DELETED, RecordedEvent, Recording
+from .recording_file import ADDED, DELETED, RecordedEvent, Recording
 from .replay_report import PodPlacement, ReplayedPod, ReplayReport
 from .simulation import OnProgress, Simulation
-from .timeline import TimelineEvent, TimelineTarget
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PREEMPTED = "PreemptionByScheduler"

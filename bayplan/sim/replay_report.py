@@ -12,7 +12,7 @@ from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from .frames import make_frame
-from .showing import ShownAnswer
+from .html_summary import ShownAnswer
 from .totals import TotalsChange
 from .use_over_time import UseSeries
 

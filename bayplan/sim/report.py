@@ -12,19 +12,19 @@ from ..api.pod_groups import GroupPreemptor
 from ..api.pod_workload import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
 from ..errors import InputError
-from .documents import node_entry, pod_entry, time_entry
+from .autoscaling_record import ScalingReport
 from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
+from .html_summary import ShownAnswer
 from .measures.arrivals import arrival_rows
-from .measures.devices import DriverDevices
+from .measures.device_use import DriverDevices
 from .measures.fragmentation import RequestMix
+from .measures.node_parts import FreeParts
 from .measures.over_time import RunMoves, series_of
-from .measures.parts import FreeParts
-from .measures.run import measure_rows, measure_run
+from .measures.run_measures import measure_rows, measure_run
 from .outcomes import NodeUse, PodResult
-from .pending import PendingGroup, group_pending
-from .scaling import ScalingReport
-from .showing import ShownAnswer
+from .pending_pods import PendingGroup, group_pending
+from .report_data import node_entry, pod_entry, time_entry
 from .totals import TotalsChange, is_tainted, totals_of_uses
 from .use_over_time import SAMPLES, UseHistory, UseSeries, use_over_time
 

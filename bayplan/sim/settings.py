@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..api.custom import reading_custom
-from ..api.sourced import keeping_sources
+from ..api.wire.sourced import keeping_sources
 from ..api.workloads import PodGroup
 from ..config import FeatureGates, SchedulerConfiguration, default_config
+from ..manifests.timeline import InputObject
 from ..scheduler import PluginSource
 from ..scheduler.catalog import InputNeeds, input_needs
 from .simulation import Simulation
-from .world import InputObject
 
 GANG_SCHEDULING = "GangScheduling"
 

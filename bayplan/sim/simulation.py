@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from ..api.pod import Pod
-from ..api.whole import whole
+from ..api.wire.whole import whole
 from ..clock import SystemClock
 from ..cluster.memory import AdmissionRefusal, Provisioning
 from ..cluster.memory.missing_classes import missing_classes
 from ..cluster.objects import WatchHandler
 from ..config import FeatureGates, SchedulerConfiguration, default_config
+from ..manifests.timeline import CREATED_AT, InputObject, TimelineEvent
 from ..scheduler import (
     Attempt,
     Outcome,
@@ -26,12 +27,11 @@ from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
 from .group_outcomes import GroupOutcome
 from .outcomes import PodResult
-from .progress import Progress
 from .report import SimulationReport
 from .results import Results
-from .timeline import CREATED_AT, TimelineEvent
+from .retry_progress import Progress
 from .trace import TraceEntry, Tracer
-from .world import InputObject, PlaceOf, World, is_waiting
+from .world import PlaceOf, World, is_waiting
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: pods tried and pods in total."""

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ..api.custom_workloads import CustomGang, CustomPods, CustomWorkload, is_custom_group
-from ..api.kinds import group_of
 from ..api.meta import KubeObject, ObjectMeta, OwnerReference
 from ..api.pod import Pod
 from ..api.pod_spec import PodSchedulingGroup
+from ..api.wire.kinds import group_of
 from ..api.workloads import (
     GangPolicy,
     PodGroup,

@@ -12,8 +12,8 @@ import msgspec
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.quantity import format_quantity
 from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from ..api.text.quantity import format_quantity
 from .outcomes import NodeUse
 
 PODS = "pods"

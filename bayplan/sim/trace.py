@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from ..api.durations import format_duration
 from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET
 from ..api.storage import (
@@ -16,6 +15,7 @@ from ..api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from ..api.text.durations import format_duration
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 

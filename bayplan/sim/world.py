@@ -16,16 +16,16 @@ from msgspec.structs import replace
 from ..api.cron_jobs import CronJob
 from ..api.custom_workloads import CustomWorkload
 from ..api.dra import ResourceClaim
-from ..api.encode import to_dict
-from ..api.immutable import immutable_causes
-from ..api.kinds import group_of
 from ..api.limits import LimitRange, ResourceQuota
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.pod_stages import StageRule
+from ..api.rules.immutable import immutable_causes
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from ..api.whole import apply_patch
+from ..api.wire.encode import to_dict
+from ..api.wire.kinds import group_of
+from ..api.wire.whole import apply_patch
 from ..api.workloads import (
     Deployment,
     Namespace,
@@ -62,12 +62,9 @@ from ..cluster.memory import (
 )
 from ..cluster.objects import ClusterObject
 from ..errors import ConflictError, DecodeError, InputError
-from .agenda import Agenda
-from .cron_runs import CronRuns
-from .stand_ins import StandIns, has_custom_workloads
-from .start_time import moment_of, start_time
-from .timeline import (
+from ..manifests.timeline import (
     CREATED_AT,
+    InputObject,
     ObjectPatch,
     Timeline,
     TimelineEvent,
@@ -76,9 +73,10 @@ from .timeline import (
     created_at,
     created_at_problem,
 )
-
-InputObject: TypeAlias = ClusterObject | Timeline
-"""The input of a simulation."""
+from .agenda import Agenda
+from .cron_runs import CronRuns
+from .stand_ins import StandIns, has_custom_workloads
+from .start_time import moment_of, start_time
 
 PlaceOf: TypeAlias = Callable[[InputObject], str]
 """Returns the place of an object, for errors; empty if unknown."""

@@ -7,7 +7,7 @@ cli, notebook, and users' scripts.
 """
 
 from .document import SweepDocument, read_sweep
-from .run import SweepRun
 from .sweep import Sweep, SweepResults
+from .sweep_run import SweepRun
 
 __all__ = ["Sweep", "SweepDocument", "SweepResults", "SweepRun", "read_sweep"]

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from .run import SweepRun
+from .sweep_run import SweepRun
 from .worker import RunResult
 
 TRIES = 2

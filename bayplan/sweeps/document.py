@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..api.durations import EXPECTED, parse_duration
 from ..api.own_documents import API_VERSION
+from ..api.text.durations import EXPECTED, parse_duration
 from ..cluster.objects.yaml_tree import YamlError, iter_trees
 from ..errors import InputError
-from ..sim.sources import open_source
-from ..sim.timeline import found
+from ..manifests.sources import open_source
+from ..manifests.timeline import found
 from ..sim.traces import PUBLISHED_NAMES
 
 KIND = "Sweep"

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..config import FeatureGates, parse_config
 from ..errors import InputError
+from ..manifests.sources import STDIN, find_files
 from ..sim.measures import measure_of
-from ..sim.sources import STDIN, find_files
 from ..sim.traces import files_of
 from .document import SweepConfiguration, SweepDocument, SweepInput
-from .run import RunInput, SweepRun, digest_of, identified
+from .sweep_run import RunInput, SweepRun, digest_of, identified
 from .vary import varied
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..manifests.timeline import InputObject
 from ..sim import read_manifests
 from ..sim.traces import (
     OpenbTrace,
@@ -16,8 +17,7 @@ from ..sim.traces import (
     parse_columns,
     read_own_tables,
 )
-from ..sim.world import InputObject
-from .run import RunInput
+from .sweep_run import RunInput
 
 
 def _nowhere(obj: InputObject) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from .. import __version__
 from ..errors import InputError
-from ..sim.input_bytes import input_limit
+from ..manifests.input_bytes import input_limit
 from .dispatch import WorkerReport
-from .run import SweepRun
+from .sweep_run import SweepRun
 from .worker import Worker
 
 LOCAL = "local"

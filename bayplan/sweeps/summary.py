@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..sim.measures import Metric, PairedDifference
-from .results import SweepEntry
-from .run import SweepRun
+from .result_files import SweepEntry
+from .sweep_run import SweepRun
 
 ALWAYS = ("placed", "pending", "p95Latency")
 PER_RESOURCE = ("Utilisation", "Fragmentation")

@@ -10,14 +10,14 @@ from typing import Any
 
 from ..errors import InputError
 from ..sim.frames import chosen, make_frame
+from ..sim.html_summary import ShownAnswer
 from ..sim.settings import OnProgress
-from ..sim.showing import ShownAnswer
 from .dispatch import Crew, dispatch
 from .document import SweepDocument
 from .expansion import expand
-from .results import JOURNAL, ResultTable, RunJournal, SweepEntry
-from .run import SweepRun
+from .result_files import JOURNAL, ResultTable, RunJournal, SweepEntry
 from .summary import SummaryLine, shown_measures, summarize
+from .sweep_run import SweepRun
 from .worker import RunResult
 
 
@@ -156,7 +156,7 @@ class Sweep:
             raise InputError(f"jobs: expected a number of 1 or more; got {jobs}")
         crew: Crew
         if ray is None:
-            from .processes import ProcessCrew
+            from .local_workers import ProcessCrew
 
             crew, size = ProcessCrew(), jobs or cores()
         else:

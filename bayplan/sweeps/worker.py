@@ -12,12 +12,12 @@ import msgspec
 from .. import __version__
 from ..config import FeatureGates, parse_config
 from ..errors import BayplanError
+from ..manifests.input_bytes import limited_input
 from ..scheduler import FirstByName
-from ..sim.input_bytes import limited_input
 from ..sim.measures import measure_run
 from ..sim.settings import Settings, reading_for
 from .inputs import ReadInput, read_input
-from .run import SweepRun, digest_of
+from .sweep_run import SweepRun, digest_of
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from .run import SweepRun
+from .sweep_run import SweepRun
 from .worker import Worker
 
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..api.go_sort import BY_INSERTION, go_sorted, ranks
 from ..api.pod import Pod, PodClass
+from ..api.text.go_sort import BY_INSERTION, go_sorted, ranks
 from .columns import Ints
 from .node_table import NodeTable
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from ..apiserver import ApiServer
 from ..clock import ManualClock
-from ..cluster.apiserver import ApiServer
 
 Result = TypeVar("Result")
 Tree = dict[str, Any]

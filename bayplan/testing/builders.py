@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ..api.custom import CustomObject, CustomResource, custom_kind
-from ..api.decode import build_from_tree, decode_object
-from ..api.kinds import KINDS
 from ..api.meta import KubeObject
 from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod, PodCondition
 from ..api.pod_groups import GroupPreemptor
+from ..api.wire.decode import build_from_tree, decode_object
+from ..api.wire.kinds import KINDS
 from ..clock import ManualClock
 from ..errors import InputError
 from ..framework import ChangeLog, FeatureGates, Handle, ObjectKey, ObjectLog, PodEvent

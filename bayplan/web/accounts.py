@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..scheduler import Attempt, Explanation, Inquiry, PluginScore
-from .numbering import NONE, Tree
+from .value_numbers import NONE, Tree
 
 MOST_SCORED = 12
 """Number of best nodes with scores per plugin; equal ones count once."""

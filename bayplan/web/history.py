@@ -16,7 +16,7 @@ from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
 from ..clock import Clock
 from ..scheduler import Attempt, Scheduler
-from .numbering import NONE, Numbering, Tree
+from .value_numbers import NONE, Numbering, Tree
 
 FORMAT = 2
 """Version of the data format; a page reads the format it was made for."""

@@ -23,11 +23,11 @@ from ..errors import BayplanError
 from ..scheduler import Inquiry, Scheduler
 from .accounts import account_of_inquiry
 from .assembly import assemble, policy_of
-from .groups import groups_tree, live_groups
+from .group_rows import groups_tree, live_groups
 from .history import FORMAT, History
-from .numbering import Tree
 from .remedies import MakeView, remedies_of
 from .same_origin import foreign_reason
+from .value_numbers import Tree
 
 PAUSE_S = 0.4
 """How long changes are collected before a long-poll returns."""

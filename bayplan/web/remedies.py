@@ -11,7 +11,7 @@ from ..answers.remedy_rows import remedy_rows
 from ..api.pod import Pod
 from ..errors import BayplanError
 from .accounts import NumberOf
-from .numbering import Tree
+from .value_numbers import Tree
 
 MakeView: TypeAlias = Callable[[], ClusterView]
 """Makes the current cluster view."""

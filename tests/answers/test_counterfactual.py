@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bayplan.answers import ClusterView, Counterfactual, explain, find_counterfactual
-from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
+from bayplan.api.wire.decode import decode_object
 from bayplan.config import default_config, parse_config
 from bayplan.config.types import Extender, SchedulerConfiguration
 from bayplan.framework import (

@@ -16,8 +16,8 @@ from bayplan.answers import (
     find_group,
 )
 from bayplan.answers.stage import Stage
-from bayplan.api.decode import decode_object
-from bayplan.api.encode import to_dict
+from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.encode import to_dict
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 from bayplan.answers.what_if import Delete, Drain, Scale, fit_with_nodes, node_search
 from bayplan.answers.what_if.answer import NodeSearch
 from bayplan.api.meta import OwnerReference
-from bayplan.cli.render.courses import search_text
+from bayplan.cli.render.drain_course import search_text
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.answers.rebalance import Objective, RebalancePlan, plan_rebalance, spreading
+from bayplan.answers.rebalance import Objective, RebalancePlan, even_use, plan_rebalance
 from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
@@ -303,7 +303,7 @@ def test_the_most_promising_come_first_however_many_are_ordered_at_once(
 ) -> None:
     bounds = np.array(values, dtype=np.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spreading, "FEW", few)
-        found = list(spreading._descending(bounds))
+        patch.setattr(even_use, "FEW", few)
+        found = list(even_use._descending(bounds))
 
     assert found == sorted(range(len(values)), key=lambda place: (-values[place], place))

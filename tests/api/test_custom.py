@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from bayplan.api.custom import CustomObject, CustomResource, reading_custom
-from bayplan.api.decode import UnknownObject, decode_object, iter_objects
-from bayplan.api.encode import to_dict
-from bayplan.api.whole import apply_patch
+from bayplan.api.wire.decode import UnknownObject, decode_object, iter_objects
+from bayplan.api.wire.encode import to_dict
+from bayplan.api.wire.whole import apply_patch
 from bayplan.errors import DecodeError
 
 FOOS = CustomResource("foos.v1.example.com", "Foo")

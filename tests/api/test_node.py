@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
 from bayplan.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE, ContainerImage, Node
 from bayplan.api.taints import Taint
+from bayplan.api.wire.decode import decode_object
 
 
 def make_node(**parts: Any) -> Node:

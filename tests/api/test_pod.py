@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from bayplan.api.containers import HostPort
-from bayplan.api.decode import decode_object
 from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import EMPTY_STATUS, Pod, PodSpec, PodStatus, intern_spec
+from bayplan.api.wire.decode import decode_object
 
 
 def make_pod(name: str = "p", **spec: Any) -> Pod:

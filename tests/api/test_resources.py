@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.decode import decode_object
 from bayplan.api.pod import Container, Pod, PodSpec, ResourceRequirements, intern_spec
 from bayplan.api.resources import (
     DEFAULT_MEMORY_REQUEST,
@@ -19,6 +18,7 @@ from bayplan.api.resources import (
     scoring_units,
     to_units,
 )
+from bayplan.api.wire.decode import decode_object
 
 MIB = 2**20
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from bayplan.api.decode import decode_object
-from bayplan.api.kinds import KINDS
 from bayplan.api.storage import (
     CSINode,
     CSIStorageCapacity,
@@ -12,6 +10,8 @@ from bayplan.api.storage import (
     StorageClass,
 )
 from bayplan.api.volumes import EphemeralVolume, PersistentVolumeClaimVolume, Volume, claim_name_of
+from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.kinds import KINDS
 
 BETA_CLASS = {"volume.beta.kubernetes.io/storage-class": "old"}
 GIB = 2**30

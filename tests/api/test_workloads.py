@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bayplan.api.decode import decode_object
-from bayplan.api.kinds import KINDS
+from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.kinds import KINDS
 from bayplan.api.workloads import (
     Deployment,
     Job,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.apiserver import make_kubeconfig
 from bayplan.testing.api_server import ServerInThread, api_server
 
 

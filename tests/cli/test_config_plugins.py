@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.in_tree import IN_TREE
 
 POLICIES = [
     "FGD",

@@ -7,7 +7,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from bayplan.cli.commands import walk_commands
+from bayplan.cli.command_table import walk_commands
 from bayplan.cli.flags.command import FlagCommand
 from bayplan.cli.flags.table import BY_NAME
 from bayplan.cli.kubectl import app as kubectl_app

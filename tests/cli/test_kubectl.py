@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from bayplan.cli.clusters import CLUSTER_DEFAULTS, ClusterDefaults, with_namespace
+from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.kubectl import app, completions
-from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.cli.options.cluster_options import CLUSTER_DEFAULTS, ClusterDefaults, with_namespace
 from bayplan.testing.api_server import ServerInThread, api_server, node_tree, pod_tree
 
 COMPLETE = "from bayplan.cli.kubectl import complete; complete()"

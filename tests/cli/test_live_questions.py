@@ -11,14 +11,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-import bayplan.cluster.apiserver.server
+import bayplan.apiserver.server
 from bayplan import Cluster, explain, simulate
+from bayplan.apiserver import make_kubeconfig
+from bayplan.apiserver.registry.status_errors import StatusError
+from bayplan.apiserver.web.http_requests import WholeRequest
+from bayplan.apiserver.web.http_server import ServedConnection
+from bayplan.apiserver.web.request_handler import Answer, Api
 from bayplan.cli.main import app
-from bayplan.cluster.apiserver import make_kubeconfig
-from bayplan.cluster.apiserver.registry.errors import StatusError
-from bayplan.cluster.apiserver.web.api import Answer, Api
-from bayplan.cluster.apiserver.web.http_requests import WholeRequest
-from bayplan.cluster.apiserver.web.http_server import ServedConnection
 from bayplan.testing.api_server import ServerInThread, api_server, node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -45,7 +45,7 @@ class WatchedApi(Api):
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerInThread]:
     """A server with the example cluster and the pods that controllers make of the example workload."""
-    monkeypatch.setattr(bayplan.cluster.apiserver.server, "Api", WatchedApi)
+    monkeypatch.setattr(bayplan.apiserver.server, "Api", WatchedApi)
     monkeypatch.setattr(WatchedApi, "requests", [])
     monkeypatch.setattr(WatchedApi, "refused", set())
     with api_server(runs_pods=False) as server:

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
-from bayplan.cli.trace import clock_time
+from bayplan.cli.render.trace_lines import clock_time
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NODE = {

@@ -16,7 +16,7 @@ from bayplan.config import (
 )
 from bayplan.config.convert import LEGACY_PLUGINS
 from bayplan.config.validation import REMOVED_PLUGINS
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.in_tree import IN_TREE
 from bayplan.runtime import Registry
 
 GROUP = "kubescheduler.config.k8s.io"

@@ -18,10 +18,10 @@ from bayplan.config import (
     parse_reading,
     with_ignored_resources,
 )
-from bayplan.config.durations import format_go_duration
 from bayplan.config.generations import V1
+from bayplan.config.go_durations import format_go_duration
+from bayplan.config.internal_form import read_component
 from bayplan.config.problems import Problems
-from bayplan.config.reading import read_component
 from bayplan.errors import ConfigError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -16,7 +16,7 @@ from bayplan.config import (
     parse_config,
 )
 from bayplan.config.decode import JsonFloat
-from bayplan.config.policy_plugins import PREDICATES, PRIORITIES
+from bayplan.config.legacy.policy_plugins import PREDICATES, PRIORITIES
 from bayplan.errors import ConfigError
 
 GROUP = "kubescheduler.config.k8s.io"

@@ -16,7 +16,7 @@ from bayplan.config import (
     provider_config,
 )
 from bayplan.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
-from bayplan.config.policy import PROVIDERS
+from bayplan.config.legacy.policy import PROVIDERS
 from bayplan.errors import ConfigError
 from bayplan.framework.feature_gates import EFFECTS
 

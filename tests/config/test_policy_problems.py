@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.config import parse_config
-from bayplan.config.policy_plugins import PREDICATES, PRIORITIES
+from bayplan.config.legacy.policy_plugins import PREDICATES, PRIORITIES
 from bayplan.errors import ConfigError
 
 HEAD = {"kind": "Policy", "apiVersion": "v1"}

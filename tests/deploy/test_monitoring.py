@@ -13,8 +13,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from bayplan.clock import ManualClock
-from bayplan.cluster.kube.leader import LeaderElector
-from bayplan.cluster.kube.request_metrics import RequestMetrics
+from bayplan.kube.leader import LeaderElector
+from bayplan.kube.request_metrics import RequestMetrics
 from bayplan.observe import SchedulerMetrics
 from bayplan.observe.families import HistogramFamily
 

@@ -11,9 +11,7 @@ import pytest
 import yaml
 
 from bayplan.api.pod import Pod
-from bayplan.cluster.apiserver import make_kubeconfig
-from bayplan.cluster.kube.connection import Connection
-from bayplan.cluster.kube.credentials import load_credentials
+from bayplan.apiserver import make_kubeconfig
 from bayplan.config import default_config
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.errors import ApiError
@@ -31,6 +29,8 @@ from bayplan.framework import (
     unschedulable,
     wait_for,
 )
+from bayplan.kube.connection import Connection
+from bayplan.kube.credentials import load_credentials
 from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
 DEADLINE_S = 30.0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.cluster.apiserver import ApiServer
+from bayplan.apiserver import ApiServer
 from bayplan.config import default_config
 from bayplan.drivers.loop_driver import LoopDriver
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status

@@ -11,7 +11,7 @@ from bayplan.testing.live.api_cases import prepare_server, read_cases, run_case
 from bayplan.testing.live.client import LiveClient
 from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
 
-DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
+DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 
 
 def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, 
 from bayplan.testing.live.custom_cases import CustomCases
 from bayplan.testing.live.wrong_objects import answer_of
 
-DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
+DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 
 
 def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:

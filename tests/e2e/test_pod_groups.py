@@ -9,16 +9,16 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
 from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
-from bayplan.cluster.kube.patches import group_status_patch
+from bayplan.kube.patches import group_status_patch
 from bayplan.testing.live.api_cases import GATE_SETS, prepare_server, read_cases, run_case
 from bayplan.testing.live.client import LiveClient, Tree
 from bayplan.testing.live.cluster import ClusterUnderTest
 from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
 from bayplan.testing.live.follower import Key, ListFollower
 
-DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
+DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 CASES = read_cases(DATA / "pod_group_cases.yaml")
 ANSWERS = json.loads((DATA / "pod_group_answers.json").read_text())
 GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}

@@ -15,10 +15,10 @@ WRITER, ENGINE, VIEW = "table/writer.py", "engine/engine.py", "engine/class_view
 PART, PLAN, MARKS = "engine/node_part.py", "engine/class_plan.py", "engine/marks.py"
 GROUPS, RESERVED, CODES = "engine/row_groups.py", "framework/reserved.py", "engine/status_codes.py"
 TABLE = "table/node_table.py"
-RULES = "plugins/pod_topology_spread/rules.py"
+RULES = "plugins/pod_topology_spread/spread_rules.py"
 ELIGIBILITY = "plugins/pod_topology_spread/eligibility.py"
-SPREAD_PLANS = "plugins/pod_topology_spread/plans.py"
-SPREAD_RULES = "plugins/pod_topology_spread/rules.py"
+SPREAD_PLANS = "plugins/pod_topology_spread/spread_plans.py"
+SPREAD_RULES = "plugins/pod_topology_spread/spread_rules.py"
 COUNTED = """            table.carried.add_pod(row, pod, change, hidden or NONE_HIDDEN)
         table.row_changes.mark(row)
 """

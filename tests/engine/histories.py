@@ -15,7 +15,7 @@ from bayplan.config import parse_config
 from bayplan.config.types import Profile
 from bayplan.engine import Decision, Engine, Reason
 from bayplan.framework import CycleState, Diagnosis, Handle, Plugin, Status
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.in_tree import IN_TREE
 from bayplan.queue.nominator import PodNominator
 from bayplan.runtime import ProfileRuntime, Registry
 from bayplan.scheduler.find_nodes import rows_to_look_at

@@ -9,10 +9,10 @@ import sys
 
 from bayplan.testing.mutants import Mutant, MutantSuite
 
-REFLECTOR, POSTING = "cluster/kube/reflector.py", "cluster/kube/posting.py"
-BINDINGS, SENDER = "cluster/kube/bindings.py", "cluster/kube/sender.py"
-CLUSTER, STATUSES = "cluster/kube/cluster.py", "cluster/kube/pod_statuses.py"
-CONNECTION, BACKOFF = "cluster/kube/connection.py", "cluster/kube/backoff.py"
+REFLECTOR, POSTING = "kube/reflector.py", "kube/post_pipeline.py"
+BINDINGS, SENDER = "kube/bindings.py", "kube/sender.py"
+CLUSTER, STATUSES = "kube/kube_cluster.py", "kube/pod_statuses.py"
+CONNECTION, BACKOFF = "kube/connection.py", "kube/retry_backoff.py"
 BINDING, HANDLERS = "scheduler/binding.py", "scheduler/event_handlers.py"
 
 MUTANTS = [

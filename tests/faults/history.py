@@ -19,15 +19,15 @@ from typing import Any
 
 import msgspec
 
-from bayplan.cli.run import schedule
+from bayplan.cli.commands.run import schedule
 from bayplan.clock import ManualClock
-from bayplan.cluster.kube.connection import Connection
-from bayplan.cluster.kube.credentials import Credentials, Identity, Place
-from bayplan.cluster.kube.leader import LeaderElector, LeaseLock
 from bayplan.config import default_config
 from bayplan.config.types import ClientConnection
 from bayplan.drivers.core_thread import Core
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
+from bayplan.kube.connection import Connection
+from bayplan.kube.credentials import Credentials, Identity, Place
+from bayplan.kube.leader import LeaderElector, LeaseLock
 from bayplan.testing.faults import Faults
 from bayplan.testing.simulated import (
     NetworkLoop,

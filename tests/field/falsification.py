@@ -14,7 +14,7 @@ from bayplan.answers.decisions import DecisionFollower, JudgedDecision
 from bayplan.answers.judged_replay import judge_recording
 from bayplan.api.pod import Pod
 from bayplan.scheduler.assessment import Assessment, assess
-from bayplan.sim.recording import DELETED, Recording, read_recording
+from bayplan.sim.recording_file import DELETED, Recording, read_recording
 from bayplan.sim.replay_report import EXPLAINED
 from bayplan.sim.settings import Settings
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bayplan.sim.recording import read_recording
+from bayplan.sim.recording_file import read_recording
 
 from .falsification import KINDS, falsify
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from bayplan.api.dra import ResourceClaim
 from bayplan.api.pod import Pod
-from bayplan.api.quantity import parse_quantity
+from bayplan.api.text.quantity import parse_quantity
 from bayplan.clock import ManualClock, Timers
 from bayplan.cluster.memory import ClaimController, MemoryCluster, admit_devices
 from bayplan.cluster.objects import UNVERSIONED_KINDS

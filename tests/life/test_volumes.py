@@ -17,7 +17,7 @@ from bayplan.api.storage import (
 )
 from bayplan.cluster.memory import admit_storage
 from bayplan.errors import ConflictError
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios_storage import StorageScenario as Life
 from bayplan.testing.storage import (

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.api.decode import decode_object
 from bayplan.api.devices import Device, ResourceSliceSpec
+from bayplan.api.wire.decode import decode_object
 from bayplan.config import parse_config
 from bayplan.planning import NodePool
+from bayplan.planning.fleet_search import SearchState
 from bayplan.planning.node_plan import NodePlan
+from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.planner import PlanRequest, plan_nodes, search_plan
-from bayplan.planning.probing import probe_workload
-from bayplan.planning.searching import SearchState
 from bayplan.sim.settings import Settings
 
 from .test_plan import SEEDED, counts, make_deployment, make_type

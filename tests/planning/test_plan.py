@@ -9,9 +9,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bayplan.api.decode import decode_object
 from bayplan.api.node import ZONE
 from bayplan.api.pod import Pod
+from bayplan.api.wire.decode import decode_object
 from bayplan.config import default_config, parse_config
 from bayplan.config.plugin_args import (
     MOST_ALLOCATED,
@@ -23,13 +23,13 @@ from bayplan.config.types import Extender
 from bayplan.errors import InputError
 from bayplan.planning import NodePool, NodeType
 from bayplan.planning.fleet import Fleet, NodeGroupKey
+from bayplan.planning.fleet_check import NO_DEMANDS, Demands, OtherSeeds, Verifier
+from bayplan.planning.fleet_search import FleetSearch, SearchState
 from bayplan.planning.node_plan import NodePlan
+from bayplan.planning.node_probe import probe_workload
 from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.planner import PlanRequest, plan_nodes
-from bayplan.planning.probing import probe_workload
 from bayplan.planning.rightsizing import rightsize
-from bayplan.planning.searching import FleetSearch, SearchState
-from bayplan.planning.verifying import NO_DEMANDS, Demands, OtherSeeds, Verifier
 from bayplan.sim.settings import Settings
 from bayplan.sim.simulation import Simulation
 

@@ -26,9 +26,9 @@ from bayplan.planning.fluid import (
 )
 from bayplan.planning.knapsack import best_pattern, greedy_patterns, most_copies
 from bayplan.planning.master import Master
+from bayplan.planning.node_probe import NO_CAP, Probe
 from bayplan.planning.pool_rows import pool_rows
 from bayplan.planning.price_sums import next_sum
-from bayplan.planning.probing import NO_CAP, Probe
 
 PENALTY = 1000.0
 

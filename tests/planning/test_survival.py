@@ -6,12 +6,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bayplan.api.decode import decode_object
 from bayplan.api.node import ZONE, Node
+from bayplan.api.wire.decode import decode_object
 from bayplan.planning import NodePool, NodeType
+from bayplan.planning.fleet_check import Demands
 from bayplan.planning.planner import PlanRequest, plan_nodes
 from bayplan.planning.rightsizing import rightsize
-from bayplan.planning.verifying import Demands
 from bayplan.sim.settings import Settings
 from bayplan.sim.simulation import Simulation
 

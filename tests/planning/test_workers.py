@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.planning import verifying
+from bayplan.planning import fleet_check
 from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.planner import PlanRequest, plan_nodes
 from bayplan.planning.workers import WorkerPool, count_workers
@@ -84,10 +84,10 @@ def test_a_worker_that_is_killed_while_it_is_idle_gets_no_more_work(pool: Worker
 
 def test_a_plan_is_the_same_with_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     objects = [make_deployment(f"a{i}", 4 + i, f"{700 + 310 * i}m") for i in range(4)]
-    monkeypatch.setattr(verifying, "LONG_S", -1.0)
+    monkeypatch.setattr(fleet_check, "LONG_S", -1.0)
     found: list[Any] = []
     for count in (0, 2):
-        monkeypatch.setattr(verifying, "count_workers", lambda count=count: count)
+        monkeypatch.setattr(fleet_check, "count_workers", lambda count=count: count)
         plan = plan_nodes(objects, [POOL], SEEDED, PlanRequest(time_limit_s=60))
         found.append((plan.price, plan.bound, plan.groups, plan.placements))
 

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework import SUCCESS, Code, CycleState, Status
-from bayplan.plugins.node_volume_limits import REASON
+from bayplan.plugins.in_tree import IN_TREE
 from bayplan.plugins.node_volume_limits.clouds import (
     AzureDiskLimits,
     CinderLimits,
@@ -14,7 +14,7 @@ from bayplan.plugins.node_volume_limits.clouds import (
     EBSLimits,
     GCEPDLimits,
 )
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.node_volume_limits.plugin import REASON
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_conformance

@@ -25,12 +25,12 @@ from bayplan.framework import (
     Status,
     failure,
 )
-from bayplan.plugins.default_preemption import DefaultPreemption
-from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.default_preemption.plugin import DefaultPreemption
+from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.node_ports import NodePorts
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.runtime.filtering import Filtering
+from bayplan.runtime.filter_plugins import Filtering
 from bayplan.table import ALL, NodeTable
 from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
 

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.errors import ApiError
 from bayplan.framework import SKIP, Code, CycleState, Diagnosis
-from bayplan.plugins.dynamic_resources import TRIES_PER_SECOND, DynamicResources
+from bayplan.plugins.dynamic_resources.plugin import TRIES_PER_SECOND, DynamicResources
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree

@@ -9,7 +9,7 @@ from bayplan.api.dra import FINALIZER, AllocatedDeviceStatus
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SKIP, SUCCESS, Code
 from bayplan.framework.devices import Devices
-from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.device_world import DeviceWorld, devices_of
 from bayplan.testing.devices import (

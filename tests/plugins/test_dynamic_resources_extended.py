@@ -9,9 +9,9 @@ from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
 from bayplan.errors import ApiError
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Diagnosis
 from bayplan.framework.devices import DeviceClasses
-from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.extended import requests_for
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.node_resources_fit.strategies import least_allocated
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod

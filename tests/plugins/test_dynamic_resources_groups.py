@@ -10,7 +10,7 @@ from bayplan.api.dra import ResourceClaim
 from bayplan.cluster.memory import ClaimController, MemoryCluster
 from bayplan.framework import SKIP, Code, CycleState
 from bayplan.framework.devices import Devices
-from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_node
 from bayplan.testing.device_world import DeviceWorld
 from bayplan.testing.devices import claiming, make_claim, make_class, make_slice, make_template

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from bayplan.framework import Hint
-from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
 from bayplan.testing.hints import ask_plugin
 

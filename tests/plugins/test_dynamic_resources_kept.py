@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from bayplan.framework import CycleState
 from bayplan.framework.handle import Handle
-from bayplan.plugins.dynamic_resources import DynamicResources
-from bayplan.plugins.dynamic_resources.answers import KeptAnswers
+from bayplan.plugins.dynamic_resources.node_answers import KeptAnswers
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.table import ALL, NodeTable
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import ObjectLister, make_node

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.cel import CelError, compile_expression
+from bayplan.api.cel.device_expressions import CelError, compile_expression
 from bayplan.testing.builders import make_node
 from bayplan.testing.devices import (
     claiming,

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from bayplan.api.devices import DeviceCapacity
 from bayplan.framework.devices import Devices
-from bayplan.plugins.dynamic_resources import DynamicResources
-from bayplan.plugins.dynamic_resources.capacity import uses_of
+from bayplan.plugins.dynamic_resources.claim_plans import ClaimPlan, plan_claim
+from bayplan.plugins.dynamic_resources.device_capacity import uses_of
 from bayplan.plugins.dynamic_resources.first_free import first_free
-from bayplan.plugins.dynamic_resources.plans import ClaimPlan, plan_claim
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.dynamic_resources.search import DeviceSearch
 from bayplan.testing.builders import ObjectLister, make_node, make_table
 from bayplan.testing.device_world import DeviceWorld

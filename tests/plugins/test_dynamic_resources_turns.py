@@ -8,7 +8,7 @@ from typing import Any
 
 from bayplan.framework import SUCCESS, Status
 from bayplan.framework.turns import Turns
-from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_node
 from bayplan.testing.device_world import DeviceWorld
 from bayplan.testing.devices import claiming, make_claim, make_class, make_slice

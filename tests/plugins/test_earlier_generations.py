@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.config.defaults import DEFAULT_PLUGINS
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.in_tree import IN_TREE
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.scenarios import Scenario

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.api.decode import decode_object
 from bayplan.api.node import Node
 from bayplan.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
 from bayplan.api.selectors import LabelSelector, Requirement
+from bayplan.api.wire.decode import decode_object
 from bayplan.config.plugin_args import InterPodAffinityArgs
 from bayplan.framework import SKIP, CycleState, Handle, Status, unresolvable, unschedulable
-from bayplan.plugins.inter_pod_affinity import (
+from bayplan.plugins.inter_pod_affinity.plugin import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,

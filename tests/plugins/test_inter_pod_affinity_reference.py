@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.api.decode import decode_object
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod, PodAffinityTerm
+from bayplan.api.wire.decode import decode_object
 from bayplan.framework import SKIP, SUCCESS, CycleState, Status, unresolvable, unschedulable
-from bayplan.plugins.inter_pod_affinity import (
+from bayplan.plugins.inter_pod_affinity.plugin import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,

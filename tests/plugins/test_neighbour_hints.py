@@ -6,9 +6,9 @@ import pytest
 
 from bayplan.errors import InputError
 from bayplan.framework import Hint
-from bayplan.plugins.gang_scheduling import GangScheduling
-from bayplan.plugins.inter_pod_affinity import InterPodAffinity
-from bayplan.plugins.pod_topology_spread import PodTopologySpread
+from bayplan.plugins.gang_scheduling.plugin import GangScheduling
+from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
 from bayplan.testing.hints import ask_plugin
 

@@ -8,12 +8,12 @@ from bayplan.api.affinity import NodeAffinity as Affinity
 from bayplan.api.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from bayplan.errors import InputError
 from bayplan.framework import Hint, Plugin
-from bayplan.plugins.default_preemption import DefaultPreemption
+from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_ports import NodePorts
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration

@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.config.plugin_args import NodeResourcesFitArgs
 from bayplan.framework import SUCCESS, CycleState, Status, unresolvable, unschedulable
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_conformance, check_rows_agree

@@ -19,7 +19,7 @@ from bayplan.config.plugin_args import (
     UtilizationShapePoint,
 )
 from bayplan.framework import SUCCESS, CycleState, broken_line
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.table import ALL, NodeTable
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_rows_agree

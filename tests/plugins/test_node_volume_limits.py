@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Handle, Status
-from bayplan.plugins.node_volume_limits import REASON, NodeVolumeLimits
+from bayplan.plugins.node_volume_limits.plugin import REASON, NodeVolumeLimits
 from bayplan.table import ALL
 from bayplan.table.what_if import WhatIf
 from bayplan.table.writer import TableWriter

@@ -13,9 +13,9 @@ from bayplan.framework import (
     PreFilterPlugin,
     ScorePlugin,
 )
-from bayplan.plugins.dynamic_resources import DynamicResources
-from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
+from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.table import ALL

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from bayplan.api.affinity import TopologySpreadConstraint
-from bayplan.api.decode import decode_object
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod, PodSpec
 from bayplan.api.selectors import LabelSelector, Requirement
+from bayplan.api.wire.decode import decode_object
 from bayplan.config.plugin_args import LIST_DEFAULTING, PodTopologySpreadArgs
 from bayplan.framework import SKIP, Code, CycleState, Handle, Status, unresolvable, unschedulable
-from bayplan.plugins.pod_topology_spread import (
+from bayplan.plugins.pod_topology_spread.plugin import (
     IGNORED,
     REASON,
     REASON_MISSING_LABEL,

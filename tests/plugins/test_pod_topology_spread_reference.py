@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.api.decode import decode_object
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod, TopologySpreadConstraint
 from bayplan.api.selectors import LabelSelector
 from bayplan.api.taints import Taint, find_untolerated
+from bayplan.api.wire.decode import decode_object
 from bayplan.framework import (
     SKIP,
     SUCCESS,
@@ -21,7 +21,11 @@ from bayplan.framework import (
     unresolvable,
     unschedulable,
 )
-from bayplan.plugins.pod_topology_spread import REASON, REASON_MISSING_LABEL, PodTopologySpread
+from bayplan.plugins.pod_topology_spread.plugin import (
+    REASON,
+    REASON_MISSING_LABEL,
+    PodTopologySpread,
+)
 from bayplan.table import NodeTable, Rows
 from bayplan.table.writer import TableWriter
 

@@ -12,8 +12,8 @@ from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.config import default_config
 from bayplan.framework import CycleState, Diagnosis, Handle
-from bayplan.plugins.default_preemption import DefaultPreemption
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.default_preemption.plugin import DefaultPreemption
+from bayplan.plugins.in_tree import IN_TREE
 from bayplan.queue import PodNominator
 from bayplan.runtime import ProfileRuntime, Registry
 from bayplan.table import ALL
@@ -139,7 +139,7 @@ def test_the_search_needs_no_what_if_where_filters_depend_on_no_pod() -> None:
     world = (cache, PodNominator(), ObjectLister(), make_pod(priority=9, cpu="3", host_ports=[80]))
 
     with patch(
-        "bayplan.plugins.default_preemption.victims.select_victims", side_effect=AssertionError
+        "bayplan.plugins.default_preemption.node_victims.select_victims", side_effect=AssertionError
     ):
         decided = preempt(world, by_what_ifs=False)
 

@@ -13,11 +13,11 @@ from bayplan.amounts import kernel, removing
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.framework import CycleState, Diagnosis, Handle, PreFilterPlugin
-from bayplan.plugins.default_preemption import DefaultPreemption
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.default_preemption.plugin import DefaultPreemption
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.queue import PodNominator
-from bayplan.runtime.filtering import Filtering
+from bayplan.runtime.filter_plugins import Filtering
 from bayplan.table import ALL
 from bayplan.testing.builders import (
     ObjectLister,

@@ -25,11 +25,11 @@ from bayplan.config.plugin_args import (
     UtilizationShapePoint,
 )
 from bayplan.framework import FilterPlugin, Plugin, ScorePlugin
-from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.in_tree import IN_TREE
+from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.node_declared_features import RESTART_ALL_CONTAINERS
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from bayplan.plugins.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.table import NodeTable
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_object, make_pod, make_table

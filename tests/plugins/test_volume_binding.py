@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Status, Verdict
-from bayplan.plugins.volume_binding import (
+from bayplan.plugins.volume_binding.plugin import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_VOLUME_MISSING,

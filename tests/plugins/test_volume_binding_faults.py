@@ -15,7 +15,7 @@ from bayplan.api.storage import (
 )
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ConflictError
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario
 from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume

@@ -10,7 +10,7 @@ from bayplan.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, Code
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume
 from bayplan.testing.storage_world import CLAIM, VOLUME, StorageWorld
 

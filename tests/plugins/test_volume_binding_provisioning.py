@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework import SUCCESS, CycleState, Verdict
-from bayplan.plugins.volume_binding import (
+from bayplan.plugins.volume_binding.plugin import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from bayplan.api.node import Node
 from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.framework import SUCCESS, CycleState
-from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.table import ALL
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table

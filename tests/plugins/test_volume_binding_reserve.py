@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from bayplan.errors import ConflictError
 from bayplan.framework import SKIP, SUCCESS, Code, CycleState
-from bayplan.plugins.volume_binding import VolumeBinding
 from bayplan.plugins.volume_binding.assumed import AssumedObjects, OutOfSyncError
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.table import ALL
 from bayplan.testing.builders import make_pod
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume

@@ -5,7 +5,7 @@ from typing import Any
 from bayplan.api.pod import Pod
 from bayplan.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from bayplan.framework import SKIP, SUCCESS, CycleState
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_rows_agree

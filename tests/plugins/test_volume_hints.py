@@ -6,8 +6,8 @@ import pytest
 
 from bayplan.errors import InputError
 from bayplan.framework import Hint, Plugin
-from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.testing.builders import make_node, make_object, make_pod

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bayplan.runtime import failing
+from bayplan.runtime import plugin_failures
 
 
 @pytest.fixture(autouse=True)
 def _plugins_are_in_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failing, "is_in_tree", lambda plugin: True)
+    monkeypatch.setattr(plugin_failures, "is_in_tree", lambda plugin: True)

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.clock import ManualClock, Timers
 from bayplan.framework import SUCCESS, Code, CycleState, PreBindPlugin, Status, unschedulable
-from bayplan.runtime.committing import Committing
+from bayplan.runtime.commit_plugins import Committing
 from bayplan.runtime.executor import InlineExecutor
 from bayplan.testing.builders import make_pod
 

@@ -21,8 +21,8 @@ from bayplan.framework import (
 from bayplan.framework.faults import PluginFaultError, PluginFaults
 from bayplan.framework.handle import Handle, NoNominations
 from bayplan.runtime import Filtering, PluginRunError
-from bayplan.runtime.committing import Committing
-from bayplan.runtime.placing import Placing
+from bayplan.runtime.commit_plugins import Committing
+from bayplan.runtime.placement_plugins import Placing
 from bayplan.testing.builders import make_node, make_pod, make_table
 
 TABLE = make_table(make_node("a"), make_node("b"))

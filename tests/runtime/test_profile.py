@@ -17,7 +17,7 @@ from bayplan.framework import (
     Status,
     unschedulable,
 )
-from bayplan.plugins.registry import IN_TREE
+from bayplan.plugins.in_tree import IN_TREE
 from bayplan.runtime import ProfileRuntime, Registry
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table

@@ -9,7 +9,7 @@ from bayplan.api.pod import Pod
 from bayplan.framework import SKIP, Status, unresolvable, wait
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.interface import PreEnqueuePlugin
-from bayplan.plugins.gang_scheduling import GangScheduling
+from bayplan.plugins.gang_scheduling.plugin import GangScheduling
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
 

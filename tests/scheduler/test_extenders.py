@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
-from bayplan.api.sourced import keeping_sources
+from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.sourced import keeping_sources
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError, ConfigError
 from bayplan.framework import Code

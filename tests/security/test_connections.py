@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from bayplan.cluster.apiserver.web import http_server
-from bayplan.cluster.apiserver.web.http_requests import MAX_BODY
+from bayplan.apiserver.web import http_server
+from bayplan.apiserver.web.http_requests import MAX_BODY
 from bayplan.testing.api_server import PODS, ServerInThread, api_server, pod_tree
 
 from .rig import SECRET

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.cli.cluster_entries import ClusterEntry, claim, folder_of, write_entry
-from bayplan.cli.detaching import DetachedServer
-from bayplan.cli.up import write_kubeconfig
-from bayplan.cluster.apiserver import ApiServer, make_credentials
+from bayplan.apiserver import ApiServer, make_credentials
+from bayplan.cli.commands.cluster_entries import ClusterEntry, claim, folder_of, write_entry
+from bayplan.cli.commands.detached_server import DetachedServer
+from bayplan.cli.commands.up import write_kubeconfig
 from bayplan.cluster.private_files import make_private_folder, open_private, write_private
 from bayplan.errors import InputError
 from bayplan.web.tls import _made_in

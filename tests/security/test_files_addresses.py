@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.clipping import clipped_tree
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.placement_fields import clipped_tree
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node
 

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.cluster.apiserver import ApiServer, make_credentials
+from bayplan.apiserver import ApiServer, make_credentials
 from bayplan.errors import InputError
-from bayplan.planning.reading import read_pools
+from bayplan.planning.pool_files import read_pools
 from bayplan.sim import read_manifests
 from bayplan.sim.bench import read_report
-from bayplan.sim.recording import RecordingWriter, read_recording
+from bayplan.sim.recording_file import RecordingWriter, read_recording
 from bayplan.sim.replay import Replay
 from bayplan.sim.settings import DEFAULT_SETTINGS
 from bayplan.sim.streaming import StreamedSimulation, read_lines
-from bayplan.sweeps.results import RunJournal
+from bayplan.sweeps.result_files import RunJournal
 from bayplan.sweeps.worker import RunResult
 
 from .damaged import damages

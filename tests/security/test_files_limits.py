@@ -15,8 +15,8 @@ from bayplan.api.own_documents import API_VERSION
 from bayplan.cli.main import app
 from bayplan.cluster.objects.yaml_tree import YamlError, iter_trees
 from bayplan.errors import InputError
-from bayplan.sim import input_bytes
-from bayplan.sim.input_bytes import (
+from bayplan.manifests import input_bytes
+from bayplan.manifests.input_bytes import (
     FREE,
     RATIO,
     VARIABLE,
@@ -26,7 +26,7 @@ from bayplan.sim.input_bytes import (
     limited_input,
     open_input,
 )
-from bayplan.sim.traces.rows import read_rows
+from bayplan.sim.traces.table_rows import read_rows
 
 MIB = 1 << 20
 HEAD = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bayplan.cluster.apiserver.web.http_requests import (
+from bayplan.apiserver.web.http_requests import (
     MAX_BODY,
     MAX_HEAD,
     MalformedRequestError,

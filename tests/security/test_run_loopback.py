@@ -10,8 +10,8 @@ from bayplan.clock import ManualClock
 from bayplan.errors import ApiError
 from bayplan.web.access import LocalAccess
 from bayplan.web.delegated import DelegatedAccess
-from bayplan.web.profiling import profiling_routes
-from bayplan.web.server import WebServer
+from bayplan.web.pprof import profiling_routes
+from bayplan.web.route_server import WebServer
 
 Tree = dict[str, Any]
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.api.cel import CelError
-from bayplan.api.cel_rules import compile_rule
-from bayplan.api.patterns import PatternError, compile_pattern
-from bayplan.cluster.apiserver.schema import json_patch as patches
-from bayplan.cluster.apiserver.schema.depth import MAX_DEPTH
-from bayplan.cluster.apiserver.schema.protobuf import MAGIC, MIME, ProtobufError, decode_object
-from bayplan.cluster.apiserver.store import Store
+from bayplan.api.cel.device_expressions import CelError
+from bayplan.api.cel.object_rules import compile_rule
+from bayplan.api.text.patterns import PatternError, compile_pattern
+from bayplan.apiserver.schema import json_patch as patches
+from bayplan.apiserver.schema.depth import MAX_DEPTH
+from bayplan.apiserver.schema.protobuf import MAGIC, MIME, ProtobufError, decode_object
+from bayplan.apiserver.store import Store
 from bayplan.testing.api_server import PATCH_TYPES, PODS, ServerInThread, pod_tree
 
 from .rig import CORE

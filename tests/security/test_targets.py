@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.cluster.apiserver.registry.catalog import ResourceCatalog
-from bayplan.cluster.apiserver.registry.errors import StatusError
-from bayplan.cluster.apiserver.web.http_requests import WholeRequest
-from bayplan.cluster.apiserver.web.targets import Target, parse_target
+from bayplan.apiserver.registry.served_resources import ResourceCatalog
+from bayplan.apiserver.registry.status_errors import StatusError
+from bayplan.apiserver.web.http_requests import WholeRequest
+from bayplan.apiserver.web.targets import Target, parse_target
 from bayplan.testing.api_server import PODS, pod_tree
 
 from .rig import CORE, GuardedApi, rule

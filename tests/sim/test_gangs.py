@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
 from bayplan.config import parse_config
 from bayplan.sim import Simulation, TraceEntry
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.errors import InputError
+from bayplan.manifests.timeline import ObjectPatch, TimelineTarget
 from bayplan.sim import Simulation, SimulationReport, TimelineEvent
-from bayplan.sim.timeline import ObjectPatch, TimelineTarget
 from bayplan.testing.builders import make_node, make_object, make_pod
 
 

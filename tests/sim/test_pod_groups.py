@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.answers.stage import Stage
-from bayplan.api.decode import decode_object
 from bayplan.api.pod_groups import pod_group_of
+from bayplan.api.wire.decode import decode_object
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
-from bayplan.sim.recording import RecordedEvent, Recording
+from bayplan.api.wire.decode import decode_object
+from bayplan.sim.recording_file import RecordedEvent, Recording
 from bayplan.sim.replay import Replay
 from bayplan.sim.replay_report import ReplayReport, ReplayVerdict
 from bayplan.testing.builders import make_node, make_pod

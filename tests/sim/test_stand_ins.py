@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
 from bayplan.errors import InputError
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.testing.builders import make_node

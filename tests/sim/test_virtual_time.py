@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
 from bayplan.config import load_config
 from bayplan.errors import InputError
 from bayplan.scheduler import Outcome

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
 from bayplan.api.workload_kinds import reading_workloads
 from bayplan.errors import InputError
+from bayplan.manifests.workload_documents import read_workload_kinds
 from bayplan.sim import Simulation, SimulationReport, read_manifests
-from bayplan.sim.workload_documents import read_workload_kinds
 from bayplan.testing.builders import make_node
 
 POD = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from bayplan.sweeps.dispatch import TRIES, WorkerReport, dispatch
-from bayplan.sweeps.run import RunInput, SweepRun
+from bayplan.sweeps.sweep_run import RunInput, SweepRun
 from bayplan.sweeps.worker import RunResult
 
 

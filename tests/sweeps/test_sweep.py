@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import bayplan
-from bayplan.api.whole import whole
+from bayplan.api.wire.whole import whole
 from bayplan.errors import InputError
 from bayplan.sim.measures import measure_of
 from bayplan.sweeps import Sweep, SweepResults, bench

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from bayplan.api.decode import decode_object
 from bayplan.api.node import HOSTNAME, ZONE
 from bayplan.api.pod import HostPort, Toleration
 from bayplan.api.taints import Taint
+from bayplan.api.wire.decode import decode_object
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
 from bayplan.sim import Simulation, read_manifests
 from bayplan.web.history import History
-from bayplan.web.report import write_report
+from bayplan.web.page_file import write_report
 
 from .chromium import Browser, Tab, find_chromium
 

@@ -15,7 +15,7 @@ from bayplan.cluster.certificates import Certificate, make_certificate
 from bayplan.errors import InputError
 from bayplan.web.client_certificates import ClientAuthorities
 from bayplan.web.delegated import DelegatedAccess
-from bayplan.web.server import WebServer
+from bayplan.web.route_server import WebServer
 from bayplan.web.tls import ServerCertificate, ServingTls
 
 ALICE = make_certificate("alice", ["ops", "dev"])

@@ -11,7 +11,7 @@ from bayplan.framework import wait
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario, Scripted
 from bayplan.web.history import TEXTED, History, HistoryState, Moment
-from bayplan.web.numbering import NONE
+from bayplan.web.value_numbers import NONE
 
 
 def watched(scenario: Scenario) -> History:

@@ -21,8 +21,8 @@ from bayplan.testing.builders import make_pod
 from bayplan.web.access import Access
 from bayplan.web.delegated import DelegatedAccess
 from bayplan.web.health import HealthCheck, named_check
+from bayplan.web.route_server import WebServer, is_loopback
 from bayplan.web.scheduler_routes import scheduler_routes
-from bayplan.web.server import WebServer, is_loopback
 from bayplan.web.tls import ServerCertificate, ServingTls
 
 Tree = dict[str, Any]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.sim import read_manifests
-from bayplan.web.report import write_report
+from bayplan.web.page_file import write_report
 
 from .chromium import Tab
 from .conftest import EXAMPLES, follow

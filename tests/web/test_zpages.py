@@ -11,7 +11,7 @@ import yaml
 from aiohttp import web
 
 from bayplan.web.cbor import encode_cbor
-from bayplan.web.server import WebServer
+from bayplan.web.route_server import WebServer
 from bayplan.web.zpages import AcceptedForm, Component, negotiate, zpage_routes
 
 STATUSZ = "v=v1beta1;g=config.k8s.io;as=Statusz"

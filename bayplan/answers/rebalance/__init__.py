@@ -1,11 +1,11 @@
 """Rebalance: plan pod moves that improve a cluster, checked by the filters, within disruption budgets.
 
-What lives here: the plan (`plan.py`), moving a pod on a stage (`moving.py`), and a planner per
-objective: `spreading.py`, `emptying.py` (to pack, or to save cost) and `repairing.py`. Who calls
+What lives here: the plan (`move_plan.py`), moving a pod on a stage (`trial_moves.py`), and a planner per
+objective: `even_use.py`, `empty_nodes.py` (to pack, or to save cost) and `repairs.py`. Who calls
 it: cli, and users' scripts, through this package.
 """
 
-from .plan import Move, Objective, RebalancePlan
-from .planning import DEFAULT_MOVES, plan_rebalance
+from .move_plan import Move, Objective, RebalancePlan
+from .objectives import DEFAULT_MOVES, plan_rebalance
 
 __all__ = ["DEFAULT_MOVES", "Move", "Objective", "RebalancePlan", "plan_rebalance"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...api.pod import Pod, PodAffinityTerm
-from ..changes import ObjectChange, pointer
 from ..cluster_view import ClusterView
+from ..manifest_changes import ObjectChange, pointer
 from .node import REQUIRED, label_changes, labels_meeting
 from .proposal import (
     Ask,

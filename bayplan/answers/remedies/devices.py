@@ -7,7 +7,7 @@ from typing import Any
 
 from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
 from ...api.resources import may_stand_for_devices
-from ..changes import ObjectChange, pointer
+from ..manifest_changes import ObjectChange, pointer
 from .proposal import (
     Ask,
     Remedy,

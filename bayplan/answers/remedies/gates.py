@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..changes import pointer
+from ..manifest_changes import pointer
 from .proposal import Ask, Remedy, plain, remedy, remove, replace
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...api.node import Node
 from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement, parse_integer
 from ...api.taints import HARD_EFFECTS, Taint, tolerated
-from ..changes import ObjectChange, pointer
+from ..manifest_changes import ObjectChange, pointer
 from .proposal import Ask, Remedy, add, last_resort, plain, put, remedy, remove, replace
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"

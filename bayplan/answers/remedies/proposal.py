@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from ...api.encode import to_dict
 from ...api.node import Node
 from ...api.pod import Pod
+from ...api.wire.encode import to_dict
 from ...cluster.objects import ClusterObject
 from ...table import NodeInfo
-from ..changes import ChangeKind, ObjectChange, ObjectRef
 from ..cluster_view import ClusterView
+from ..manifest_changes import ChangeKind, ObjectChange, ObjectRef
 from ..situation import Refused, Situation
 
 GIVING_UP = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...api.pod import Pod
-from ...api.quantity import format_quantity, parse_quantity
 from ...api.resources import PODS, to_unit
-from ..changes import ObjectChange, pointer
+from ...api.text.quantity import format_quantity, parse_quantity
+from ..manifest_changes import ObjectChange, pointer
 from .proposal import Ask, Remedy, delete_pod, last_resort, put, remedy, remove, replace
 
 TOO_MANY_PODS = "Too many pods"

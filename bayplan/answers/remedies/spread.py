@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ...api.node import HOSTNAME
 from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, TopologySpreadConstraint
-from ..changes import ObjectChange, pointer
 from ..cluster_view import ClusterView
+from ..manifest_changes import ObjectChange, pointer
 from .node import label_changes
 from .proposal import (
     Ask,

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...api.pod import Pod, Volume
-from ...api.quantity import format_quantity
 from ...api.selectors import Requirement
 from ...api.storage import BIND_COMPLETED, LOST, CSINode, PersistentVolume, PersistentVolumeClaim
+from ...api.text.quantity import format_quantity
 from ...api.volumes import claim_name_of
-from ..changes import ObjectChange, decode, pointer
+from ..manifest_changes import ObjectChange, decode, pointer
 from .node import is_place, label_changes, labels_meeting
 from .proposal import (
     Ask,

@@ -10,9 +10,9 @@ from msgspec import to_builtins
 
 from ...cluster.memory import AdmissionRefusal
 from ...sim.frames import make_frame
-from ...sim.showing import ShownAnswer
+from ...sim.html_summary import ShownAnswer
 from ...sim.totals import TotalsChange
-from ..budgets import BudgetUse
+from ..budget_effects import BudgetUse
 from ..courses import DrainCourse, UpgradeCourse
 from ..settlement import NONE_WAITED, Settlement
 

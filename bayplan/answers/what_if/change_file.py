@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...api.durations import EXPECTED, parse_duration
-from ...api.kinds import FieldError
 from ...api.own_documents import API_VERSION
+from ...api.text.durations import EXPECTED, parse_duration
+from ...api.wire.kinds import FieldError
 from ...cluster.objects.yaml_tree import YamlError, iter_trees
 from ...errors import InputError
-from ...sim.field_check import unknown_in_part
-from ...sim.sources import open_source
-from ...sim.timeline import added_objects, found, read_change
-from .adding_nodes import AddNodes
+from ...manifests.field_check import unknown_in_part
+from ...manifests.sources import open_source
+from ...manifests.timeline import added_objects, found, read_change
 from .change import ClusterChange
-from .draining import Drain
+from .drains import Drain
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
+from .node_copies import AddNodes
 from .object_changes import Add, Delete, Patch, Scale
-from .resizing import Resize, check_amount
-from .upgrading import Upgrade
+from .resizes import Resize, check_amount
+from .upgrades import Upgrade
 
 KIND = "WhatIf"
 DRAIN_FLAGS = {

@@ -8,13 +8,13 @@ from math import ceil, comb
 from typing import TypeAlias
 
 from ...errors import InputError
+from ...manifests.timeline import InputObject
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
-from ...sim.world import InputObject
 from ..stage import PlaceOf
-from .adding_nodes import AddNodes
 from .answer import NodeSearch, WhatIfAnswer
-from .asking import ask_what_if
 from .change import ClusterChange
+from .node_copies import AddNodes
+from .question import ask_what_if
 
 Counts: TypeAlias = tuple[int, ...]
 """A number of nodes for each node to copy."""

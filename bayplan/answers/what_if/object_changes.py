@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...api.kinds import FieldError
 from ...api.meta import KubeObject, controller_of
 from ...api.node import Node
 from ...api.pod import Pod
+from ...api.wire.kinds import FieldError
 from ...cluster.objects import ClusterObject
 from ...errors import InputError
-from ...sim.timeline import ObjectPatch, TimelineTarget, added_objects, read_change
+from ...manifests.timeline import ObjectPatch, TimelineTarget, added_objects, read_change
 from ..owners import is_bare, is_daemon, is_static, is_there
 from ..references import find_kind, find_node, find_ref, find_refs, near, parse_selector
 from ..stage import Stage

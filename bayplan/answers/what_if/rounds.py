@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ...api.pod import Pod
 from ...cluster.memory.pod_index import is_healthy
-from ..budgets import BudgetUse
+from ..budget_effects import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
 from ..owners import is_bare
 from ..stage import Stage

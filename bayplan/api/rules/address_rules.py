@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
-from ..causes import Cause, invalid_value, required
+from .field_causes import Cause, invalid_value, required
 
 Tree = Mapping[str, Any]
 Address = IPv4Address | IPv6Address

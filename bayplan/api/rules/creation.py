@@ -9,12 +9,12 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..causes import Cause
-from ..kinds import group_of
-from ..schema.checking import WrongTypeError, unknown_fields
+from ..schema.input_check import WrongTypeError, unknown_fields
 from ..schema.unknown import schema_type
-from .defaults import apply_defaults
-from .validation import create_causes, metadata_causes
+from ..wire.kinds import group_of
+from .field_causes import Cause
+from .field_defaults import apply_defaults
+from .object_validation import create_causes, metadata_causes
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 

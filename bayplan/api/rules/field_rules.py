@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..causes import (
+from ..text.name_faults import key_faults
+from .field_causes import (
     Cause,
     duplicate,
     forbidden_field,
@@ -19,7 +20,6 @@ from ..causes import (
     required,
     unsupported_value,
 )
-from ..name_faults import key_faults
 
 Tree = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..name_faults import dns_label_faults
+from ..text.name_faults import dns_label_faults
 from .address_warnings import address_warnings, block_warnings, quoted
 from .pod_warnings import (
     OLD_SOURCES,

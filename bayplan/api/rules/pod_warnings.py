@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..name_faults import value_faults
-from ..quantity import NANO, NANO_PER_MILLI, parse_quantity
+from ..text.name_faults import value_faults
+from ..text.quantity import NANO, NANO_PER_MILLI, parse_quantity
 from .address_warnings import address_warnings, quoted
 
 Tree = Mapping[str, Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..causes import Cause, invalid_value, required, unsupported_value
+from .field_causes import Cause, invalid_value, required, unsupported_value
 
 Tree = Mapping[str, Any]
 

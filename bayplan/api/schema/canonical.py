@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..quantity import NANO_PER_MILLI
-from ..quantity_text import ExactAmount
+from ..text.quantity import NANO_PER_MILLI
+from ..text.quantity_text import ExactAmount
 from .fields import FIELDS, Field, FieldType
 
 Tree = dict[str, Any]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from ...api.durations import EXPECTED, parse_duration
+from ...api.text.durations import EXPECTED, parse_duration
 from ...errors import InputError
-from ..commands import PlainCommand
+from ..command_table import PlainCommand
 from .table import BY_NAME, FLAGS, Flag, FlagKind
 
 TRUE = {"1", "t", "T", "true", "TRUE", "True"}

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ...answers.capacity import Capacity
-from .listing import Listing
+from .cluster_totals import render_totals
+from .table_layout import Listing
 from .tables import count, hint, section
-from .totals import render_totals
 
 MAX_ROWS = 12
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...api.durations import format_duration
+from ...api.text.durations import format_duration
 from ...sim.measures import Measure, MeasureUnit, Metric
 
 ARROWS = {1: " ↑", -1: " ↓"}

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from ..consoles import PIPE_WIDTH
+from .consoles import PIPE_WIDTH
 
 _SUFFIX = re.compile(r"\.(?=[a-z])")
 

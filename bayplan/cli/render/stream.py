@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from ...api.durations import format_duration
+from ...api.text.durations import format_duration
 from ...sim.streaming import StreamReport
-from .listing import Listing
+from .cluster_totals import render_totals, render_use
 from .node_names import NodeNames
-from .pending import render_pending
+from .pending_rows import render_pending
+from .table_layout import Listing
 from .tables import duration, section
-from .totals import render_totals, render_use
 
 
 def render_stream(console: Console, report: StreamReport) -> None:

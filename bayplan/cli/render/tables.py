@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ...api.quantity import format_quantity
-from .listing import Listing, Piece, show_listing
+from ...api.text.quantity import format_quantity
+from .table_layout import Listing, Piece, show_listing
 
 BAR_WIDTH = 10
 GIB = 1 << 30

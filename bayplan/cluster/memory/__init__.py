@@ -19,16 +19,16 @@ from .admission_dra import admit_devices
 from .admission_groups import admit_groups
 from .budget_controller import DisruptionController
 from .controllers import Controllers
-from .cron_jobs import CronJobController
+from .cron_job_controller import CronJobController
 from .kubelets import Kubelets, stage_problem
+from .object_store import MemoryCluster
 from .protection import Protection
-from .provisioning import Provisioning, provisioning_problems
+from .provisioners import Provisioning, provisioning_problems
 from .quotas import QuotaLedger
 from .refusals import AdmissionRefusal
 from .resource_claims import ClaimController
-from .store import MemoryCluster
 from .template_pods import WORKLOAD_KINDS
-from .volumes import VolumeController
+from .volume_controller import VolumeController
 
 __all__ = [
     "AbsentOwners",

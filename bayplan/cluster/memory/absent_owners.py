@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...api.pod import EMPTY_STATUS, Pod
-from .store import MemoryCluster
+from .object_store import MemoryCluster
 
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
 KUBELET_SOURCES = ("file", "http")

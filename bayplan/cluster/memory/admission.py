@@ -20,23 +20,23 @@ from ...api.affinity import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from ...api.causes import Cause
 from ...api.containers import Container
 from ...api.limits import LimitRange
 from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.pod_spec import DEFAULT_SCHEDULER_NAME, PodSpec, intern_spec
-from ...api.quantity import NANO, NANO_PER_MILLI, Quantity
 from ...api.resources import is_hugepages, is_pod_level, pod_amounts
+from ...api.rules.field_causes import Cause
 from ...api.selectors import LabelSelector, Requirement
 from ...api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ...api.taints import NO_EXECUTE, Toleration
+from ...api.text.quantity import NANO, NANO_PER_MILLI, Quantity
 from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework import Lister
 from ..objects import ClusterObject, ControllerCluster
-from . import limit_ranges, runtime_classes
+from . import limit_ranges, runtime_class_admission
 from .default_class import with_default_class
 from .quotas import COUNTED_KINDS, QuotaLedger
 
@@ -135,7 +135,7 @@ class Admission:
             return
         ranges = self._ranges.get(obj.namespace, ())
         if isinstance(obj, Pod) and (obj.spec.runtime_class_name or obj.spec.overhead):
-            violation = runtime_classes.class_refusal(obj.spec, self._lister)
+            violation = runtime_class_admission.class_refusal(obj.spec, self._lister)
             if violation:
                 raise AdmissionRefusedError(obj, violation)
         if not ranges:
@@ -184,11 +184,11 @@ class Admission:
 
     def _with_runtime_class(self, spec: PodSpec) -> PodSpec:
         """The spec with what its class adds; as it is if `check` is going to refuse it."""
-        found = runtime_classes.class_of(spec, self._lister)
-        if found is None or runtime_classes.class_refusal(spec, self._lister):
+        found = runtime_class_admission.class_of(spec, self._lister)
+        if found is None or runtime_class_admission.class_refusal(spec, self._lister):
             return spec
         if spec not in self._classed:
-            self._classed[spec] = intern_spec(runtime_classes.with_class(spec, found))
+            self._classed[spec] = intern_spec(runtime_class_admission.with_class(spec, found))
         return self._classed[spec]
 
     def _defaults(self, pod: Pod) -> dict[str, Any]:

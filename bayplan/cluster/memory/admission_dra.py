@@ -23,7 +23,7 @@ from ...api.dra import (
 from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
-from ...api.validate_dra import expression_problems
+from ...api.rules.device_faults import expression_problems
 from .admission import AdmissionError
 
 AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from ...api.encode import to_dict
-from ...api.group_rules import PREEMPTION, TOPOLOGY, group_causes, workload_causes
+from ...api.rules.group_rules import PREEMPTION, TOPOLOGY, group_causes, workload_causes
+from ...api.wire.encode import to_dict
 from ...api.workloads import PodGroup, PodGroupSpec, Workload
 from ...framework import Lister
 from ..objects import ControllerCluster

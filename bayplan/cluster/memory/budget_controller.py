@@ -18,8 +18,8 @@ from ...api.pod import Pod, PodClass
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
 from .budgets import BudgetSyncError, PodOwner, ProtectedPods, ask_budget, budget_status, owner_of
+from .object_store import MemoryCluster
 from .pod_index import is_healthy
-from .store import MemoryCluster
 
 SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 EVICTION_TIMEOUT = timedelta(minutes=2)

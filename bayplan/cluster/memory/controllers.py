@@ -33,8 +33,8 @@ from ..objects import ControllerCluster, Later
 from . import daemons, deployments, job_groups, jobs, rollouts, stateful_sets
 from .admission import Admission, AdmissionError, AdmissionRefusedError
 from .availability import Availability
+from .created_names import make_hash
 from .job_backoffs import JobBackoffs
-from .names import make_hash
 from .pod_index import (
     COMPLETION_INDEX,
     OwnerKey,

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from ...api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from ...api.pod import Pod
 from ...api.selectors import LabelSelector
-from ...api.sourced import set_template_source, template_source
+from ...api.wire.sourced import set_template_source, template_source
 from ...api.workloads import DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet
 from ..objects import ControllerCluster
-from .names import make_hash
+from .created_names import make_hash
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

@@ -29,8 +29,8 @@ from ...api.workloads import (
 )
 from ..objects import ControllerCluster
 from .admission_groups import admit_groups
+from .created_names import encode_number
 from .deployments import owner_reference
-from .names import encode_number
 
 GATE = "WorkloadWithJob"
 MAX_NAME = 253

@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from ...api.workloads import Job
-from .names import MAX_PREFIX
+from .created_names import MAX_PREFIX
 from .pod_index import OwnedPods, completion_index
 
 PREFIX = "batch.kubernetes.io/"

@@ -16,8 +16,8 @@ from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_stages import PodStages, StageRule, annotation_faults
 from ...clock import Clock
 from ..objects import Later, pod_life
+from .object_store import MemoryCluster
 from .stages import StagePlayer
-from .store import MemoryCluster
 
 MAX_RESTARTS = 7
 """Of containers that crash, unless the run has an end: by then the back-off is at its maximum."""

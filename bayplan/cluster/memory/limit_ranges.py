@@ -11,20 +11,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...api.causes import Cause, invalid_value
 from ...api.containers import Container, ResourceRequirements
 from ...api.limits import CLAIM, CONTAINER, POD, LimitRange
 from ...api.pod_spec import PodSpec
-from ...api.quantity import (
+from ...api.resources import pod_amounts, pod_limits
+from ...api.rules.field_causes import Cause, invalid_value
+from ...api.storage import PersistentVolumeClaim
+from ...api.text.quantity import (
     MAX_INT64,
     NANO,
     Quantity,
     nano_to_milli,
     nano_to_value,
 )
-from ...api.quantity_text import ExactAmount
-from ...api.resources import pod_amounts, pod_limits
-from ...api.storage import PersistentVolumeClaim
+from ...api.text.quantity_text import ExactAmount
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 MAX_MILLI = MAX_INT64 // 1000

@@ -12,7 +12,7 @@ from ...api.meta import KubeObject
 from ...api.pod import Pod
 from ...api.selectors import NAME_FIELD, LabelSelector
 from ...api.workloads import Job, JobStatus
-from .names import make_name
+from .created_names import make_name
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ...api.meta import KubeObject
 from ...api.pod import Pod
 from ...api.pod_spec import PodSpec, intern_spec
-from ...api.sharing import shared, shared_map
-from ...api.sourced import template_source, with_source
 from ...api.storage import PersistentVolumeClaim
+from ...api.wire.interning import shared, shared_map
+from ...api.wire.sourced import template_source, with_source
 from ...api.workloads import PodTemplateSpec, StatefulSet
 from . import deployments
 from .admission import AdmissionError

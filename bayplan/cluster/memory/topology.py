@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from ...api.migration import PLUGIN_NAMED
 from ...api.node import HOSTNAME, ZONE, Node
-from ...api.quantity import format_quantity, parse_value
 from ...api.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from ...api.storage import (
     CSIStorageCapacity,
@@ -24,6 +23,7 @@ from ...api.storage import (
     StorageClass,
     TopologySelectorTerm,
 )
+from ...api.text.quantity import format_quantity, parse_value
 from ..objects import ControllerCluster
 
 Segment = tuple[tuple[str, str], ...]

@@ -13,7 +13,7 @@ from ..objects import ControllerCluster
 from .admission import Admission
 from .default_class import with_default_class
 from .pod_index import OwnedPods, PodIndex
-from .scaling import first_to_go
+from .scale_in import first_to_go
 from .template_pods import make_pod
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_groups import GroupPreemptor
 from ...api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
-from ...api.sharing import shared
+from ...api.wire.interning import shared
 from ...clock import Clock
 from ...framework import preemptor_kind
 

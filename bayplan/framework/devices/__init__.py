@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from ...api.devices import DeviceTaintRule, ResourceSlice
 from ...api.dra import DeviceClass, ResourceClaim
 from ...table import NodeTable
-from ..following import Follower
 from ..handle import Handle
 from ..lister import Lister
+from ..lister_changes import Follower
 from .allocated import Allocated, take
 from .claims import TrackedClaims
 from .classes import DeviceClasses
+from .device_pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .features import ALL_FEATURES, DeviceFeatures
 from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers, Picked
-from .pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .selection import ExpressionFault, Selection
 
 SHARED = "devices"

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from ...api.dra import AllocationResult, DeviceRequestAllocationResult
-from ...api.quantity import parse_quantity
+from ...api.text.quantity import parse_quantity
 from ...stamped_cache import StampedCache
-from .pools import Amounts, DeviceId, PoolId, PoolView
+from .device_pools import Amounts, DeviceId, PoolId, PoolView
 
 
 class Allocated:

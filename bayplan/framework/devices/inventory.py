@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ...api.devices import Device, ResourceSlice
 from ...table import NodeTable, RowLog
+from .device_pools import DeviceId, Offer, Pool, PoolId, PoolView
 from .features import ALL_FEATURES, DeviceFeatures
-from .pools import DeviceId, Offer, Pool, PoolId, PoolView
 from .selection import ExpressionFault, Selection
 
 Candidate = tuple[Offer, ExpressionFault | None, PoolView]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from ...api.cel import CelError, Expression, SeenDevice, compile_expression
+from ...api.cel.device_expressions import CelError, Expression, SeenDevice, compile_expression
 from ...api.devices import BLOCKING_EFFECTS, DeviceTaint
 from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
 from ...stamped_cache import StampedCache
+from .device_pools import Offer
 from .features import ALL_FEATURES, DeviceFeatures
-from .pools import Offer
 
 
 class ExpressionFault(NamedTuple):

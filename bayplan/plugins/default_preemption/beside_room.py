@@ -1,7 +1,7 @@
 """Beside room: victims by amounts although other filters read pods, too, where those do not read these pods.
 
 A filter on ports or on labels of pods is active, but most of the pods on a node have neither: whether they stay or go
-makes no difference to it. Then only the amounts decide. Gives the same answers as `victims.py`; a property test
+makes no difference to it. Then only the amounts decide. Gives the same answers as `node_victims.py`; a property test
 compares them.
 """
 

@@ -1,7 +1,7 @@
 """By amounts: the victims of one pod on nodes where only what pods request decides, on many nodes at once.
 
-Gives the same answers as `victims.py`, which edits a copy of each node and runs the filters; property tests compare
-them.
+Gives the same answers as `node_victims.py`, which edits a copy of each node and runs the filters; property tests
+compare them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from ...amounts import FitRule
 from ...amounts.removing import PodRemoval, count_short
 from ...framework import Status, Victims, failure
-from ...framework.fitting import fit_status
+from ...framework.fit_status import fit_status
 from ...table import Bools, Ints, NodeTable
 from ...table.pod_matrix import PodMatrix, by_importance
-from .budgets import Budgets
 from .candidates import NO_VICTIMS
+from .disruption_budgets import Budgets
 
 
 class ByAmounts:

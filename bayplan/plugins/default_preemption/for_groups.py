@@ -25,7 +25,7 @@ from ...framework import (
 )
 from ...table import NodeTable
 from ...table.pod_matrix import NOT_STARTED, start_of
-from .budgets import Budgets
+from .disruption_budgets import Budgets
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_VICTIMS = "No preemption victims found for incoming preemptor"

@@ -11,9 +11,9 @@ import msgspec
 
 from ...api.dra import AllocationResult, ResourceClaim, ResourceClaimConsumer
 from ...api.pod import Pod
-from .answers import KeptAnswers
-from .binding import Given
+from .claim_writes import Given
 from .extended import SPECIAL_NAME
+from .node_answers import KeptAnswers
 
 
 class ClaimState(msgspec.Struct):

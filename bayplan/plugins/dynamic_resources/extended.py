@@ -22,7 +22,7 @@ from ...api.dra import (
 from ...api.meta import ObjectMeta, OwnerReference
 from ...api.pod import Pod, PodSpec
 from ...api.pod_status import ContainerExtendedResourceRequest
-from ...api.quantity import NANO, parse_quantity
+from ...api.text.quantity import NANO, parse_quantity
 from ...framework.devices import DeviceClasses
 
 SPECIAL_NAME = "<extended-resources>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...framework.devices import DeviceId, Devices
-from .plans import AllocationError, ClaimPlan
+from .claim_plans import AllocationError, ClaimPlan
 from .search import Taken, refusal, timed_out
 
 

@@ -14,8 +14,6 @@ from ...api.dra import AllocationResult, ResourceClaim
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.pod_status import NodeAllocatableResourceClaimStatus, NodeClaimStatuses
-from ...api.quantity import NANO, Quantity
-from ...api.quantity_text import ExactAmount
 from ...api.resources import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -25,12 +23,14 @@ from ...api.resources import (
     pod_amounts,
     to_unit,
 )
+from ...api.text.quantity import NANO, Quantity
+from ...api.text.quantity_text import ExactAmount
 from ...framework import SUCCESS, CycleState, Status, Verdict, failure, unresolvable, unschedulable
 from ...framework.devices import Devices
 from ...table import NodeInfo, NodeTable, Rows
-from .answers import rows_in
+from .claim_plans import AllocationError
 from .claim_state import ClaimState
-from .plans import AllocationError
+from .node_answers import rows_in
 from .search import Taken
 
 ONE = ExactAmount(NANO)

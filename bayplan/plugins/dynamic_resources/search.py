@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...api.dra import MAX_RESULTS
-from ...api.quantity import parse_quantity
+from ...api.text.quantity import parse_quantity
 from ...framework.devices import (
     Allocated,
     Amounts,
@@ -25,9 +25,9 @@ from ...framework.devices import (
     PoolId,
     PoolView,
 )
-from .capacity import Use, uses_of
-from .constraints import ConstraintTracker, make_constraint
-from .plans import AllocationError, ClaimPlan, RequestPlan
+from .claim_constraints import ConstraintTracker, make_constraint
+from .claim_plans import AllocationError, ClaimPlan, RequestPlan
+from .device_capacity import Use, uses_of
 
 INVALID_POOLS = "invalid resource pools were encountered"
 CANNOT_ALLOCATE = "cannot allocate all claims"

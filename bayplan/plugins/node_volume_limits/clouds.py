@@ -25,9 +25,9 @@ from ...framework import (
 from ...framework.csi_nodes import CSINodes
 from ...table import Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
-from . import REASON, new_volumes
 from .attached import AttachedVolumes
 from .identity import Attached, CloudIdentifier, VolumeFault
+from .plugin import REASON, new_volumes
 
 INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
 

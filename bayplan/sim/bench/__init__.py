@@ -1,7 +1,7 @@
 """Benchmarks: scheduling throughput, memory, and the cost of events.
 
 What lives here: reading files of workloads in the manner of Kubernetes' scheduler_perf (`ops.py`,
-`cases.py`), making their objects, running them (`executor.py`, read it first), measuring,
+`cases.py`), making their objects, running them (`op_executor.py`, read it first), measuring,
 comparing, and drawing. The workloads of the package are in `workloads/`. What may enter: what may
 enter sim. What must not happen: printing, or measuring what is not documented in
 docs/benchmarks.md. Who calls it: cli, and users' scripts.
@@ -9,8 +9,7 @@ docs/benchmarks.md. Who calls it: cli, and users' scripts.
 
 from .cases import Case, find_cases, own_cases, read_cases
 from .comparison import Growth, RunComparison, compare, find_growth
-from .executor import execute
-from .results import (
+from .measurements import (
     CommandRun,
     EventRun,
     LoadRun,
@@ -23,6 +22,7 @@ from .results import (
     write_file,
     write_report,
 )
+from .op_executor import execute
 from .runs import GROWTH_NODES, Suite, read_suite, run_request
 from .workload import BenchWorkload, ClockName, Request, find_workload, make_workload
 

@@ -14,7 +14,7 @@ from ...config import SchedulerConfiguration, load_config, parse_config
 from ...config.decode import decode
 from ...config.problems import Literally, ProblemKind, Problems, child, one_of
 from ...errors import InputError
-from ..traces.rows import Row, read_rows
+from ..traces.table_rows import Row, read_rows
 from .expressions import Env
 from .ops import (
     OPS,

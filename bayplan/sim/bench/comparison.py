@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .results import PodRun, Run
+from .measurements import PodRun, Run
 
 LEAST_MIB = 1.0
 """Minimum difference in memory per ten thousand pods; less is noise."""

@@ -18,16 +18,16 @@ from typing import NamedTuple
 
 from ...errors import BayplanError, InputError
 from .cases import WorkloadStep
-from .making import (
+from .measurements import CommandRun, QuestionRun
+from .memory import children_cpu_s, children_peak_mib
+from .op_objects import (
     Maker,
     any_templates,
     namespace_templates,
     node_templates,
     pod_templates,
 )
-from .memory import children_cpu_s, children_peak_mib
 from .ops import AskQuestion, CreateAny, CreateNamespaces, CreateNodes, CreatePods, Simulate
-from .results import CommandRun, QuestionRun
 from .workload import BenchWorkload
 
 _SUMMARY = re.compile(r"([\d,]+) of ([\d,]+) pods? placed")

@@ -12,7 +12,7 @@ from html import escape
 
 from ...errors import InputError
 from .comparison import Growth
-from .results import PodRun
+from .measurements import PodRun
 
 COLUMNS = 4
 WIDTH, HEIGHT = 190, 130

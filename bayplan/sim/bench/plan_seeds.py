@@ -6,7 +6,7 @@ import argparse
 from statistics import mean
 
 from .ops import PLAN_WORKLOADS, PlanNodes
-from .plans import run_plan
+from .plan_bench import run_plan
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from msgspec import structs
 
 from ...errors import InputError
-from . import load
+from . import dump_load
 from .cases import FIXED_SIZE, ON_REQUEST, Case, find_cases, own_cases, read_cases
-from .executor import execute
-from .processes import in_own_process
-from .results import Run, best_of
+from .measurements import Run, best_of
+from .op_executor import execute
+from .run_process import in_own_process
 from .workload import CLOCKS, ClockName, Request, find_workload, make_workload
 
 GROWTH_NODES = (1000, 5000, 15_000)
@@ -30,7 +30,7 @@ class Suite:
     def summaries(self) -> dict[str, str]:
         """The description of each workload."""
         known = {case.name: case.summary for case in self.cases}
-        return known if self.file is not None else known | {load.NAME: load.SUMMARY}
+        return known if self.file is not None else known | {dump_load.NAME: dump_load.SUMMARY}
 
     def requests(
         self,
@@ -45,13 +45,17 @@ class Suite:
         Raises InputError for an unknown one, or an impossible size.
         """
         chosen = names or tuple(self.summaries)
-        if plugins and load.NAME in names and self.file is None:
-            raise InputError(f"--plugins: expected it without --workload {load.NAME}; got both")
+        if plugins and dump_load.NAME in names and self.file is None:
+            raise InputError(
+                f"--plugins: expected it without --workload {dump_load.NAME}; got both"
+            )
         requests: list[Request] = []
         for name in chosen:
-            if name == load.NAME and self.file is None:
+            if name == dump_load.NAME and self.file is None:
                 if names or not (nodes or plugins):
-                    requests += self._at_sizes(Request(load.NAME, pods=pods, clock=clock), nodes)
+                    requests += self._at_sizes(
+                        Request(dump_load.NAME, pods=pods, clock=clock), nodes
+                    )
                 continue
             for case, size in find_cases(self.cases, [name], tuple(self.summaries)):
                 labels = (*size.labels, *case.file.labels)
@@ -84,9 +88,9 @@ def run_request(request: Request, repeat: int = 1) -> list[Run]:
 
 
 def _run(request: Request) -> list[Run]:
-    if request.case == load.NAME and request.file is None:
-        nodes, pods = request.nodes or load.NODES, request.pods or load.PODS
-        return [load.run_load(nodes, pods, request.clock)]
+    if request.case == dump_load.NAME and request.file is None:
+        nodes, pods = request.nodes or dump_load.NODES, request.pods or dump_load.PODS
+        return [dump_load.run_load(nodes, pods, request.clock)]
     return in_own_process(_execute, request)
 
 

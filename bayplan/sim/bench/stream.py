@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from ..streaming import StreamedSimulation, read_lines, write_rows
-from ..traces.making import Manifest, make_node, make_pod, times
+from ..traces.trace_manifests import Manifest, make_node, make_pod, times
 from .memory import peak_mib
 
 NODES = 200

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ...api.decode import UnknownObject, decode
+from ...api.wire.decode import UnknownObject, decode
 from ...cluster.objects import ClusterObject
 from ...cluster.objects.yaml_tree import YamlError, iter_trees
 from ...errors import InputError

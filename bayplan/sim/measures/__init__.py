@@ -10,7 +10,7 @@ from .amounts import NodeAmounts
 from .description import Measure, MeasureUnit, measure_of
 from .fragmentation import RequestMix, fragmentation, stranded_share, unusable
 from .metric import Metric, PairedDifference
-from .run import measure_run
+from .run_measures import measure_run
 
 __all__ = [
     "Measure",

@@ -1,16 +1,16 @@
 """Streaming: simulations of traces that are longer than memory.
 
-What lives here: reading objects one after the other (`lines.py`), adding them at their times (`arrivals.py`), letting
-finished pods leave (`leaving.py`), results that are written as pods end and summed up on the way (`results.py`,
-`running_use.py`, `sketch.py`), and the simulation that does so (`simulation.py`). What may enter: what may enter sim.
-What must not happen: a decision that an ordinary simulation would not make; anything kept per pod that has ended. Who
-calls it: cli, and users' scripts.
+What lives here: reading objects one after the other (`lines.py`), adding them at their times (`timed_objects.py`),
+letting finished pods leave (`ended_pods.py`), results that are written as pods end and summed up on the way
+(`stream_results.py`, `running_use.py`, `sketch.py`), and the simulation that does so (`streamed_simulation.py`).
+What may enter: what may enter sim. What must not happen: a decision that an ordinary simulation would not make;
+anything kept per pod that has ended. Who calls it: cli, and users' scripts.
 """
 
 from .lines import read_lines
-from .report import StreamReport
-from .results import PodRow
-from .rows import write_rows
-from .simulation import StreamedSimulation
+from .row_files import write_rows
+from .stream_report import StreamReport
+from .stream_results import PodRow
+from .streamed_simulation import StreamedSimulation
 
 __all__ = ["PodRow", "StreamReport", "StreamedSimulation", "read_lines", "write_rows"]

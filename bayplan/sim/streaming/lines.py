@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from ...api.decode import UnknownObject, decode, decode_items
+from ...api.wire.decode import UnknownObject, decode, decode_items
 from ...errors import DecodeError, InputError
-from ..input_bytes import bounded_lines, open_input
-from ..world import InputObject
+from ...manifests.input_bytes import bounded_lines, open_input
+from ...manifests.timeline import InputObject
 
 BATCH = 500
 """Lines that are decoded together."""

@@ -1,9 +1,9 @@
 """Traces: convert published tables of nodes and pods to manifests.
 
-What lives here: reading tables (`rows.py`, `shards.py`), one importer per published trace (`catalog.py` lists them),
-one for custom tables (`own_tables.py`), what importers share (`published.py`, `making.py`, `shapes.py`), and writing
-the manifests. What may enter: what may enter sim. What must not happen: a decision about placement, or printing. Who
-calls it: cli, and users' scripts.
+What lives here: reading tables (`table_rows.py`, `shards.py`), one importer per published trace (`catalog.py` lists
+them), one for custom tables (`own_tables.py`), what importers share (`published.py`, `trace_manifests.py`,
+`shapes.py`), and writing the manifests. What may enter: what may enter sim. What must not happen: a decision about
+placement, or printing. Who calls it: cli, and users' scripts.
 """
 
 from ...api.gpus import GPU_MILLI, GPU_MODEL
@@ -15,13 +15,13 @@ from .azure_packing import AzurePacking
 from .azure_vms import AzureVms
 from .catalog import TRACE_FORMATS
 from .google_2019 import Google2019
+from .manifest_files import write_lines, write_list
+from .open_trace import PUBLISHED_NAMES, decoded_objects, files_of, open_published
 from .openb import OpenbTrace, find_openb
-from .opening import PUBLISHED_NAMES, decoded_objects, files_of, open_published
 from .own_tables import TraceColumns, parse_columns, read_own_tables
 from .published import PublishedTrace, TraceFormat, TraceWindow
-from .rows import Row, read_rows
 from .shapes import NodeShape, parse_shape
-from .writing import write_lines, write_list
+from .table_rows import Row, read_rows
 
 __all__ = [
     "GPU_MILLI",

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .making import (
+from .published import PublishedTrace, TraceFormat, TraceTable
+from .table_rows import Row
+from .trace_manifests import (
     TRACE_NAME,
     Manifest,
     dns_name,
@@ -22,8 +24,6 @@ from .making import (
     milli_cpu,
     times,
 )
-from .published import PublishedTrace, TraceFormat, TraceTable
-from .rows import Row
 
 FAILURE_DOMAIN_1 = "bayplan.dev/failure-domain-1"
 FAILURE_DOMAIN_2 = "bayplan.dev/failure-domain-2"

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...api.gpus import GPU_MILLI, GPU_MODEL
-from .making import (
+from .published import PublishedTrace, TraceFormat, TraceTable
+from .table_rows import Row
+from .trace_manifests import (
     TRACE_NAME,
     Manifest,
     dns_name,
@@ -23,8 +25,6 @@ from .making import (
     milli_cpu,
     times,
 )
-from .published import PublishedTrace, TraceFormat, TraceTable
-from .rows import Row
 
 CPU_ONLY = "CPU"
 """The type of machines and tasks without a GPU."""

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...api.gpus import GPU_MILLI
-from .making import (
+from .published import PublishedTrace, TraceFormat, TraceTable
+from .shapes import NodeShape, shaped_nodes
+from .table_rows import Row
+from .trace_manifests import (
     HOSTNAME,
     TRACE_NAME,
     Manifest,
@@ -23,9 +26,6 @@ from .making import (
     milli_cpu,
     times,
 )
-from .published import PublishedTrace, TraceFormat, TraceTable
-from .rows import Row
-from .shapes import NodeShape, shaped_nodes
 
 APP = "bayplan.dev/app"
 ROLE = "bayplan.dev/role"

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from ...api.gpus import GPU_MILLI, GPU_MODEL
 from ...errors import InputError
-from .making import (
+from .published import PublishedTrace, TraceFormat, TraceTable
+from .table_rows import Row
+from .trace_manifests import (
     TRACE_NAME,
     Manifest,
     in_values,
@@ -21,8 +23,6 @@ from .making import (
     milli_cpu,
     times,
 )
-from .published import PublishedTrace, TraceFormat, TraceTable
-from .rows import Row
 
 PRIORITIES = {"HP": 1, "Spot": 0}
 """The priority of the pods of each type of job: spot jobs may be preempted."""

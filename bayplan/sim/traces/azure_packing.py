@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InputError
-from .making import TRACE_NAME, Manifest, make_pod, mebibytes, milli_cpu, times
 from .published import PublishedTrace, TraceFormat, TraceTable
-from .rows import Row
 from .shapes import NodeShape, shaped_nodes
+from .table_rows import Row
+from .trace_manifests import TRACE_NAME, Manifest, make_pod, mebibytes, milli_cpu, times
 
 DAY_S = 86400.0
 WHOLE = 1_000_000

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .making import TRACE_NAME, Manifest, make_pod, mebibytes, milli_cpu, times
 from .published import PublishedTrace, TraceFormat, TraceTable
-from .rows import Row
 from .shapes import NodeShape, shaped_nodes
+from .table_rows import Row
+from .trace_manifests import TRACE_NAME, Manifest, make_pod, mebibytes, milli_cpu, times
 
 CATEGORY = "bayplan.dev/vm-category"
 SHAPES = ("cpu=64,memory=512Gi",)

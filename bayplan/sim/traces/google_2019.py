@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from .external_sort import sorted_on_disk
 from .google_machines import (
     ATTRIBUTES,
     MACHINES,
@@ -23,11 +24,10 @@ from .google_machines import (
     constraint_expressions,
     count_inexpressible,
 )
-from .making import HOSTNAME, Manifest, at_most, make_pod, mebibytes, milli_cpu, times
 from .published import PublishedTrace, TraceFormat, TraceTable
-from .rows import Row
 from .shards import code_of, nested, shards
-from .sorting import sorted_on_disk
+from .table_rows import Row
+from .trace_manifests import HOSTNAME, Manifest, at_most, make_pod, mebibytes, milli_cpu, times
 
 COLLECTION = "bayplan.dev/collection"
 SCHEDULING_CLASS = "bayplan.dev/scheduling-class"

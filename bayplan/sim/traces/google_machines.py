@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from ...api.durations import format_duration
-from ...api.names import is_label_value, is_qualified_name
 from ...api.own_documents import API_VERSION
-from .making import Manifest, make_node, mebibytes, milli_cpu
+from ...api.text.durations import format_duration
+from ...api.text.names import is_label_value, is_qualified_name
 from .published import TraceTable, TraceWindow
-from .rows import Row
 from .shards import code_of, nested, shards
+from .table_rows import Row
+from .trace_manifests import Manifest, make_node, mebibytes, milli_cpu
 
 SWITCH = "bayplan.dev/switch"
 PLATFORM = "bayplan.dev/platform"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from ...api.gpus import GPU_MILLI, GPU_MODEL
 from ...errors import InputError
-from .making import Manifest, in_values, make_node, make_pod, times
 from .published import TraceFormat, TraceTable
-from .rows import Row, read_rows
+from .table_rows import Row, read_rows
+from .trace_manifests import Manifest, in_values, make_node, make_pod, times
 
 QOS = "bayplan.dev/qos"
 MANY_PODS = "1001"

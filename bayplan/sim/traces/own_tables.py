@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-from ...api.durations import EXPECTED, parse_duration
-from ...api.names import is_label_value, is_qualified_name
 from ...api.pod_stages import DURATION
-from ...api.quantity import parse_quantity
+from ...api.text.durations import EXPECTED, parse_duration
+from ...api.text.names import is_label_value, is_qualified_name
+from ...api.text.quantity import parse_quantity
 from ...errors import InputError
-from ..timeline import CREATED_AT
-from .making import MAX_PODS, in_values
-from .rows import Row, read_rows
+from ...manifests.timeline import CREATED_AT
+from .table_rows import Row, read_rows
+from .trace_manifests import MAX_PODS, in_values
 
 PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 PREFIXES = ("label", "annotation", "selector")

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...api.durations import format_duration, parse_duration
 from ...api.pod_stages import DURATION
+from ...api.text.durations import format_duration, parse_duration
 from ...errors import InputError
-from ..timeline import CREATED_AT
-from .making import Manifest
-from .rows import Row, read_table
+from ...manifests.timeline import CREATED_AT
+from .table_rows import Row, read_table
+from .trace_manifests import Manifest
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".tar.gz")
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import count as numbers
 from math import ceil
 
-from ...api.durations import parse_duration
-from ...api.names import is_label_value, is_qualified_name
 from ...api.pod_stages import DURATION
-from ...api.quantity import parse_quantity
+from ...api.text.durations import parse_duration
+from ...api.text.names import is_label_value, is_qualified_name
+from ...api.text.quantity import parse_quantity
 from ...errors import InputError
-from ..timeline import CREATED_AT
-from .making import Manifest, make_node
+from ...manifests.timeline import CREATED_AT
+from .trace_manifests import Manifest, make_node
 
 HEADROOM = 1.2
 """Nodes per node that the peak of the requests would fill."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from .published import TraceTable
-from .rows import Row, read_json_lines, read_rows
+from .table_rows import Row, read_json_lines, read_rows
 
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 CSV_ENDINGS = (".csv",)

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ...api.decode import decode_object
 from ...api.dra import AllocationResult, DeviceClass, ResourceClaim
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
 from ...api.pod_groups import GroupPreemptor
+from ...api.wire.decode import decode_object
 from ...clock import ManualClock
 from ...config import default_config, parse_config
 from ...config.plugin_args import DefaultPreemptionArgs

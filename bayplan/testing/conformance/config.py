@@ -25,15 +25,15 @@ from ...config import (
 )
 from ...config.args_validation import validate_args
 from ...config.expand import ExpandedPlugins, check_same_queue_sort
-from ...config.extenders import extender_order, with_ignored_resources
+from ...config.extender_order import extender_order, with_ignored_resources
 from ...config.files import API_VERSION, KIND
 from ...config.generations import V1
+from ...config.internal_form import Reading, read_component
 from ...config.problems import Problems
-from ...config.reading import Reading, read_component
 from ...config.text import parse_text
 from ...config.types import POINT_NAMES, Profile
 from ...errors import ConfigError
-from ...plugins.registry import IN_TREE
+from ...plugins.in_tree import IN_TREE
 from ...runtime import Registry
 from .cases import Disagreement
 

@@ -17,12 +17,12 @@ from typing import Any
 
 from ...answers import ClusterView
 from ...answers.account import Counterfactual
-from ...answers.changes import ObjectChange, apply_changes
 from ...answers.counterfactual import find_counterfactual, nearest_nodes
-from ...api.decode import decode_object
+from ...answers.manifest_changes import ObjectChange, apply_changes
 from ...api.dra import DeviceClass, ResourceClaim
-from ...api.encode import to_dict
 from ...api.pod import Pod
+from ...api.wire.decode import decode_object
+from ...api.wire.encode import to_dict
 from ...clock import ManualClock
 from ...config.types import SchedulerConfiguration
 from ...errors import InputError

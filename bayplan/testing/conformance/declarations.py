@@ -17,7 +17,7 @@ from msgspec import structs
 from ...api.containers import Container
 from ...api.pod import Pod, PodSpec
 from ...api.pod_spec import intern_spec
-from ...api.quantity import Quantity, parse_quantity
+from ...api.text.quantity import Quantity, parse_quantity
 from ...framework import (
     CycleState,
     FilterPlugin,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...api.decode import decode_object
 from ...api.node import Node
 from ...api.pod import Pod
+from ...api.wire.decode import decode_object
 from ...config import parse_config
 from ...errors import InputError
 from ...framework import (
@@ -25,7 +25,7 @@ from ...framework import (
     registered_events,
 )
 from ...framework.events import EXTENDER, ActionType
-from ...plugins.registry import IN_TREE
+from ...plugins.in_tree import IN_TREE
 from ...table import NodeTable
 from .cases import CaseCluster, Disagreement
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...api.decode import decode_object
 from ...api.pod import Pod, PodCondition
 from ...api.pod_groups import GroupPreemptor
+from ...api.wire.decode import decode_object
 from ...clock import ManualClock
 from ...cluster.memory import MemoryCluster
 from ...errors import InputError

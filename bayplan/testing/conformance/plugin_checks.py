@@ -35,9 +35,9 @@ from ...framework import (
     ScorePlugin,
     Status,
 )
-from ...framework.fitting import fit_verdict
+from ...framework.fit_status import fit_verdict
 from ...framework.registration import check_events, declared_resources
-from ...runtime.registry import check_plugin
+from ...runtime.plugin_registry import check_plugin
 from ...table import Ints, NodeTable, Rows, RowValues
 from ..builders import make_handle, make_table
 from .declarations import (

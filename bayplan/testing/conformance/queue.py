@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ...api.decode import decode_object
 from ...api.pod import Pod
+from ...api.wire.decode import decode_object
 from ...clock import ManualClock
 from ...framework import SUCCESS, Status, unresolvable
 from ...framework.events import ActionType, ClusterEvent, Hint, HintFunction
@@ -24,7 +24,7 @@ from ...queue import (
     QueueSettings,
     Registration,
     SchedulingQueue,
-    hints,
+    queueing_hints,
 )
 from .cases import Disagreement
 
@@ -75,12 +75,12 @@ def run_queue_script(
 @contextmanager
 def _hints_may_fail() -> Iterator[None]:
     """Silence the log of hints that raise: the scripts have some that do."""
-    was = hints.log.disabled
-    hints.log.disabled = True
+    was = queueing_hints.log.disabled
+    queueing_hints.log.disabled = True
     try:
         yield
     finally:
-        hints.log.disabled = was
+        queueing_hints.log.disabled = was
 
 
 def compare(

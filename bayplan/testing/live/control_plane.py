@@ -14,7 +14,7 @@ from secrets import token_urlsafe
 
 import yaml
 
-from ...cluster.apiserver import make_kubeconfig
+from ...apiserver import make_kubeconfig
 from ...cluster.certificates import make_certificate
 from .client import LiveClient
 from .processes import Process, free_port

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...cluster.apiserver.registry.resources import BY_KIND
+from ...apiserver.registry.resource_table import BY_KIND
 from .api_cases import ApiClient
 
 Tree = dict[str, Any]

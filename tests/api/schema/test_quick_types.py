@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.schema import FIELDS
-from bayplan.api.schema.checking import _check_struct, unknown_fields
+from bayplan.api.schema.input_check import _check_struct, unknown_fields
 from bayplan.api.schema.quick_types import is_certainly_valid, quick_type
-from bayplan.cluster.apiserver.registry.resources import RESOURCES
+from bayplan.apiserver.registry.resource_table import RESOURCES
 from bayplan.testing.api_server import pod_tree, workload_tree
 
 SCHEMAS = sorted({resource.schema for resource in RESOURCES if resource.schema in FIELDS})

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bayplan.cli.consoles import PIPE_WIDTH
+from bayplan.cli.render.cluster_totals import render_totals, render_use, sparkline
+from bayplan.cli.render.consoles import PIPE_WIDTH
 from bayplan.cli.render.node_names import NodeNames, common_suffix
-from bayplan.cli.render.pending import render_pending
-from bayplan.cli.render.report import render_report
-from bayplan.cli.render.totals import render_totals, render_use, sparkline
+from bayplan.cli.render.pending_rows import render_pending
+from bayplan.cli.render.run_tables import render_report
 from bayplan.sim import Simulation
-from bayplan.sim.pending import PendingGroup
+from bayplan.sim.pending_pods import PendingGroup
 from bayplan.sim.totals import TotalsChange, totals_of
 from bayplan.sim.use_over_time import UseSeries
 from bayplan.testing.builders import make_node, make_pod

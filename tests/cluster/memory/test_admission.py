@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
-from bayplan.api.encode import to_dict
 from bayplan.api.pod import Pod
+from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.encode import to_dict
 from bayplan.api.workloads import Namespace
 from bayplan.cluster.memory import Admission, AdmissionError, MemoryCluster, admit_namespace
 

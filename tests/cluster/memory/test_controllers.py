@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
+from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory import (
     WORKLOAD_KINDS,
     Admission,
@@ -14,7 +14,7 @@ from bayplan.cluster.memory import (
     Controllers,
     MemoryCluster,
 )
-from bayplan.cluster.memory.names import ALPHABET
+from bayplan.cluster.memory.created_names import ALPHABET
 
 SAFE = f"[{ALPHABET}]"
 LABELS = {"app": "web"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
+from bayplan.api.wire.decode import decode_object
 from bayplan.clock import ManualClock, Timers
 from bayplan.cluster.memory import Kubelets, MemoryCluster
 

@@ -10,8 +10,8 @@ from bayplan.api.workloads import RollingUpdate
 from bayplan.cluster.memory import Admission, Controllers, MemoryCluster
 from bayplan.cluster.memory.pod_index import target_node
 from bayplan.cluster.memory.rollouts import rollout_limits
+from bayplan.manifests.timeline import ObjectPatch, Timeline, TimelineEvent, TimelineTarget
 from bayplan.sim import Simulation
-from bayplan.sim.timeline import ObjectPatch, Timeline, TimelineEvent, TimelineTarget
 from bayplan.testing.builders import make_node, make_object, make_pod
 
 LABELS = {"app": "web"}

@@ -11,15 +11,22 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
+from bayplan.api.wire.decode import decode_object
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
 from bayplan.sim.streaming import PodRow, StreamedSimulation, StreamReport, read_lines, write_rows
 from bayplan.sim.streaming.running_use import BUCKETS, SampledSeries
 from bayplan.sim.streaming.sketch import QuantileSketch
 from bayplan.sim.traces import write_lines
-from bayplan.sim.traces.making import HOSTNAME, Manifest, at_most, make_node, make_pod, times
+from bayplan.sim.traces.trace_manifests import (
+    HOSTNAME,
+    Manifest,
+    at_most,
+    make_node,
+    make_pod,
+    times,
+)
 
 
 def trace(pods: int, seed: int = 1, nodes: int = 6) -> list[Manifest]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.apiserver import make_kubeconfig
 from bayplan.testing.api_server import ServerInThread, api_server, node_tree
 from bayplan.testing.faults import Faults
 from bayplan.testing.live.client import GONE_WRONG, LiveClient

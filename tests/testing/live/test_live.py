@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.apiserver import make_kubeconfig
 from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
 from bayplan.testing.live.client import LiveClient, RefusedError
 from bayplan.testing.live.cluster import Bindings

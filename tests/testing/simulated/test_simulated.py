@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bayplan.clock import ManualClock
-from bayplan.cluster.kube.connection import Connection, UnreachableError
-from bayplan.cluster.kube.credentials import Credentials, Identity, Place
 from bayplan.errors import ApiError, ConflictError
+from bayplan.kube.connection import Connection, UnreachableError
+from bayplan.kube.credentials import Credentials, Identity, Place
 from bayplan.testing.faults import Faults
 from bayplan.testing.simulated import (
     NetworkLoop,

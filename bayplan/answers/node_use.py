@@ -1,0 +1,97 @@
+"""Node use: capacity and usage of a cluster's nodes, in total and per node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..api.text.quantity import format_quantity
+from ..sim.totals import MAIN_RESOURCES, PODS, ClusterTotals, ResourceTotal, keeps_away
+from ..table import ALL, Bools, Ints, NodeTable
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRoom:
+    """Capacity and usage of one resource in the scheduler's units: cpu in milli, others in whole
+    units."""
+
+    resource: str
+    allocatable: int
+    before: int
+    """Usage before."""
+    after: int
+
+    @property
+    def free(self) -> int:
+        return self.allocatable - self.after
+
+    @property
+    def utilisation(self) -> float:
+        """Used share; 0 without capacity."""
+        return self.after / self.allocatable if self.allocatable else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "resource": self.resource,
+            "allocatable": format_quantity(self.allocatable, self.resource),
+            "before": format_quantity(self.before, self.resource),
+            "after": format_quantity(self.after, self.resource),
+            "free": format_quantity(self.free, self.resource),
+            "utilisation": round(self.utilisation, 6),
+        }
+
+
+def offered(table: NodeTable, resource: str) -> Ints:
+    """int64 per row: allocatable amount."""
+    return table.max_pods if resource == PODS else table.allocatable[resource]
+
+
+def used(table: NodeTable, resource: str) -> Ints:
+    """int64 per row: amount requested by pods."""
+    return table.pod_count if resource == PODS else table.requested[resource]
+
+
+def utilisation(table: NodeTable, resource: str) -> Floats:
+    """float64 per row: used share; 0 without capacity."""
+    offers = offered(table, resource).astype(np.float64)
+    shares = np.zeros(len(offers))
+    np.divide(used(table, resource), offers, out=shares, where=offers > 0)
+    return shares
+
+
+def totals(table: NodeTable, resources: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """Capacity and usage of each resource."""
+    live: Bools = table.live
+    return {
+        name: (int(offered(table, name)[live].sum()), int(used(table, name)[live].sum()))
+        for name in resources
+    }
+
+
+def cluster_totals(table: NodeTable) -> ClusterTotals:
+    """The totals of all nodes; what is free on cordoned and on tainted nodes is apart."""
+    live: Bools = table.live
+    cordoned: Bools = live & table.unschedulable
+    tainted: Bools = live & ~cordoned & (table.taints.count(keeps_away, ALL) > 0)
+    found = ClusterTotals({}, table.node_count, int(tainted.sum()), int(cordoned.sum()))
+    for name in known_resources(table):
+        offers, uses = offered(table, name), used(table, name)
+        free = np.maximum(offers - uses, 0)
+        open_, behind, closed = (
+            int(free[rows].sum()) for rows in (live & ~cordoned & ~tainted, tainted, cordoned)
+        )
+        sums = int(offers[live].sum()), int(uses[live].sum())
+        found.resources[name] = ResourceTotal(*sums, open_, behind, closed)
+    return found
+
+
+def known_resources(table: NodeTable) -> tuple[str, ...]:
+    """The resources of the nodes, cpu and memory first, pods last."""
+    others = sorted(name for name in table.allocatable if name not in (*MAIN_RESOURCES, PODS))
+    return (*MAIN_RESOURCES, *others, PODS)

@@ -1,0 +1,108 @@
+"""Move plan: moves in order, and the gain of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from msgspec import to_builtins
+
+from ...sim.frames import make_frame
+from ...sim.html_summary import ShownAnswer
+from ...sim.totals import TotalsChange
+from ..budget_effects import BudgetUse
+from ..settlement import NONE_WAITED, Settlement
+
+
+class Objective(StrEnum):
+    """What to minimise."""
+
+    SPREAD = "spread"
+    """Root mean square of each node's deviation from the cluster's utilisation of cpu and memory."""
+    PACK = "pack"
+    """Number of nodes that run pods other than daemons and static pods."""
+    COST = "cost"
+    """Total cost of the nodes that run pods."""
+    CONSTRAINTS = "constraints"
+    """Number of pods on nodes that the filters would reject today."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A pod's eviction from one node and placement on another."""
+
+    pod: str
+    source: str
+    target: str
+    before: float
+    """The objective before the move."""
+    after: float
+    scheduler_choice: str
+    """The node the scheduler would choose on its own."""
+    why: str = ""
+
+    @property
+    def gain(self) -> float:
+        """The decrease of the objective."""
+        return self.before - self.after
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "pod": self.pod,
+            "from": self.source,
+            "to": self.target,
+            "before": round(self.before, 6),
+            "after": round(self.after, 6),
+            "gain": round(self.gain, 6),
+            "schedulerChoice": self.scheduler_choice,
+            "why": self.why,
+        }
+
+
+@dataclass(slots=True, repr=False)
+class RebalancePlan(ShownAnswer):
+    """Moves in order. The plan itself moves nothing."""
+
+    objective: Objective
+    before: float
+    moves: list[Move] = field(default_factory=list)
+    movable: int = 0
+    """Number of movable pods."""
+    budgets: list[BudgetUse] = field(default_factory=list)
+    settled: Settlement = NONE_WAITED
+    """What became of the waiting pods before the question."""
+    totals: TotalsChange = field(default_factory=TotalsChange)
+    """The resources of all nodes, before and after the moves."""
+
+    @property
+    def after(self) -> float:
+        return self.moves[-1].after if self.moves else self.before
+
+    def headline(self) -> str:
+        """`3 moves for pack: 6 → 5`."""
+        values = f"{self.before:.4g} → {self.after:.4g}"
+        return f"{len(self.moves):,} moves for {self.objective.value}: {values}"
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The moves."""
+        fields = ("pod", "from", "to", "gain", "why")
+        return [{name: move.to_dict()[name] for name in fields} for move in self.moves]
+
+    def to_frame(self) -> Any:
+        """The moves in order as a pandas DataFrame."""
+        return make_frame(move.to_dict() for move in self.moves)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as docs/output.md describes it."""
+        return {
+            "settled": to_builtins(self.settled),
+            "objective": self.objective.value,
+            "before": round(self.before, 6),
+            "after": round(self.after, 6),
+            "movable": self.movable,
+            "moves": [move.to_dict() for move in self.moves],
+            "budgets": [use.to_dict() for use in self.budgets],
+            "totals": self.totals.to_list(),
+        }

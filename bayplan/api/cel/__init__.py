@@ -1,0 +1,1 @@
+"""CEL: device selectors and validation rules in Google's expression language, with the functions of Kubernetes."""

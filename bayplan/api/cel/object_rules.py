@@ -1,0 +1,277 @@
+"""Object rules: expressions about the fields of an object, as in `x-kubernetes-validations`.
+
+Mirrors k8s.io/apiserver/pkg/cel/library and its environment: lists, sets, regular expressions, quantities, versions,
+addresses, URLs, formats. Macros cannot be added to the library in use: those that it lacks are named in `MACROS`.
+`self` and `oldSelf` have no types here, unless they are a duration or a time: fields are checked by the definition's
+rules, and what else kube-apiserver's checker refuses when an expression is compiled fails when it is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..text.patterns import compile_pattern
+from .addresses import address_functions
+from .device_expressions import (
+    MISSING,
+    CelError,
+    Function,
+    declared,
+    first_line,
+    quantity_functions,
+)
+from .syntax_tree import CelTree, read_tree
+from .text_formats import format_functions
+
+_SYNTAX = "Syntax error"
+_FAULT = re.compile(r"^(?:\w+: )?ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<text>.*)$", re.M)
+_UNDECLARED = re.compile(r"undeclared reference to '(?P<name>[\w.]+)'")
+TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
+MACROS = frozenset(
+    (
+        *("all", "exists", "existsOne", "exists_one"),
+        *("transformList", "transformMap", "transformMapEntry", "sortBy"),
+    )
+)
+"""Macros of Kubernetes, the first ones with two variables, that are not available here."""
+MAX_ITERATIONS = 10_000
+"""Most steps of all loops of an expression, which the library limits."""
+MAX_COMPARISONS = 10_000_000
+MAX_TEXT = 1 << 27
+"""Bytes of text that an expression may be able to build."""
+_TEXT_LITERAL = r"""(?:"[^"\\]*"|'[^'\\]*')"""
+_REPLACE = re.compile(r"\breplace\s*\(")
+_LITERAL_REPLACE = re.compile(
+    rf"\breplace\s*\(\s*{_TEXT_LITERAL}\s*,\s*(?P<new>{_TEXT_LITERAL})\s*[,)]"
+)
+_EACH = re.compile(r"\bmap\s*\(")
+_BUILD = re.compile(r"\b(?:join|format)\s*\(")
+_NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
+
+
+class UnavailableError(CelError):
+    """An expression with something that is not available here."""
+
+
+class CelRule:
+    """A compiled expression."""
+
+    def __init__(self, text: str, kind: str = "DYN") -> None:
+        try:
+            self._compiled = _rule_environment(kind).compile(text)
+        except RuntimeError as error:
+            problem = first_line(error)
+            if _SYNTAX in problem:
+                raise CelError(f"ERROR: {problem}") from None
+            unknown = _unknown_names(text, str(error))
+            if unknown:
+                raise CelError("\n".join(unknown)) from None
+            raise UnavailableError(problem) from None
+        self._growth = TextGrowth.of(text)
+        self.kind = self._compiled.return_type().name()
+        """The type of its value: DYN where it depends on `self`."""
+
+    @property
+    def tree(self) -> CelTree:
+        """The expression as a tree."""
+        return read_tree(self._compiled.serialize())
+
+    def evaluate(self, value: Any, old: Any = None) -> Any:
+        """The value of the expression; raises CelError when evaluation fails."""
+        self._growth.check(value, old)
+        try:
+            answer = self._compiled.eval(data={"self": value, "oldSelf": old})
+        except RuntimeError as error:
+            problem = first_line(error)
+            raise CelError(TOO_COSTLY if "budget" in problem else problem) from None
+        if answer.type().name() != "ERROR":
+            return answer.value()
+        problem = first_line(answer.value())
+        match = _NO_KEY.search(problem)
+        raise CelError(f"no such key: {match['key']}" if match else problem)
+
+
+@lru_cache(maxsize=4096)
+def compile_rule(text: str, kind: str = "DYN") -> CelRule:
+    """The expression about a value of this type; raises UnavailableError, or CelError when it is wrong."""
+    return CelRule(text, kind)
+
+
+@lru_cache(maxsize=3)
+def _rule_environment(kind: str) -> Any:
+    try:
+        from cel_expr_python import cel  # an optional extra
+        from cel_expr_python.ext import ext_optional, ext_strings
+    except ImportError:
+        raise UnavailableError(MISSING) from None
+    makers = (quantity_functions, address_functions, format_functions, _functions)
+    functions = [function for make in makers for function in make(cel)]
+    of_value = getattr(cel.Type, kind)
+    return cel.NewEnv(
+        variables={"self": of_value, "oldSelf": of_value},
+        extensions=[
+            ext_optional.ExtOptional(),
+            ext_strings.ExtStrings(),
+            cel.CelExtension("rules", declared(cel, functions)),
+        ],
+    )
+
+
+def _functions(cel: Any) -> list[Function]:
+    kind = cel.Type
+    text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
+    items = kind.List(dyn)
+    return [
+        ("isSorted", yes, [dyn], True, lambda items: list(items) == sorted(items)),
+        ("sum", dyn, [dyn], True, sum),
+        ("min", dyn, [dyn], True, min),
+        ("max", dyn, [dyn], True, max),
+        ("indexOf", number, [items, dyn], True, _index),
+        ("lastIndexOf", number, [items, dyn], True, _last_index),
+        ("slice", dyn, [items, number, number], True, _slice),
+        ("flatten", dyn, [items], True, lambda given: _flat(given, 1)),
+        ("flatten", dyn, [items, number], True, _flat),
+        ("sort", dyn, [items], True, sorted),
+        ("distinct", dyn, [items], True, _distinct),
+        ("reverse", dyn, [items], True, lambda given: list(given)[::-1]),
+        ("lists.range", dyn, [number], False, _range),
+        ("find", text, [text, text], True, _find),
+        ("findAll", dyn, [text, text], True, lambda value, pattern: _find_all(value, pattern, -1)),
+        ("findAll", dyn, [text, text, number], True, _find_all),
+        ("sets.contains", yes, [dyn, dyn], False, _contains),
+        ("sets.intersects", yes, [dyn, dyn], False, _intersects),
+        ("sets.equivalent", yes, [dyn, dyn], False, _are_equivalent),
+    ]
+
+
+def shown_fault(text: str, offset: int, fault: str) -> str:
+    """A fault in an expression with its place, as kube-apiserver shows it."""
+    before = text[:offset]
+    line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1)
+    source = text.split("\n")[line - 1]
+    return f"ERROR: <input>:{line}:{column + 1}: {fault}\n | {source}\n | {'.' * column}^"
+
+
+def _unknown_names(text: str, problem: str) -> list[str]:
+    """The faults of an expression whose only faults are names that are not declared; empty if there are others."""
+    lines, found = text.split("\n"), []
+    for fault in _FAULT.finditer(problem):
+        line, column = int(fault["line"]), int(fault["column"])
+        name = _UNDECLARED.match(fault["text"])
+        offset = sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
+        if name is None or name["name"].rpartition(".")[2] in MACROS:
+            return []
+        if text[offset : offset + 1] == "(":
+            unknown = f"undeclared reference to '{name['name']}' (in container '')"
+            found.append(shown_fault(text, offset, unknown))
+            continue
+        path = name["name"].split(".")
+        start = offset - len(".".join(path[:-1]))
+        if not text.startswith(path[0], start):
+            start = offset
+        fault_text = f"undeclared reference to '{path[0]}' (in container '')"
+        found.append(shown_fault(text, start, fault_text))
+    return found
+
+
+def _find(value: str, pattern: str) -> str:
+    match = compile_pattern(pattern).search(value)
+    return match[0] if match else ""
+
+
+def _find_all(value: str, pattern: str, limit: int) -> list[str]:
+    found = [match[0] for match in compile_pattern(pattern).finditer(value)]
+    return found if limit < 0 else found[:limit]
+
+
+def _index(items: list[Any], item: Any) -> int:
+    return next((i for i, one in enumerate(items) if one == item), -1)
+
+
+def _last_index(items: list[Any], item: Any) -> int:
+    return next((i for i in range(len(items) - 1, -1, -1) if items[i] == item), -1)
+
+
+def _slice(items: list[Any], start: int, end: int) -> list[Any]:
+    if not 0 <= start <= end <= len(items):
+        raise ValueError(f"cannot slice({start}, {end}), list is length {len(items)}")
+    return list(items)[start:end]
+
+
+def _flat(items: list[Any], depth: int) -> list[Any]:
+    if depth < 0:
+        raise ValueError("level must be non-negative")
+    found: list[Any] = []
+    for item in items:
+        found += _flat(item, depth - 1) if isinstance(item, list) and depth else [item]
+    return found
+
+
+def _distinct(items: list[Any]) -> list[Any]:
+    _check_cost(len(items) ** 2)
+    found: list[Any] = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return found
+
+
+def _range(count: int) -> list[int]:
+    _check_cost(count)
+    return list(range(count))
+
+
+def _contains(one: list[Any], other: list[Any]) -> bool:
+    _check_cost(len(one) * len(other))
+    return all(x in one for x in other)
+
+
+def _intersects(one: list[Any], other: list[Any]) -> bool:
+    _check_cost(len(one) * len(other))
+    return any(x in one for x in other)
+
+
+def _are_equivalent(one: list[Any], other: list[Any]) -> bool:
+    return _contains(one, other) and _contains(other, one)
+
+
+def _check_cost(comparisons: int) -> None:
+    if comparisons > MAX_COMPARISONS:
+        raise ValueError(TOO_COSTLY)
+
+
+class TextGrowth(NamedTuple):
+    """How much longer than its input the text can be that an expression builds."""
+
+    powers: int
+    """Replacements by parts of the input."""
+    factor: int
+    """The product of the lengths of other replacements."""
+    repeats: bool
+    """Whether it can repeat the input for each item of a list."""
+
+    @classmethod
+    def of(cls, text: str) -> TextGrowth:
+        literal = list(_LITERAL_REPLACE.finditer(text))
+        powers = len(_REPLACE.findall(text)) - len(literal)
+        factor = prod(len(match["new"]) + 1 for match in literal)
+        return cls(powers, factor, bool(_EACH.search(text) and _BUILD.search(text)))
+
+    def check(self, *values: Any) -> None:
+        """Raise CelError when the text could get too long."""
+        if not self.powers and not self.repeats and self.factor == 1:
+            return
+        try:
+            data = msgspec.json.encode(values)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise CelError(f"expected a value in JSON; {error}") from None
+        size, items = len(data), 1
+        if self.repeats:
+            items = min(MAX_ITERATIONS, data.count(b",") + 1)
+        if size ** (1 + self.powers) * self.factor * items > MAX_TEXT:
+            raise CelError(TOO_COSTLY)

@@ -1,0 +1,177 @@
+"""Syntax tree: an expression as a tree, read from the form in which cel-expr-python serializes it.
+
+That form is the protocol buffer cel.expr.CheckedExpr (github.com/google/cel-spec, checked.proto and
+syntax.proto), of which the few fields are read that say which names and fields are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+Piece: TypeAlias = tuple[int, int | bytes]
+"""A field of a message: its number and its value."""
+
+
+class CelIdent(msgspec.Struct, frozen=True):
+    """A name."""
+
+    number: int
+    name: str
+
+
+class CelSelect(msgspec.Struct, frozen=True):
+    """A field of `operand`."""
+
+    number: int
+    operand: CelNode
+    field: str
+
+
+class CelCall(msgspec.Struct, frozen=True):
+    """A function or an operator; a method's target is the first of `args`."""
+
+    number: int
+    function: str
+    args: tuple[CelNode, ...]
+
+
+class CelLoop(msgspec.Struct, frozen=True):
+    """A macro as `all`: `names` are bound to the elements of `over`."""
+
+    number: int
+    names: tuple[str, ...]
+    over: CelNode
+    result_name: str
+    start: CelNode
+    steps: tuple[CelNode, ...]
+    result: CelNode
+
+
+class CelLiteral(msgspec.Struct, frozen=True):
+    """A constant, a list or a map; only texts have their value."""
+
+    number: int
+    parts: tuple[CelNode, ...] = ()
+    text: str | None = None
+
+
+CelNode: TypeAlias = CelIdent | CelSelect | CelCall | CelLoop | CelLiteral
+
+
+class CelTree(msgspec.Struct, frozen=True):
+    """An expression, and where the parts of it with these numbers are in its text."""
+
+    root: CelNode
+    positions: dict[int, int]
+
+
+def read_tree(data: bytes) -> CelTree:
+    """The tree of a serialized expression."""
+    checked = _bytes(_pieces(data), 2)
+    parts = list(_pieces(checked))
+    positions = {}
+    for number, value in _pieces(_bytes(parts, 5)):
+        if number == 4 and isinstance(value, bytes):
+            entry = list(_pieces(value))
+            positions[_int(entry, 1)] = _int(entry, 2)
+    return CelTree(_node(_bytes(parts, 4)), positions)
+
+
+def _node(data: bytes) -> CelNode:
+    parts = list(_pieces(data))
+    number = _int(parts, 2)
+    for field, value in parts:
+        if isinstance(value, bytes) and field in _MAKERS:
+            return _MAKERS[field](number, list(_pieces(value)))
+    return CelLiteral(number)
+
+
+def _const(number: int, parts: Sequence[Piece]) -> CelNode:
+    texts = [value.decode() for field, value in parts if field == 6 and isinstance(value, bytes)]
+    return CelLiteral(number, text=texts[0] if texts else None)
+
+
+def _ident(number: int, parts: Sequence[Piece]) -> CelNode:
+    return CelIdent(number, _text(parts, 1))
+
+
+def _select(number: int, parts: Sequence[Piece]) -> CelNode:
+    return CelSelect(number, _node(_bytes(parts, 1)), _text(parts, 2))
+
+
+def _call(number: int, parts: Sequence[Piece]) -> CelNode:
+    target = [_node(value) for field, value in parts if field == 1 and isinstance(value, bytes)]
+    return CelCall(number, _text(parts, 2), (*target, *_nodes(parts, 3)))
+
+
+def _list(number: int, parts: Sequence[Piece]) -> CelNode:
+    return CelLiteral(number, tuple(_nodes(parts, 1)))
+
+
+def _map(number: int, parts: Sequence[Piece]) -> CelNode:
+    entries = [list(_pieces(value)) for field, value in parts if field == 2 and value]  # type: ignore[arg-type]
+    return CelLiteral(
+        number, tuple(node for entry in entries for key in (3, 4) for node in _nodes(entry, key))
+    )
+
+
+def _loop(number: int, parts: Sequence[Piece]) -> CelNode:
+    names = tuple(filter(None, (_text(parts, 1), _text(parts, 8))))
+    over, start, result = (_node(_bytes(parts, field)) for field in (2, 4, 7))
+    steps = (_node(_bytes(parts, 5)), _node(_bytes(parts, 6)))
+    return CelLoop(number, names, over, _text(parts, 3), start, steps, result)
+
+
+_MAKERS = {3: _const, 4: _ident, 5: _select, 6: _call, 7: _list, 8: _map, 9: _loop}
+
+
+def _nodes(parts: Sequence[Piece], field: int) -> Iterator[CelNode]:
+    return (_node(value) for number, value in parts if number == field and isinstance(value, bytes))
+
+
+def _bytes(parts: Sequence[Piece] | Iterator[Piece], field: int) -> bytes:
+    for number, value in parts:
+        if number == field and isinstance(value, bytes):
+            return value
+    return b""
+
+
+def _text(parts: Sequence[Piece], field: int) -> str:
+    return _bytes(parts, field).decode()
+
+
+def _int(parts: Sequence[Piece], field: int) -> int:
+    for number, value in parts:
+        if number == field and isinstance(value, int):
+            return value
+    return 0
+
+
+def _pieces(data: bytes) -> Iterator[Piece]:
+    """The fields of a message in their order."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        match key & 7:
+            case 0:
+                value, at = _varint(data, at)
+                yield key >> 3, value
+            case 2:
+                size, at = _varint(data, at)
+                yield key >> 3, data[at : at + size]
+                at += size
+            case width:
+                at += {1: 8, 5: 4}[width]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at

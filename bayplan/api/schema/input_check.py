@@ -1,0 +1,106 @@
+"""Input check: client input against the table of fields.
+
+A value of the wrong type is always rejected, an unknown field when the client requests it
+(`fieldValidation`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import FIELDS, FieldType
+from .quick_types import is_certainly_valid
+
+_INTEGERS = {"int32": 2**31, "int64": 2**63}
+_USUAL = {
+    "string": str,
+    "bytes": str,
+    "time": str,
+    "microtime": str,
+    "quantity": str,
+    "bool": bool,
+}
+"""Types that need no further check."""
+_TEXTS = frozenset({"string", "bytes", "time", "microtime"})
+
+
+class WrongTypeError(Exception):
+    """A value is not of the type of its field; the text is the API server's."""
+
+
+def unknown_fields(value: Any, type_name: str) -> list[str]:
+    """The paths of unknown fields; raises WrongTypeError when a value does not match its field."""
+    unknown: list[str] = []
+    if type_name in FIELDS and value is not None and not is_certainly_valid(value, type_name):
+        _check_struct(value, type_name, "", type_name.rpartition(".")[2], unknown)
+    return unknown
+
+
+def _check(value: Any, kind: FieldType, path: str, owner: str, unknown: list[str]) -> None:
+    """Record the unknown fields at and below `path`."""
+    if value is None:
+        return
+    form = kind.form
+    if form == "scalar":
+        if type(value) is not _USUAL.get(kind.name) and not _fits(value, kind.name):
+            raise _wrong(value, path, owner, kind.name)
+    elif form == "struct":
+        _check_struct(value, kind.name, path, owner, unknown)
+    elif form == "list":
+        if not isinstance(value, list):
+            raise _wrong(value, path, owner, "slice")
+        assert kind.item is not None
+        for i, item in enumerate(value):
+            if item is None:
+                raise _wrong(item, f"{path}[{i}]", owner, kind.item.name or kind.item.form)
+            _check(item, kind.item, f"{path}[{i}]", owner, unknown)
+    else:
+        if not isinstance(value, dict):
+            raise _wrong(value, path, owner, "map")
+        assert kind.item is not None
+        for key, item in value.items():
+            _check(item, kind.item, f"{path}.{key}", owner, unknown)
+
+
+def _check_struct(value: Any, type_name: str, path: str, owner: str, unknown: list[str]) -> None:
+    name = type_name.rpartition(".")[2]
+    if not isinstance(value, dict):
+        raise _wrong(value, path, owner, name)
+    fields = FIELDS.of(type_name)
+    for key, item in value.items():
+        field = fields.get(key)
+        if field is None:
+            if fields:
+                unknown.append(f"{path}.{key}" if path else key)
+        elif type(item) is not _USUAL.get(field.type.name):
+            _check(item, field.type, f"{path}.{key}" if path else key, name, unknown)
+
+
+def _fits(value: Any, scalar: str) -> bool:
+    if scalar in _TEXTS:
+        return isinstance(value, str)
+    if scalar == "bool":
+        return isinstance(value, bool)
+    if scalar in _INTEGERS:
+        limit = _INTEGERS[scalar]
+        return (
+            isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+        ) or (isinstance(value, float) and value.is_integer())
+    if scalar in ("quantity", "number"):
+        texts = str if scalar == "quantity" else int
+        return isinstance(value, int | float | texts) and not isinstance(value, bool)
+    if scalar == "intstr":
+        return isinstance(value, int | str) and not isinstance(value, bool)
+    return True
+
+
+def _wrong(value: Any, path: str, owner: str, wanted: str) -> WrongTypeError:
+    if value is None:
+        return WrongTypeError(f"json: cannot use null in {owner}.{path} of type {wanted}")
+    found = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}.get(
+        type(value), "object"
+    )
+    tail = path.removeprefix(".")
+    return WrongTypeError(
+        f"json: cannot unmarshal {found} into Go struct field {owner}.{tail} of type {wanted}"
+    )

@@ -1,0 +1,97 @@
+"""Encode: objects back into the shape of a Kubernetes manifest.
+
+The result has only decoded fields: those that do not affect placement are missing.
+"""
+
+from typing import Any
+
+import msgspec
+
+from ..custom import CustomObject, custom_tree
+from ..custom_workloads import CustomWorkload
+from ..meta import KubeObject, OwnerReference
+from ..node import Node
+from ..pod import Pod
+from ..text.quantity import format_quantity
+
+
+def to_dict(obj: Pod | Node | KubeObject) -> dict[str, Any]:
+    """Return the object as plain dicts and lists, fit for JSON and YAML."""
+    if isinstance(obj, CustomObject):
+        return custom_tree(obj)
+    kind = obj.manifest_kind if isinstance(obj, CustomWorkload) else obj.kind
+    head = {"apiVersion": obj.api_version, "kind": kind}
+    if isinstance(obj, Pod):
+        return head | _pod(obj)
+    if isinstance(obj, Node):
+        return head | _node(obj)
+    return head | _builtins(obj)
+
+
+def _pod(pod: Pod) -> dict[str, Any]:
+    spec = _builtins(pod.spec)
+    if pod.node_name:
+        spec = {"nodeName": pod.node_name, **spec}
+    for i, volume in enumerate(spec.get("volumes", ())):
+        volume.setdefault("name", f"volume-{i}")  # the shared spec has no names
+    metadata = _drop_empty(
+        {
+            "name": pod.name,
+            "generateName": pod.generate_name,
+            "namespace": pod.namespace,
+            "uid": pod.uid,
+            "resourceVersion": pod.resource_version,
+            "generation": pod.generation,
+            "creationTimestamp": pod.creation_timestamp,
+            "deletionTimestamp": pod.deletion_timestamp,
+            "labels": dict(pod.labels),
+            "annotations": dict(pod.annotations),
+            "ownerReferences": [_owner(owner) for owner in pod.owner_references],
+        }
+    )
+    return {"metadata": metadata, "spec": spec, "status": _builtins(pod.status)}
+
+
+def _node(node: Node) -> dict[str, Any]:
+    metadata = {
+        "name": node.name,
+        "uid": node.uid,
+        "resourceVersion": node.resource_version,
+        "creationTimestamp": node.creation_timestamp,
+        "labels": dict(node.labels),
+        "annotations": dict(node.annotations),
+    }
+    spec = {
+        "unschedulable": node.unschedulable,
+        "taints": [_builtins(taint) for taint in node.taints],
+    }
+    status = {
+        "capacity": _quantities(node.capacity),
+        "allocatable": _quantities(node.allocatable),
+        "conditions": [_builtins(condition) for condition in node.conditions],
+        "images": [_builtins(image) for image in node.images],
+        "declaredFeatures": list(node.declared_features),
+    }
+    return {
+        "metadata": _drop_empty(metadata),
+        "spec": _drop_empty(spec),
+        "status": _drop_empty(status),
+    }
+
+
+def _owner(owner: OwnerReference) -> dict[str, Any]:
+    return _builtins(owner)
+
+
+def _quantities(units: dict[str, int]) -> dict[str, str]:
+    return {name: format_quantity(value, name) for name, value in units.items()}
+
+
+def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _builtins(value: Any) -> dict[str, Any]:
+    """Plain dicts and lists, recursively."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return plain

@@ -1,0 +1,377 @@
+"""Kinds: the supported kinds of objects, and how each is built from its wire form."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec.structs import force_setattr as _set
+
+from ..cron_jobs import CronJob, cron_job_problems
+from ..devices import DeviceTaintRule, ResourceSlice
+from ..dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from ..limits import LimitRange, ResourceQuota
+from ..meta import EMPTY_META, KubeObject, ObjectMeta, Wire
+from ..node import ContainerImage, Node, NodeCondition
+from ..pod import Pod
+from ..pod_spec import BoundPodSpec, PodSpec, share_spec, shared_spec, spec_key
+from ..pod_status import EMPTY_STATUS, ContainerStatus, PodStatus
+from ..resources import allocatable_units
+from ..rules.device_faults import device_problems
+from ..rules.object_faults import (
+    container_status_problems,
+    label_selector_problems,
+    node_selector_problems,
+    pod_level_status_problems,
+    quantity_problem,
+    quantity_problems,
+    spec_problems,
+    taint_problems,
+)
+from ..runtime_classes import RuntimeClass
+from ..selectors import LabelSelector, Problem
+from ..storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from ..taints import Taint
+from ..text.quantity import Quantity
+from ..workloads import (
+    DaemonSet,
+    Deployment,
+    Job,
+    Namespace,
+    PodDisruptionBudget,
+    PodGroup,
+    PodTemplateSpec,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    Workload,
+)
+from .interning import shared, shared_map, shared_text
+from .sourced import SourcedPod
+
+
+class FieldError(Exception):
+    """A fault at a path within one object; decoding adds which object it is."""
+
+    def __init__(self, path: str, fault: str) -> None:
+        super().__init__(f"{path}: {fault}")
+        self.path = path
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object: the type on the wire, and how to make the object from it."""
+
+    name: str
+    api_version: str
+    wire: type[Any]
+    build: Callable[[Any], object]
+    is_namespaced: bool = True
+    decoder: "msgspec.json.Decoder[Any]" = field(init=False)
+    list_decoder: "msgspec.json.Decoder[list[Any]]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        items: Any = list[self.wire]  # type: ignore[name-defined]
+        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.wire))
+        object.__setattr__(self, "list_decoder", msgspec.json.Decoder(items))
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        return group_of(self.api_version)
+
+
+class PodWire(Wire, frozen=True):
+    """A pod on the wire."""
+
+    metadata: ObjectMeta = EMPTY_META
+    spec: BoundPodSpec = msgspec.field(default_factory=BoundPodSpec)
+    status: PodStatus = EMPTY_STATUS
+
+
+class NodeSpecWire(Wire, frozen=True):
+    """A node's spec on the wire."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeStatusWire(Wire, frozen=True):
+    """A node's status on the wire."""
+
+    capacity: dict[str, Quantity] | None = None
+    allocatable: dict[str, Quantity] | None = None
+    images: tuple[ContainerImage, ...] | None = None
+    conditions: tuple[NodeCondition, ...] | None = None
+    declared_features: tuple[str, ...] | None = None
+
+
+class NodeWire(Wire, frozen=True):
+    """A node on the wire."""
+
+    metadata: ObjectMeta = EMPTY_META
+    spec: NodeSpecWire = NodeSpecWire()
+    status: NodeStatusWire = NodeStatusWire()
+
+
+def group_of(api_version: str) -> str:
+    """The group of `group/version`; a bare version is of the core group, which is empty."""
+    return api_version.rpartition("/")[0]
+
+
+def build_pod(wire: PodWire, source: bytes | None = None) -> Pod:
+    """Make a pod, with its source if given; its spec, labels and similar parts are shared between equal pods."""
+    meta, spec = wire.metadata, wire.spec
+    if not meta.name and not meta.generate_name:
+        raise FieldError("metadata.name", "expected a name; got none")
+    node_name = spec.node_name
+    key = spec_key(spec)
+    common = shared_spec(key)
+    if common is None:
+        _refuse(spec_problems(spec))
+        common = share_spec(key)
+    return assemble_pod(meta, common, node_name, wire.status, source)
+
+
+def assemble_pod(
+    meta: ObjectMeta, spec: PodSpec, node_name: str, status: PodStatus, source: bytes | None
+) -> Pod:
+    """Make a pod of its parts, which has a name, and of which `spec` is a shared one."""
+    pod_type: Any = Pod if source is None else SourcedPod
+    made: Pod = pod_type(
+        meta.name,
+        shared_text(meta.namespace or "default"),
+        uid=meta.uid,
+        labels=shared_map(meta.labels),
+        annotations=shared_map(meta.annotations),
+        owner_references=shared(meta.owner_references) if meta.owner_references else (),
+        creation_timestamp=meta.creation_timestamp,
+        deletion_timestamp=meta.deletion_timestamp,
+        resource_version=meta.resource_version,
+        generation=meta.generation,
+        generate_name=shared_text(meta.generate_name),
+        node_name=shared_text(node_name),
+        spec=spec,
+        status=_share_status(status),
+    )
+    if source is not None:
+        _set(made, "source", source)
+    return made
+
+
+def build_node(wire: NodeWire) -> Node:
+    """Make a node."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    if not meta.name:
+        raise FieldError("metadata.name", "expected a name; got none")
+    _refuse(taint_problems(spec.taints or ()))
+    capacity = _amounts(status.capacity, "status.capacity")
+    allocatable = capacity
+    if status.allocatable is not None:
+        allocatable = _amounts(status.allocatable, "status.allocatable")
+    return Node(
+        shared_text(meta.name),
+        uid=meta.uid,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        resource_version=meta.resource_version,
+        creation_timestamp=meta.creation_timestamp,
+        unschedulable=spec.unschedulable,
+        taints=shared(spec.taints) if spec.taints else (),
+        allocatable=allocatable,
+        capacity=capacity,
+        images=tuple(shared(image) for image in status.images or ()),
+        conditions=tuple(shared(condition) for condition in status.conditions or ()),
+        declared_features=shared(status.declared_features) if status.declared_features else (),
+    )
+
+
+def _amounts(quantities: dict[str, Quantity] | None, path: str) -> dict[str, int]:
+    """A node's amounts: one map for nodes with equal quantities, never modified."""
+    if not quantities:
+        return {}
+    try:
+        return _checked_amounts(tuple(quantities.items()))
+    except ValueError:
+        _refuse(quantity_problems(quantities, path))
+        raise
+
+
+@lru_cache(maxsize=1024)
+def _checked_amounts(quantities: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
+    """The amounts; raises ValueError if one is not a quantity, or negative."""
+    for name, quantity in quantities:
+        fault = quantity_problem(quantity)
+        if fault is not None:
+            raise ValueError(f"{name}: {fault}")
+    return allocatable_units(dict(quantities))
+
+
+def build_other(wire: KubeObject) -> KubeObject:
+    """Check an object that is used as decoded."""
+    if not wire.metadata.name and not wire.metadata.generate_name:
+        raise FieldError("metadata.name", "expected a name; got none")
+    _refuse(_object_problems(wire))
+    return wire
+
+
+def _share_status(status: PodStatus) -> PodStatus:
+    """Share the parts of a decoded status that many pods have in common."""
+    if status == EMPTY_STATUS:
+        return EMPTY_STATUS
+    if status.resources is not None or status.allocated_resources is not None:
+        _refuse(pod_level_status_problems(status))
+    if status.conditions:
+        _set(status, "conditions", shared(status.conditions))
+    if status.container_statuses:
+        statuses = shared(status.container_statuses, _check_container_statuses)
+        _set(status, "container_statuses", statuses)
+    if status.init_container_statuses:
+        statuses = shared(status.init_container_statuses, _check_init_container_statuses)
+        _set(status, "init_container_statuses", statuses)
+    return status
+
+
+def _check_container_statuses(statuses: tuple[ContainerStatus, ...]) -> None:
+    _refuse(container_status_problems(statuses, "status.containerStatuses"))
+
+
+def _check_init_container_statuses(statuses: tuple[ContainerStatus, ...]) -> None:
+    _refuse(container_status_problems(statuses, "status.initContainerStatuses"))
+
+
+def _object_problems(wire: KubeObject) -> Iterator[Problem]:
+    """Yield the faults of any object but a pod or a node."""
+    match wire:
+        case ReplicationController():
+            yield from _template_problems(wire.spec.template)
+        case ReplicaSet() | StatefulSet() | Deployment() | DaemonSet() | Job():
+            yield from label_selector_problems(wire.spec.selector, "spec.selector")
+            yield from _template_problems(wire.spec.template)
+            if isinstance(wire, StatefulSet):
+                yield from _claim_template_problems(wire)
+        case PodDisruptionBudget():
+            yield from label_selector_problems(wire.spec.selector, "spec.selector")
+        case PersistentVolume():
+            yield from quantity_problems(wire.spec.capacity, "spec.capacity")
+            affinity = wire.spec.node_affinity
+            selector = affinity.required if affinity else None
+            yield from node_selector_problems(selector, "spec.nodeAffinity.required")
+        case PersistentVolumeClaim():
+            yield from _claim_problems(wire, "spec")
+        case CSIStorageCapacity():
+            yield from _capacity_problems(wire)
+        case CronJob():
+            yield from cron_job_problems(wire)
+            template = wire.spec.job_template.spec.template
+            yield from spec_problems(template.full_spec, "spec.jobTemplate.spec.template.spec")
+        case LimitRange():
+            yield from _limit_problems(wire)
+        case ResourceQuota():
+            yield from quantity_problems(wire.hard, "spec.hard")
+        case ResourceClaim() | ResourceClaimTemplate() | DeviceClass() | ResourceSlice():
+            yield from device_problems(wire)
+
+
+def _template_problems(template: PodTemplateSpec | None) -> Iterator[Problem]:
+    if template is not None:
+        yield from spec_problems(template.full_spec, "spec.template.spec")
+
+
+def _claim_template_problems(wire: StatefulSet) -> Iterator[Problem]:
+    for i, claim in enumerate(wire.spec.volume_claim_templates or ()):
+        yield from _claim_problems(claim, f"spec.volumeClaimTemplates[{i}].spec")
+
+
+def _claim_problems(claim: PersistentVolumeClaim, path: str) -> Iterator[Problem]:
+    requests = claim.spec.resources.requests if claim.spec.resources else None
+    yield from quantity_problems(requests, f"{path}.resources.requests")
+    selector: LabelSelector | None = claim.spec.selector
+    yield from label_selector_problems(selector, f"{path}.selector")
+
+
+def _limit_problems(wire: LimitRange) -> Iterator[Problem]:
+    for i, item in enumerate(wire.spec.limits or ()):
+        for name, quantities in (
+            ("max", item.max),
+            ("min", item.min),
+            ("default", item.default),
+            ("defaultRequest", item.default_request),
+            ("maxLimitRequestRatio", item.max_limit_request_ratio),
+        ):
+            yield from quantity_problems(quantities, f"spec.limits[{i}].{name}")
+
+
+def _capacity_problems(wire: CSIStorageCapacity) -> Iterator[Problem]:
+    for path, quantity in (
+        ("capacity", wire.capacity),
+        ("maximumVolumeSize", wire.maximum_volume_size),
+    ):
+        fault = quantity_problem(quantity)
+        if fault is not None:
+            yield path, fault
+    yield from label_selector_problems(wire.node_topology, "nodeTopology")
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    """Raise the first of `problems`, if there is one."""
+    for path, fault in problems:
+        raise FieldError(path, fault)
+
+
+OTHER_KINDS: tuple[type[KubeObject], ...] = (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    DeviceClass,
+    DeviceTaintRule,
+    Job,
+    LimitRange,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceQuota,
+    ResourceSlice,
+    RuntimeClass,
+    Service,
+    StatefulSet,
+    StorageClass,
+    VolumeAttachment,
+    Workload,
+)
+
+KINDS: dict[str, Kind] = {
+    "Pod": Kind("Pod", "v1", PodWire, build_pod),
+    "Node": Kind("Node", "v1", NodeWire, build_node, is_namespaced=False),
+}
+
+
+def register_kind(cls: type[KubeObject]) -> None:
+    """Register one more kind with the decoder."""
+    KINDS[cls.kind] = Kind(cls.kind, cls.api_version, cls, build_other, cls.is_namespaced)
+
+
+for other in OTHER_KINDS:
+    register_kind(other)

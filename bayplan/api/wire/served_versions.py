@@ -1,0 +1,90 @@
+"""Served versions: the API versions of built-in kinds that Kubernetes v1.36 does not have.
+
+A manifest with such a version would be refused by every cluster of today, and its fields may differ from those of the
+version that replaced it.
+"""
+
+from functools import cache
+
+from ..schema import FIELDS
+from ..schema.unknown import schema_type
+from .kinds import KINDS, group_of
+
+BUILT_IN_GROUPS = frozenset(
+    {
+        *("", "apps", "autoscaling", "batch", "extensions", "policy"),
+        *("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"),
+        *("authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io"),
+        *("coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "networking.k8s.io"),
+        *("flowcontrol.apiserver.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io"),
+        *("resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io"),
+    }
+)
+_FULL_NAMES = {group.partition(".")[0] or "core": group for group in BUILT_IN_GROUPS}
+_SAME_AS_READ = frozenset({"resource.k8s.io/v1beta2"})
+"""Versions that are not served by default, whose objects have the fields of the version that is read."""
+_GONE_SINCE = {
+    "apiextensions.k8s.io/v1beta1": "v1.22",
+    "admissionregistration.k8s.io/v1beta1": "v1.22",
+    "apps/v1beta1": "v1.16",
+    "apps/v1beta2": "v1.16",
+    "autoscaling/v2beta1": "v1.25",
+    "autoscaling/v2beta2": "v1.26",
+    "batch/v1beta1": "v1.25",
+    "batch/v2alpha1": "v1.21",
+    "discovery.k8s.io/v1beta1": "v1.25",
+    "extensions/v1beta1": "v1.16",
+    "networking.k8s.io/v1beta1": "v1.22",
+    "policy/v1beta1": "v1.25",
+    "rbac.authorization.k8s.io/v1beta1": "v1.22",
+    "scheduling.k8s.io/v1beta1": "v1.22",
+    "storage.k8s.io/v1beta1": "v1.22",
+}
+_LATER = {
+    "extensions/v1beta1 Ingress": "v1.22",
+    "storage.k8s.io/v1beta1 CSIStorageCapacity": "v1.27",
+}
+_REMOVED_KINDS = {"PodSecurityPolicy": "v1.25", "PodPreset": "v1.20"}
+_STILL_BETA = frozenset(
+    {
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"),
+        *("ValidatingAdmissionPolicyBinding", "VolumeAttributesClass", "ServiceCIDR", "IPAddress"),
+    }
+)
+"""Kinds that are not read, and of which v1.36 has a beta version besides v1."""
+
+
+@cache
+def version_fault(api_version: str, kind: str) -> str:
+    """Reason why no cluster of v1.36 has objects of that version and kind; empty if one may have."""
+    group = group_of(api_version)
+    if group not in BUILT_IN_GROUPS or not api_version or schema_type(api_version, kind):
+        return ""
+    read = KINDS.get(kind)
+    if read is not None and read.group == group and api_version in _SAME_AS_READ:
+        return ""
+    if kind in _REMOVED_KINDS:
+        return f"expected a kind of Kubernetes v1.36; {kind} is gone since {_REMOVED_KINDS[kind]}"
+    served = _served(kind, group)
+    if not served:
+        is_stable = api_version.rpartition("/")[2] == "v1"
+        return f"expected a kind of {api_version}; got {kind}" if is_stable else ""
+    if kind in _STILL_BETA:
+        return ""
+    since = _LATER.get(f"{api_version} {kind}", _GONE_SINCE.get(api_version, ""))
+    gone = f", which Kubernetes does not serve since {since}" if since else ""
+    return f"expected {served}; got {api_version}{gone}"
+
+
+def _served(kind: str, group: str) -> str:
+    """The API version of a kind, of that group rather than of another; empty if there is no such kind."""
+    read = KINDS.get(kind)
+    if read is not None and read.group in BUILT_IN_GROUPS:
+        return read.api_version
+    found = [name.split(".") for name in FIELDS.names if name.endswith(f".{kind}")]
+    known = {
+        f"{_FULL_NAMES[short]}/{version}".removeprefix("/"): _FULL_NAMES[short] == group
+        for short, version, _ in found
+        if short in _FULL_NAMES
+    }
+    return max(known, key=lambda name: (known[name], name), default="")

@@ -1,0 +1,86 @@
+"""Sourced: pods and nodes together with the JSON that they were decoded from.
+
+Our types hold the fields that affect placement. For those who need the others, too, objects are
+decoded into these types; all copies of an object keep its source. See `whole`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..node import Node
+from ..pod import Pod
+from ..workloads import PodTemplateSpec, pod_template
+
+AnyObject = TypeVar("AnyObject")
+
+_IS_KEEPING: ContextVar[bool] = ContextVar("is_keeping_sources", default=False)
+_SOURCE = "source"
+
+
+class SourcedPod(Pod, eq=False, gc=False):
+    """A pod with the JSON of the stored pod, or of the template that it was made from."""
+
+    source: bytes = b""
+
+
+class SourcedNode(Node):
+    """A node with the JSON of the stored node."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, name: str, *, source: bytes = b"", **fields: Any) -> None:
+        super().__init__(name, **fields)
+        self.source = source
+
+    def replace(self, **changes: Any) -> "SourcedNode":
+        """A copy of this node with some fields changed."""
+        fields = {name: getattr(self, name) for name in Node.__slots__}
+        return SourcedNode(**({"source": self.source} | fields | changes))
+
+
+@contextmanager
+def keeping_sources(is_keeping: bool = True) -> Iterator[None]:
+    """Within it, decoded pods, nodes and templates of pods keep their sources."""
+    token = _IS_KEEPING.set(is_keeping)
+    try:
+        yield
+    finally:
+        _IS_KEEPING.reset(token)
+
+
+def is_keeping_sources() -> bool:
+    """Whether this is within `keeping_sources`."""
+    return _IS_KEEPING.get()
+
+
+def with_source(obj: AnyObject, source: bytes) -> AnyObject:
+    """The object with its source; kinds other than pods, nodes and workloads have none."""
+    made: Any = obj
+    if isinstance(obj, Pod):
+        fields = {name: getattr(obj, name) for name in Pod.__struct_fields__}
+        made = SourcedPod(**fields, source=source)
+    elif isinstance(obj, Node):
+        made = SourcedNode(**{name: getattr(obj, name) for name in Node.__slots__}, source=source)
+    else:
+        template = pod_template(obj)
+        if template is not None:
+            tree = msgspec.json.decode(source)
+            set_template_source(template, msgspec.json.encode(tree["spec"]["template"]))
+    found: AnyObject = made
+    return found
+
+
+def template_source(template: PodTemplateSpec) -> bytes | None:
+    """The JSON of a template; None if it was not kept."""
+    found: bytes | None = template.__dict__.get(_SOURCE)
+    return found
+
+
+def set_template_source(template: PodTemplateSpec, source: bytes | None) -> None:
+    """Keep the JSON of a template beside it; a template is otherwise immutable."""
+    if source is not None:
+        template.__dict__[_SOURCE] = source

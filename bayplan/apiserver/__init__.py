@@ -1,0 +1,24 @@
+"""API server: an embedded cluster, within the process, that kubectl can talk to.
+
+What lives here: `store/` (objects as bytes, numbered changes, the journal), `schema/` (the fields
+of objects, patches, OpenAPI), `registry/` (the rules), `access/` (users and what they may do), `web/`
+(HTTP), `control/` (controllers and fake kubelets) and `server.py`, which combines them. What may
+enter: api, framework, cluster.memory for rules it shares with the simulator. What must not happen: a
+decision about placement; listening beyond the loopback without a token. Who calls it: `bayplan up`,
+and tests that need a cluster.
+"""
+
+from .client_config import make_kubeconfig
+from .control.embedded_cluster import LiveCluster
+from .default_nodes import NodeModel, make_nodes
+from .server import ApiServer
+from .server_credentials import make_credentials
+
+__all__ = [
+    "ApiServer",
+    "LiveCluster",
+    "NodeModel",
+    "make_credentials",
+    "make_kubeconfig",
+    "make_nodes",
+]

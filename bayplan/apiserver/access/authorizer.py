@@ -1,0 +1,79 @@
+"""Authorizer: what is asked of an authorizer, and kube-apiserver's refusal."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from ..registry.status_errors import StatusError
+from .users import ClusterUser
+
+
+class AccessQuestion(NamedTuple):
+    """Whether a verb is allowed: on a resource, or on a path when there is no resource."""
+
+    verb: str
+    namespace: str = ""
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    path: str = ""
+
+    @property
+    def full_resource(self) -> str:
+        """The resource with its subresource, as rules name it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+class AccessDecision(NamedTuple):
+    """The answer; the reason may be empty."""
+
+    allowed: bool
+    reason: str = ""
+
+
+ALLOWED, REFUSED = AccessDecision(True), AccessDecision(False)
+
+
+class Authorizer(Protocol):
+    """Decides what users may do."""
+
+    def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
+        """Whether `user` may do what is asked."""
+
+    def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
+        """The status of a SelfSubjectRulesReview."""
+
+
+class AllowAll:
+    """Allows everything to everyone who was authenticated."""
+
+    def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
+        """Always yes, but for users without a token."""
+        return REFUSED if user.name == "system:anonymous" else ALLOWED
+
+    def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
+        """Everything."""
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        return {
+            "resourceRules": [everything],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": False,
+        }
+
+
+def forbidden_error(user: ClusterUser, question: AccessQuestion, reason: str = "") -> StatusError:
+    """The refusal in kube-apiserver's words."""
+    if not question.resource:
+        text = f'forbidden: User "{user.name}" cannot {question.verb} path "{question.path}"'
+        return StatusError(403, "Forbidden", text + (f": {reason}" if reason else ""))
+    where = (
+        f'in the namespace "{question.namespace}"' if question.namespace else "at the cluster scope"
+    )
+    what = f'resource "{question.full_resource}" in API group "{question.group}" {where}'
+    text = f'User "{user.name}" cannot {question.verb} {what}' + (f": {reason}" if reason else "")
+    qualified = f"{question.resource}.{question.group}" if question.group else question.resource
+    about = f'{qualified} "{question.name}"' if question.name else qualified
+    details = {"name": question.name, "group": question.group, "kind": question.resource}
+    found = {key: value for key, value in details.items() if value}
+    return StatusError(403, "Forbidden", f"{about} is forbidden: {text}", found)

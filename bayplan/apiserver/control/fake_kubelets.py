@@ -1,0 +1,173 @@
+"""Fake kubelets: fake kubelets that start bound pods, remove terminating ones, and complete new nodes.
+
+Nothing is run: statuses are written as a kubelet would. Annotations and PodStages say how a pod
+starts and ends; without them it runs at once and for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from ...api.node import Node
+from ...api.pod import Pod
+from ...api.pod_stages import StageRule
+from ...clock import Clock
+from ...cluster.memory.stages import StagePlayer
+from ...cluster.objects import Later
+from ..registry.object_registry import DeleteOptions, ObjectRegistry
+from ..registry.pods import PODS
+from . import kubelet_statuses
+from .embedded_cluster import LiveCluster
+from .kubelet_events import KubeletEvents
+from .node_leases import NodeLeases
+from .node_status import missing_status
+from .pod_resizes import PodResizer
+from .stage_statuses import StageStatuses, resume
+
+Tree = dict[str, Any]
+
+BATCH = 50
+"""Number of pods started per step, some 5 ms, so that clients are served in between."""
+
+
+class NodeAgents:
+    """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods.
+
+    Terminating pods are removed after their grace period, or at once without `grace`. `rules` are
+    the stages of pods that documents give.
+    """
+
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        registry: ObjectRegistry,
+        clock: Clock,
+        timers: Later,
+        *,
+        grace: bool = True,
+        rules: Sequence[StageRule] = (),
+    ) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._clock = clock
+        self._timers = timers
+        self._grace = grace
+        self._events = KubeletEvents(cluster, clock)
+        self._stages = StagePlayer(StageStatuses(self, self._events), cluster, timers, rules)
+        self._resizer = PodResizer(self, cluster, self._events, timers)
+        self._leases = NodeLeases(registry.store, clock, timers)
+        self._arrived: dict[tuple[str, str], None] = {}
+        self._changed: dict[tuple[str, str], None] = {}
+        self._new_nodes: list[str] = []
+        self._stopping: list[Pod] = []
+
+    def on_add(self, obj: Any) -> None:
+        """Handle a pod that already has a node or is terminating since before the start, and a node."""
+        if isinstance(obj, Node):
+            self._new_nodes.append(obj.name)
+        if isinstance(obj, Pod) and obj.node_name:
+            self._arrived[obj.namespace, obj.name] = None
+            if obj.is_terminating:
+                self._expect_end(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Handle a bound, resized or terminating pod."""
+        if not isinstance(new, Pod) or not new.node_name:
+            return
+        if not old.node_name:
+            self._arrived[new.namespace, new.name] = None
+        elif new.spec is not old.spec:
+            self._changed[new.namespace, new.name] = None
+        if new.is_terminating and new.deletion_timestamp != old.deletion_timestamp:
+            self._expect_end(new)
+            if not old.is_terminating:
+                self._stopping.append(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """Nothing to do: a timer checks whether its pod still exists."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether pods wait to be started or stopped, or nodes to be completed."""
+        return bool(self._arrived or self._changed or self._new_nodes or self._stopping)
+
+    def run_once(self) -> None:
+        """Start some of the bound pods."""
+        names, self._new_nodes = self._new_nodes, []
+        for name in names:
+            self._complete_node(name)
+        stopping, self._stopping = self._stopping, []
+        for stopped in stopping:
+            self._events.stopping(stopped)
+        changed, self._changed = self._changed, {}
+        for key in changed:
+            resized: Pod | None = self._cluster.get("Pod", *key)
+            if resized is not None and not resized.is_finished:
+                self._resizer.consider(resized)
+        keys = list(self._arrived)[:BATCH]
+        for key in keys:
+            del self._arrived[key]
+            pod: Pod | None = self._cluster.get("Pod", *key)
+            if pod is not None and not pod.is_finished:
+                self._take_on(pod)
+
+    def _take_on(self, pod: Pod) -> None:
+        """Start a new pod; let one that runs already, from before a restart of the server, go on."""
+        stages = self._stages.of(pod)
+        if pod.status.phase != "Pending":
+            self._resizer.consider(pod)
+            if stages is not None:
+                resume(self._stages, self._registry, pod, stages)
+        elif not pod.is_terminating:
+            if stages is None:
+                self.write(pod, kubelet_statuses.running)
+                self._events.starting(pod)
+            else:
+                self._stages.start(pod, stages)
+
+    def _complete_node(self, name: str) -> None:
+        """Write what the node's kubelet would report and its manifest does not have."""
+        store = self._registry.store
+        record = store.get("nodes", ("", name))
+        if record is None:
+            return
+        tree = record.decode()
+        status = tree.get("status") or {}
+        missing = missing_status(tree, self._registry.now())
+        if missing:
+            store.put("nodes", record.key, {**tree, "status": {**status, **missing}})
+        self._leases.add(name)
+
+    def _expect_end(self, pod: Pod) -> None:
+        """Remove the pod when its grace period is over; without `grace`, at the next step."""
+
+        def leave() -> None:
+            stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)
+            if stored is not None and (stored.uid, stored.deletion_timestamp) == (
+                pod.uid,
+                pod.deletion_timestamp,
+            ):
+                self.remove(stored)
+
+        left_s = 0.0
+        if self._grace:
+            leaves = datetime.fromisoformat(pod.deletion_timestamp or "")
+            left_s = max((leaves - self._clock.now()).total_seconds(), 0)
+        self._timers.after(left_s, leave)
+
+    def remove(self, pod: Pod) -> None:
+        """Remove a terminating pod."""
+        options = DeleteOptions(grace_s=0, uid=pod.uid)
+        self._registry.delete(PODS, pod.namespace, pod.name, options)
+
+    def write(self, pod: Pod, edit: Callable[[Tree, str], Tree]) -> Tree | None:
+        """Write the status of an existing pod, bypassing the rules of the API; returns the pod."""
+        store, key = self._registry.store, (pod.namespace, pod.name)
+        record = store.get(PODS.storage, key)
+        if record is None:
+            return None
+        tree = edit(record.decode(), self._registry.now())
+        store.put(PODS.storage, key, tree)
+        return tree

@@ -1,0 +1,72 @@
+"""Namespaces: delete the contents of terminating namespaces.
+
+Mirrors pkg/controller/namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..registry.object_registry import DeleteOptions, ObjectRegistry
+from ..registry.resource_table import BY_STORAGE, ApiResource
+from ..store import Record, RecordChange, Store
+
+NAMESPACES = BY_STORAGE["namespaces"]
+
+
+class NamespaceController:
+    """Follows the store; `run_once` empties the terminating namespaces."""
+
+    def __init__(self, store: Store, registry: ObjectRegistry) -> None:
+        self._store = store
+        self._registry = registry
+        self._leaving = {
+            record.key[1] for record in store.list("namespaces") if _is_leaving(record)
+        }
+        self.has_work = bool(self._leaving)
+        store.follow(self._look, ("namespaces",))
+        store.follow_deletions(self._look_deleted)
+
+    def _look(self, change: RecordChange) -> None:
+        name = change.record.key[1]
+        if change.new is None:
+            self._leaving.discard(name)
+        elif _is_leaving(change.new):
+            self._leaving.add(name)
+            self.has_work = True
+
+    def _look_deleted(self, change: RecordChange) -> None:
+        if change.record.key[0] in self._leaving:
+            self.has_work = True
+
+    def run_once(self) -> None:
+        """Delete their contents; when nothing is left, the namespace itself."""
+        self.has_work = False
+        for name in sorted(self._leaving):
+            is_empty = True
+            for resource, record in self._contents(name):
+                is_empty = False
+                if b'"deletionTimestamp"' not in record.data:
+                    options = DeleteOptions(propagation="Background")
+                    self._registry.delete(resource, *record.key, options)
+            if is_empty or not any(True for _ in self._contents(name)):
+                self._finish(name)
+
+    def _contents(self, namespace: str) -> Iterator[tuple[ApiResource, Record]]:
+        for storage in self._store.resources():
+            resource = self._registry.catalog.at(storage)
+            if resource is not None and resource.is_namespaced:
+                for record in self._store.list(storage, namespace):
+                    yield resource, record
+
+    def _finish(self, name: str) -> None:
+        record = self._store.get("namespaces", ("", name))
+        if record is not None:
+            tree = record.decode()
+            self._registry.write(NAMESPACES, record, {**tree, "spec": {}})
+
+
+def _is_leaving(record: Record) -> bool:
+    return b'"deletionTimestamp"' in record.data and bool(
+        record.decode()["metadata"].get("deletionTimestamp")
+    )

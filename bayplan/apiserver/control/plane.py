@@ -1,0 +1,234 @@
+"""Plane: all controllers of the embedded cluster, and when they run.
+
+Controllers record changes synchronously, and work in small steps between requests, so that clients
+are served in between. With a manual clock nothing runs by itself: `settle` does it all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from ...api.pod_stages import StageRule
+from ...clock import Clock, Timers
+from ...cluster.memory import (
+    WORKLOAD_KINDS,
+    ClaimController,
+    Controllers,
+    CronJobController,
+)
+from ...cluster.memory.jobs import ended_as
+from ...errors import BayplanError
+from ..registry.object_registry import ObjectRegistry
+from ..store import RecordChange, Store
+from .budget_statuses import BudgetController
+from .claim_events import PersistentVolumes
+from .definition_removal import DefinitionController
+from .embedded_cluster import LiveCluster
+from .fake_kubelets import NodeAgents
+from .finalizers import ProtectionController
+from .garbage import GarbageCollector
+from .mirror import Mirror
+from .namespaces import NamespaceController
+from .node_controller import NodeController
+from .object_events import EventSweeper
+from .quota_statuses import QuotaController
+from .service_accounts import ServiceAccountController
+from .statuses import StatusController
+from .workload_controllers import WorkloadControllers
+
+log = logging.getLogger(__name__)
+MAX_ROUNDS = 10_000
+MOMENT_S = 0.005
+
+
+class Controller(Protocol):
+    """A controller with recorded work, done in steps."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether work is pending."""
+
+    def run_once(self) -> object:
+        """Do some of it."""
+
+
+class _Claims(ClaimController):
+    """The controller of resource claims, in steps like the others."""
+
+    def run_once(self) -> None:
+        self.run()
+
+
+class ControlPlane:
+    """The controllers of one cluster. With `runs_pods` False, bound pods stay pending, and
+    terminating ones stay until a client removes them; with `grace` False, terminating pods leave at
+    once. With `controllers` False there are kubelets only: the controllers are those of a client."""
+
+    def __init__(
+        self,
+        store: Store,
+        mirror: Mirror,
+        registry: ObjectRegistry,
+        clock: Clock,
+        runs_pods: bool = True,
+        gates: Mapping[str, bool] | None = None,
+        grace: bool = True,
+        stages: Sequence[StageRule] = (),
+        controllers: bool = True,
+    ) -> None:
+        self.clock = clock
+        self.timers = Timers(clock)
+        self.cluster = LiveCluster(mirror, registry)
+        self._controllers: list[Controller] = [DefinitionController(store, registry)]
+        EventSweeper(store, clock, self.timers)
+        mirror.watch(registry.quotas.ledger)
+        self.workloads = (
+            self._add_controllers(store, mirror, registry, gates) if controllers else None
+        )
+        if runs_pods:
+            agents = NodeAgents(
+                self.cluster, registry, clock, self.timers, grace=grace, rules=stages
+            )
+            self._controllers.append(agents)
+            mirror.watch(agents)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._alarm_at: float | None = None
+        """When the timer is due, on the plane's clock."""
+        self._extra: list[Callable[[], bool]] = []
+        store.follow(self._follow)
+
+    def _add_controllers(
+        self,
+        store: Store,
+        mirror: Mirror,
+        registry: ObjectRegistry,
+        gates: Mapping[str, bool] | None,
+    ) -> Controllers:
+        """Add all controllers, which begin with the objects that there are; returns those of workloads."""
+        cluster, clock, timers = self.cluster, self.clock, self.timers
+        workloads = WorkloadControllers(cluster, list(mirror.list("Pod")), clock, timers, gates)
+        volumes = PersistentVolumes(cluster, timers)
+        claims = _Claims(cluster)
+        nodes = NodeController(cluster, registry, timers)
+        protection = ProtectionController(cluster, registry)
+        budgets = BudgetController(cluster, registry)
+        cron_jobs = CronJobController(
+            cluster, clock, timers, lambda job: not ended_as(job), tell=cluster.note
+        )
+        quotas = QuotaController(store, cluster, registry, registry.quotas)
+        statuses = StatusController(cluster, workloads, registry, (clock, timers))
+        self._controllers += [
+            GarbageCollector(store, registry),
+            NamespaceController(store, registry),
+            ServiceAccountController(store, registry, timers),
+            cron_jobs,
+            workloads,
+            volumes,
+            claims,
+            protection,
+            nodes,
+            budgets,
+            quotas,
+            statuses,
+        ]
+        mirror.watch(workloads, replay=False)
+        for handler in (cron_jobs, volumes, claims, protection, nodes, budgets, statuses):
+            mirror.watch(handler)
+        for kind in WORKLOAD_KINDS:
+            for workload in mirror.list(kind):
+                workloads.on_add(workload)
+        return workloads
+
+    def also_run(self, work: Callable[[], bool]) -> None:
+        """Also run `work` after changes; it returns whether more work is pending."""
+        self._extra.append(work)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether some controller has pending work."""
+        return any(controller.has_work for controller in self._controllers)
+
+    def start(self) -> None:
+        """Run from now on, on the loop of the caller."""
+        self._loop = asyncio.get_running_loop()
+        self.wake()
+
+    def stop(self) -> None:
+        """Stop running."""
+        self._loop = self._alarm_at = None
+        for handle in (self._due, self._timer):
+            if handle is not None:
+                handle.cancel()
+
+    def wake(self) -> None:
+        """Run soon: changes that arrive together are processed together."""
+        if self._loop is not None and self._due is None:
+            self._due = self._loop.call_later(MOMENT_S, self._run)
+
+    def settle(self) -> None:
+        """Do all pending work now."""
+        for _ in range(MAX_ROUNDS):
+            self.timers.fire_due()
+            self._run_once()
+            more = [work() for work in self._extra]
+            if not self.has_work and not any(more):
+                return
+        raise AssertionError("controllers do not settle")
+
+    def _follow(self, change: RecordChange) -> None:
+        self.wake()
+
+    def _run(self) -> None:
+        self._due = None
+        self._guarded(self.timers.fire_due)
+        self._run_once()
+        more = [self._guarded(work) for work in self._extra]
+        if self._loop is None:
+            return
+        if any(more):
+            self._go_on(self._loop)
+        elif self.has_work:
+            self.wake()
+        self._set_timer()
+
+    def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run again after the requests and watches of this turn of the loop."""
+        if self._due is not None:
+            self._due.cancel()
+        self._due = loop.call_soon(self._run)
+
+    def _run_once(self) -> None:
+        for controller in self._controllers:
+            if controller.has_work:
+                self._guarded(controller.run_once)
+
+    def _guarded(self, work: Callable[[], object]) -> object:
+        """Log a failure, so that the other controllers continue."""
+        try:
+            return work()
+        except BayplanError as error:
+            log.warning("%s: %s", type(error).__name__, error)
+        except Exception:
+            log.exception("a controller failed")
+        return None
+
+    def _set_timer(self) -> None:
+        """Wake up when the next timer is due."""
+        when = self.timers.next()
+        if when == self._alarm_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._alarm_at = when
+        if when is not None and self._loop is not None:
+            self._timer = self._loop.call_later(self.clock.wait_s(when), self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm_at = None
+        self.wake()

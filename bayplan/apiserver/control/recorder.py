@@ -1,0 +1,216 @@
+"""Recorder: events of controllers and kubelets about objects.
+
+Mirrors k8s.io/client-go/tools/record: a repeated event is counted; from the tenth message with the
+same reason within ten minutes on, events are combined in one; a reporter writes at most 25 events of
+a type about an object, and one more every five minutes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Protocol
+
+import msgspec
+
+from ...clock import Clock
+from ..registry.object_registry import ObjectRegistry
+from ..registry.resource_table import BY_STORAGE
+from ..registry.status_errors import StatusError
+
+Tree = dict[str, Any]
+EVENTS = BY_STORAGE["events"]
+MAX_OBJECTS = 4096
+MAX_MESSAGES = 10
+"""From this number of messages with the same reason on, events are combined."""
+SIMILAR_S = 600.0
+BURST, REFILL_S = 25, 300.0
+MAX_WRITTEN = 64
+COMBINED = "(combined from similar events): "
+
+
+class Described(Protocol):
+    """An object that events are about."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def api_version(self) -> str: ...
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uid(self) -> str: ...
+
+    @property
+    def resource_version(self) -> str: ...
+
+
+class Reporter(msgspec.Struct, frozen=True):
+    """The component that writes an event, and its node."""
+
+    component: str
+    host: str = ""
+
+
+class _Similar(msgspec.Struct):
+    """The last messages with one reason."""
+
+    messages: set[str]
+    last_s: float
+
+
+class _Written(msgspec.Struct):
+    """An event that was written, and how often it happened."""
+
+    name: str
+    count: int
+
+
+class _Told(msgspec.Struct):
+    """What one reporter has told about one object in events of one type."""
+
+    tokens: float
+    since_s: float
+    similar: dict[str, _Similar] = {}
+    written: dict[tuple[str, str], _Written] = {}
+
+
+class EventNames:
+    """Names of events: what an event is about, and a moment. No two are equal."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last_ns = 0
+
+    def make(self, about: str) -> str:
+        """The name of the next event about an object of that name."""
+        self._last_ns = max(int(self._clock.timestamp() * 1e9), self._last_ns + 1)
+        return f"{about}.{self._last_ns:x}"
+
+
+class ObjectRecorder:
+    """Writes events about objects."""
+
+    def __init__(self, registry: ObjectRegistry, names: EventNames) -> None:
+        self._registry = registry
+        self._names = names
+        self._told: OrderedDict[tuple[str, str, Reporter], _Told] = OrderedDict()
+
+    def record(
+        self,
+        about: Described,
+        reporter: Reporter,
+        what: tuple[str, str],
+        message: str,
+        field_path: str = "",
+    ) -> None:
+        """Write an event with this type and reason (`what`) about an object, or count it."""
+        type_, reason = what
+        now_s = self._registry.clock.monotonic()
+        told = self._told_about(about.uid, type_, reporter, now_s)
+        is_combined = _is_combined(told, reason, message, now_s)
+        message = (COMBINED if is_combined else "") + message
+        key = reason, COMBINED if is_combined else f"{field_path} {message}"
+        written = told.written.get(key)
+        if written is not None:
+            written.count += 1
+        if not _may_write(told, now_s):
+            return
+        namespace = about.namespace or "default"
+        if written is not None and self._count(namespace, written, message):
+            return
+        tree = self._make(about, reporter, type_, reason, message[:1024])
+        if field_path:
+            tree["involvedObject"]["fieldPath"] = field_path
+        try:
+            self._registry.create_own(EVENTS, namespace, tree)
+        except StatusError:
+            return  # the namespace is terminating: the event is dropped
+        told.written[key] = _Written(tree["metadata"]["name"], 1)
+        if len(told.written) > MAX_WRITTEN:
+            del told.written[next(iter(told.written))]
+
+    def _told_about(self, uid: str, type_: str, reporter: Reporter, now_s: float) -> _Told:
+        key = uid, type_, reporter
+        told = self._told.get(key)
+        if told is None:
+            told = self._told[key] = _Told(BURST, now_s)
+            if len(self._told) > MAX_OBJECTS:
+                self._told.popitem(last=False)
+        else:
+            self._told.move_to_end(key)
+        return told
+
+    def _make(
+        self, about: Described, reporter: Reporter, type_: str, reason: str, message: str
+    ) -> Tree:
+        source = {"component": reporter.component}
+        if reporter.host:
+            source["host"] = reporter.host
+        moment = self._registry.now()
+        return {
+            "metadata": {
+                "name": self._names.make(about.name),
+                "namespace": about.namespace or "default",
+            },
+            "involvedObject": {
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.name if about.kind == "Node" else about.uid,  # as kubelets do
+                "apiVersion": about.api_version,
+                "resourceVersion": about.resource_version,
+            },
+            "reason": reason,
+            "message": message,
+            "source": source,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+            "type": type_,
+            "eventTime": None,
+            "reportingComponent": reporter.component,
+            "reportingInstance": reporter.host,
+        }
+
+    def _count(self, namespace: str, written: _Written, message: str) -> bool:
+        """Count an existing event; False if there is none."""
+        record = self._registry.store.get("events", (namespace, written.name))
+        if record is None:
+            return False
+        tree = record.decode()
+        tree |= {
+            "count": written.count,
+            "lastTimestamp": self._registry.now(),
+            "message": message[:1024],
+        }
+        self._registry.write(EVENTS, record, tree)
+        return True
+
+
+def _is_combined(told: _Told, reason: str, message: str, now_s: float) -> bool:
+    """Note a message; returns whether there were too many others with its reason."""
+    similar = told.similar.get(reason)
+    if similar is None or now_s - similar.last_s > SIMILAR_S:
+        similar = told.similar[reason] = _Similar(set(), now_s)
+    similar.messages.add(message)
+    similar.last_s = now_s
+    if len(similar.messages) < MAX_MESSAGES:
+        return False
+    similar.messages.pop()
+    return True
+
+
+def _may_write(told: _Told, now_s: float) -> bool:
+    """Take one of the tokens for events, if there is one."""
+    told.tokens = min(told.tokens + (now_s - told.since_s) / REFILL_S, BURST)
+    told.since_s = now_s
+    if told.tokens < 1:
+        return False
+    told.tokens -= 1
+    return True

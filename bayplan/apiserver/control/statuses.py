@@ -1,0 +1,194 @@
+"""Statuses: keep the statuses of workloads in sync with their pods."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ...api.meta import KubeObject, controller_of
+from ...api.node import Node
+from ...api.pod import Pod
+from ...api.workloads import DaemonSet, Job, ReplicaSet, ReplicationController, StatefulSet
+from ...clock import Clock
+from ...cluster.memory import WORKLOAD_KINDS, Controllers, daemons, deployments
+from ...cluster.memory.availability import Availability
+from ...cluster.memory.jobs import DEFAULT_BACKOFF_LIMIT
+from ...cluster.memory.pod_index import is_ready
+from ...cluster.objects import Later
+from ..registry.object_registry import ObjectRegistry
+from ..store import Record
+from . import job_status, workload_status
+from .deployment_progress import fails_at
+from .embedded_cluster import LiveCluster
+from .new_objects import resource_named
+from .recorder import Reporter
+
+Tree = dict[str, Any]
+OwnerKey = tuple[str, str, str]
+BATCH = 200
+
+
+class StatusController:
+    """Watches the cluster; `run_once` writes the statuses of workloads whose pods changed."""
+
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        controllers: Controllers,
+        registry: ObjectRegistry,
+        time: tuple[Clock, Later],
+    ) -> None:
+        self._cluster = cluster
+        self._controllers = controllers
+        self._registry = registry
+        self._noted: dict[OwnerKey, None] = {}
+        self._time = time
+        self._expected: set[tuple[OwnerKey, datetime]] = set()
+        """Workloads and moments for which a timer is set."""
+        self._available = Availability(is_ready, lambda key: self._noted.update({key: None}), time)
+
+    def on_add(self, obj: Any) -> None:
+        """Mark its status, or that of its owner, as stale."""
+        if isinstance(obj, Node):
+            for daemon_set in self._cluster.list("DaemonSet"):
+                self._note(daemon_set)
+        elif isinstance(obj, Pod):
+            owner = obj.controller
+            if owner is not None and owner.kind in WORKLOAD_KINDS:
+                self._noted[owner.kind, obj.namespace, owner.name] = None
+        elif obj.kind in WORKLOAD_KINDS:
+            self._note(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Handle an update like an addition, except for status updates of nodes."""
+        if isinstance(new, Node) and (old.labels, old.taints) == (new.labels, new.taints):
+            return
+        self.on_add(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """Handle a deletion like an addition."""
+        self.on_add(obj)
+
+    def _note(self, workload: KubeObject) -> None:
+        self._noted[workload.kind, workload.namespace, workload.name] = None
+        if workload.kind == "ReplicaSet":
+            owner = controller_of(workload.owner_references)
+            if owner is not None and owner.kind == "Deployment":
+                self._noted["Deployment", workload.namespace, owner.name] = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a status may be stale."""
+        return bool(self._noted)
+
+    def run_once(self) -> None:
+        """Write some of the stale statuses."""
+        for key in list(self._noted)[:BATCH]:
+            del self._noted[key]
+            workload = self._cluster.get(*key)
+            if workload is not None:
+                self._sync(workload)
+
+    def _sync(self, workload: KubeObject) -> None:
+        resource = resource_named(workload.kind)
+        record = self._registry.get(resource, workload.namespace, workload.name)
+        tree = record.decode()
+        status = self._status(workload, tree)
+        revision = ""
+        if workload.kind == "Deployment":
+            revision = self._mark_revision(workload, tree)
+            self._look_again(workload, fails_at(tree, status), margin_s=1)
+        elif isinstance(workload, Job):
+            self._look_again(workload, job_status.job_deadline(tree, status))
+        if status != (tree.get("status") or {}) or revision:
+            self._registry.write(resource, record, {**tree, "status": status})
+        if isinstance(workload, Job):
+            self._tell_end(workload, tree.get("status") or {}, status)
+            self._remove_in_time(workload, job_status.job_removal(tree, status))
+
+    def _look_again(
+        self, workload: KubeObject, moment: datetime | None, margin_s: float = 0
+    ) -> None:
+        """Compute the status again at a moment: a deadline may be over then."""
+        key = workload.kind, workload.namespace, workload.name
+        if moment is None or (key, moment) in self._expected:
+            return
+        self._expected.add((key, moment))
+
+        def look() -> None:
+            self._expected.discard((key, moment))
+            self._noted[key] = None
+
+        clock, timers = self._time
+        timers.after(max((moment - clock.now()).total_seconds(), 0) + margin_s, look)
+
+    def _tell_end(self, job: Job, old: Tree, new: Tree) -> None:
+        reporter = Reporter("job-controller")
+        for type_, reason, message in job_status.job_events(old, new):
+            self._cluster.tell(job, reporter, (type_, reason), message)
+
+    def _remove_in_time(self, job: Job, moment: datetime | None) -> None:
+        """Delete a finished job when its time to live is over."""
+        if moment is None:
+            return
+        if moment > self._time[0].now():
+            self._look_again(job, moment)
+        else:
+            self._cluster.delete(job)
+
+    def _status(self, workload: KubeObject, tree: Tree) -> Tree:
+        now, owned = self._registry.now(), self._controllers.owned(workload)
+        active = list(owned.active.values())
+        match workload:
+            case StatefulSet():
+                revision = self._controllers.revision_of(workload)
+                is_available = self._available.of(workload)
+                return workload_status.stateful_set_status(tree, active, revision, is_available)
+            case DaemonSet():
+                revision = self._controllers.revision_of(workload)
+                wanted = self._wanted_daemons(workload)
+                is_available = self._available.of(workload)
+                return workload_status.daemon_set_status(
+                    tree, active, wanted, revision, is_available
+                )
+            case Job():
+                limit = workload.spec.backoff_limit
+                limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
+                return job_status.job_status(tree, owned, limit, now)
+            case _ if workload.kind == "Deployment":
+                found = self._replica_sets(workload)
+                newest = max(found, key=_revision, default=None)
+                return workload_status.deployment_status(tree, found, newest, now)
+            case ReplicaSet() | ReplicationController():
+                is_available = self._available.of(workload)
+                leaving = len(owned.leaving) if isinstance(workload, ReplicaSet) else None
+                return workload_status.replica_set_status(tree, active, leaving, is_available)
+            case _:
+                raise AssertionError(f"{workload.kind} is no workload with pods")
+
+    def _wanted_daemons(self, daemon_set: DaemonSet) -> int:
+        template = daemon_set.spec.template
+        spec = daemons.make_spec(template.spec)
+        nodes = self._cluster.list("Node")
+        return sum(daemons.is_eligible(node, spec, template.node_name) for node in nodes)
+
+    def _replica_sets(self, deployment: KubeObject) -> list[Tree]:
+        store = self._registry.store
+        owned = store.owned_by(deployment.uid)
+        records = [store.get(*place) for place in owned if place[0] == "replicasets.apps"]
+        return [record.decode() for record in records if isinstance(record, Record)]
+
+    def _mark_revision(self, deployment: KubeObject, tree: Tree) -> str:
+        """The annotation with the deployment's revision; empty when it is already set."""
+        found = max(map(_revision, self._replica_sets(deployment)), default=0)
+        notes = tree["metadata"].get("annotations") or {}
+        if not found or notes.get(deployments.REVISION) == str(found):
+            return ""
+        tree["metadata"]["annotations"] = {**notes, deployments.REVISION: str(found)}
+        return str(found)
+
+
+def _revision(replica_set: Tree) -> int:
+    notes = replica_set["metadata"].get("annotations") or {}
+    text = str(notes.get(deployments.REVISION) or "0")
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,94 @@
+"""Workload controllers: the workload controllers of the embedded cluster.
+
+They are those of a simulation. Here they keep revisions, write events about what they do, and retry
+what failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from ...api.meta import KubeObject
+from ...api.pod import Pod
+from ...api.storage import PersistentVolumeClaim
+from ...api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from ...clock import Clock, Timers
+from ...cluster.memory import Controllers
+from .embedded_cluster import LiveCluster
+
+RETRY_S = 10.0
+
+
+class WorkloadControllers(Controllers):
+    """The workload controllers, whose work and failures are reported as events."""
+
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        pods: list[Pod],
+        clock: Clock,
+        timers: Timers,
+        gates: Mapping[str, bool] | None = None,
+    ) -> None:
+        making, time = cluster.making, (clock, timers)
+        super().__init__(cluster, None, pods, live=making.read_template, gates=gates, time=time)
+        self._live_cluster = cluster
+        self._timers = timers
+
+    def run_once(self) -> list[Pod]:
+        made = super().run_once()
+        failures, self.failures[:] = list(self.failures), []
+        for workload, error in failures:
+            self._live_cluster.warn(workload, "FailedCreate", f"Error creating: {error}")
+            self._timers.after(RETRY_S, partial(self.retry, workload))
+        return made
+
+    # Revisions
+
+    def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
+        self._live_cluster.revisions.keep(stateful_set, self.revision_of(stateful_set))
+        return super()._sync_stateful_set(stateful_set, may_delete)
+
+    def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
+        name = f"{daemon_set.name}-{self.revision_of(daemon_set)}"
+        self._live_cluster.revisions.keep(daemon_set, name)
+        return super()._sync_daemon_set(daemon_set, may_delete)
+
+    def _former(self, stateful_set: StatefulSet) -> tuple[StatefulSet, str] | None:
+        newest = self.revision_of(stateful_set)
+        return self._live_cluster.revisions.former(stateful_set, newest)
+
+    # Events
+
+    def _add(self, pod: Pod) -> Pod:
+        added = super()._add(pod)
+        self._tell_owner(added, "Create", "Created")
+        return added
+
+    def _delete(self, pod: Pod) -> None:
+        super()._delete(pod)
+        self._tell_owner(pod, "Delete", "Deleted")
+
+    def _tell_owner(self, pod: Pod, verb: str, past: str) -> None:
+        key = self._pods.owner_of(pod)
+        owner: KubeObject | None = self._cluster.get(*key) if key is not None else None
+        if owner is None:
+            return
+        text = f"{past} pod: {pod.name}"
+        if isinstance(owner, StatefulSet):
+            text = f"{verb} Pod {pod.name} in StatefulSet {owner.name} successful"
+        self._live_cluster.note(owner, f"Successful{verb}", text)
+
+    def _add_claim(self, owner: StatefulSet, claim: PersistentVolumeClaim, pod_name: str) -> None:
+        super()._add_claim(owner, claim, pod_name)
+        text = f"Create Claim {claim.name} Pod {pod_name} in StatefulSet {owner.name} success"
+        self._live_cluster.note(owner, "SuccessfulCreate", text)
+
+    def _on_scaled(self, deployment: Deployment, replica_set: ReplicaSet, before: int) -> None:
+        size = replica_set.replicas
+        if size == before:
+            return  # it was created empty
+        way = "up" if size > before else "down"
+        text = f"Scaled {way} replica set {replica_set.name} from {before} to {size}"
+        self._live_cluster.note(deployment, "ScalingReplicaSet", text)

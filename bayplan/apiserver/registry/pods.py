@@ -1,0 +1,169 @@
+"""Pods: the API server's rules for pods alone: quality of service, gates, conditions and binding.
+
+Mirrors pkg/registry/core/pod/{strategy,storage/storage}.go and pkg/apis/core/helper/qos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...api.rules.field_causes import invalid_value, required
+from ...api.taints import NO_EXECUTE
+from ...api.text.quantity import parse_quantity
+from ...cluster.memory.admission import NODE_PROBLEM_SECONDS, NODE_PROBLEMS
+from .resource_table import BY_STORAGE, ApiResource
+from .status_errors import StatusError, bad_request, conflict, invalid
+
+Tree = dict[str, Any]
+PODS = BY_STORAGE["pods"]
+FINISHED = ("Succeeded", "Failed")
+QOS_RESOURCES = ("cpu", "memory")
+TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def note_gates(tree: Tree, now: str) -> None:
+    """Say in the status of a new pod that gates hold it back."""
+    if tree["spec"].get("schedulingGates"):
+        tree["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
+                "lastTransitionTime": now,
+            }
+        ]
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """Guaranteed when all containers have equal cpu and memory limits and requests, BestEffort when none has any."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    given = [spec["resources"]] if spec.get("resources") else []
+    parts = given or [container.get("resources") or {} for container in containers]
+    says, guaranteed = False, bool(parts)
+    for part in parts:
+        requests, limits = part.get("requests") or {}, part.get("limits") or {}
+        for name in QOS_RESOURCES:
+            wanted = parse_quantity(requests[name]) if requests.get(name) else 0
+            limit = parse_quantity(limits[name]) if limits.get(name) else 0
+            says |= bool(wanted or limit)
+            guaranteed &= bool(limit) and wanted in (0, limit)
+    if not says:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def be_patient(tree: Tree) -> None:
+    """Add the default tolerations, unless the pod overrides them; on updates, too.
+
+    Re-applying a manifest replaces its tolerations as a whole.
+    """
+    spec = tree.get("spec") or {}
+    given = list(spec.get("tolerations") or ())
+    for taint in NODE_PROBLEMS:
+        if any(
+            t.get("key", "") in ("", taint) and t.get("effect", "") in ("", NO_EXECUTE)
+            for t in given
+        ):
+            continue
+        patience = {"key": taint, "operator": "Exists", "effect": NO_EXECUTE}
+        given.append({**patience, "tolerationSeconds": NODE_PROBLEM_SECONDS})
+    tree["spec"] = {**spec, "tolerations": given}
+
+
+def set_conditions(status: Tree, conditions: Iterable[Mapping[str, Any]], now: str) -> None:
+    """Replace the conditions of the same types."""
+    found = {old.get("type"): old for old in status.get("conditions") or ()}
+    for condition in conditions:
+        kind = condition["type"]
+        old = found.get(kind)
+        if old is None:
+            found[kind] = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
+            continue
+        moved = old.get("status") != condition["status"]
+        since = now if moved else old.get("lastTransitionTime")
+        found[kind] = {"lastProbeTime": None, **condition, "lastTransitionTime": since}
+    status["conditions"] = list(found.values())
+
+
+def check_binding(binding: Mapping[str, Any], name: str) -> str:
+    """The node name in a Binding; raises StatusError when it is invalid."""
+    given = str((binding.get("metadata") or {}).get("name") or "")
+    if given != name:
+        raise bad_request("name in URL does not match name in Binding object")
+    target = binding.get("target") or {}
+    kind = target.get("kind") or "Node"
+    if kind != "Node":
+        cause = invalid_value("target.kind", kind, 'must be "Node"')
+        raise invalid(_BINDINGS, name, [cause])
+    if not target.get("name"):
+        raise invalid(_BINDINGS, name, [required("target.name")])
+    return str(target["name"])
+
+
+def bind(tree: Tree, binding: Mapping[str, Any], node_name: str, now: str) -> Tree:
+    """The pod on its node; raises StatusError when it must not be bound."""
+    metadata, spec = tree["metadata"], tree["spec"]
+    name, said = metadata["name"], binding.get("metadata") or {}
+    check_preconditions(PODS, tree, said.get("uid"), said.get("resourceVersion"))
+    if metadata.get("deletionTimestamp"):
+        raise _unbindable(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _unbindable(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _unbindable(name, f"pod {name} has non-empty .spec.schedulingGates")
+    spec["nodeName"] = node_name
+    for field in ("annotations", "labels"):
+        if said.get(field):
+            metadata[field] = {**(metadata.get(field) or {}), **said[field]}
+    status = tree.setdefault("status", {})
+    status.pop("nominatedNodeName", None)
+    set_conditions(status, [{"type": "PodScheduled", "status": "True"}], now)
+    return tree
+
+
+def copy_topology(tree: Tree, labels: Mapping[str, str]) -> None:
+    """Give a pod the zone and the region of its node as labels.
+
+    Mirrors plugin/pkg/admission/podtopologylabels.
+    """
+    found = {name: labels[name] for name in TOPOLOGY_LABELS if name in labels}
+    if found:
+        metadata = tree["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), **found}
+
+
+def check_preconditions(
+    resource: ApiResource, tree: Mapping[str, Any], uid: Any, resource_version: Any
+) -> None:
+    """Check the preconditions of an operation; each may be None or empty."""
+    metadata = tree["metadata"]
+    if uid and uid != metadata["uid"]:
+        problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
+        raise conflict(resource, metadata["name"], problem)
+    if resource_version and str(resource_version) != metadata["resourceVersion"]:
+        problem = (
+            f"Precondition failed: ResourceVersion in precondition: {resource_version},"
+            f" ResourceVersion in object meta: {metadata['resourceVersion']}"
+        )
+        raise conflict(resource, metadata["name"], problem)
+
+
+_BINDINGS = BY_STORAGE["bindings"]
+
+
+def _unbindable(name: str, problem: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {problem}'
+    return StatusError(409, "Conflict", message, {"name": name, "kind": "pods/binding"})
+
+
+def grace_of(tree: Mapping[str, Any], asked: int | None) -> int:
+    """The grace period of a deletion in seconds; 0: immediate."""
+    spec, status = tree.get("spec") or {}, tree.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in FINISHED:
+        return 0
+    seconds = spec.get("terminationGracePeriodSeconds") if asked is None else asked
+    seconds = 0 if seconds is None else int(seconds)
+    return 1 if seconds < 0 else seconds

@@ -1,0 +1,242 @@
+"""Server: an API server composed of store, registry, controllers and HTTP.
+
+It listens on the loopback unless told otherwise. Without a data folder all data is lost when it ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import ssl
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..api.custom import CustomResource
+from ..api.pod_stages import StageRule
+from ..api.schema.input_check import WrongTypeError, unknown_fields
+from ..clock import Clock, ManualClock, SystemClock
+from ..cluster.certificates import Certificate
+from ..errors import InputError
+from .access import AllowAll, Authenticator, RbacAuthorizer
+from .access.bootstrap import bootstrap_objects
+from .access.service_tokens import ServiceTokens, make_key
+from .control.mirror import Mirror
+from .control.plane import ControlPlane
+from .registry.conversion import to_stored
+from .registry.object_registry import ObjectRegistry
+from .registry.resource_table import BY_STORAGE, ApiResource, selectable_fields
+from .registry.status_errors import StatusError, bad_request
+from .store import Journal, MemoryJournal, SqliteJournal, Store
+from .web.cross_site import RequestAccess
+from .web.http_server import HttpServer
+from .web.request_handler import Api
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_CLASS, PROVISIONER = "standard", "bayplan.dev/simulated"
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+PRIORITY_CLASSES = {
+    "system-cluster-critical": (
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+    "system-node-critical": (
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+}
+"""The built-in classes: their values and descriptions."""
+
+Tree = dict[str, Any]
+
+
+class ApiServer:
+    """An API server with its cluster. `data_dir` None: all in memory. Raises InputError when the folder
+    cannot be used.
+
+    With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
+    `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
+    them; with `grace` False the kubelets remove a terminating pod at once. `stages` are
+    how selected pods start and end. `gates` are the feature gates of API server and controllers;
+    one that is not named is off.
+    With `controllers` False there are none but kubelets. With `rbac`, roles and bindings say what
+    users may do. It listens on `address`; `hosts` are the names that clients may use for it besides
+    addresses and localhost.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        *,
+        clock: Clock | None = None,
+        token: str = "",
+        certificate: Certificate | None = None,
+        runs_pods: bool = True,
+        grace: bool = True,
+        stages: Sequence[StageRule] = (),
+        gates: Mapping[str, bool] | None = None,
+        rbac: bool = False,
+        controllers: bool = True,
+        address: str = LOOPBACK,
+        hosts: Sequence[str] = (),
+    ) -> None:
+        self.address = address
+        self.clock = clock or SystemClock()
+        self.token = token
+        self.certificate = certificate
+        journal: Journal = SqliteJournal(data_dir) if data_dir is not None else MemoryJournal()
+        self.store = Store(journal, selectable_fields)
+        self._is_new = not self.store.resource_version
+        self._mirror = Mirror(self.store)
+        self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
+        self.plane = ControlPlane(
+            self.store,
+            self._mirror,
+            self.registry,
+            self.clock,
+            runs_pods,
+            gates,
+            grace,
+            stages,
+            controllers,
+        )
+        self._has_rbac = rbac
+        tokens = ServiceTokens(make_key(token), self.store, self.clock)
+        self.api = Api(
+            self.registry,
+            self.clock,
+            RequestAccess(bool(token), hosts),
+            Authenticator(token, tokens, anonymous=rbac),
+            RbacAuthorizer(self.store) if rbac else AllowAll(),
+        )
+        self._http = HttpServer(self.api)
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """The address of the server, once started."""
+        scheme = "https" if self.certificate is not None else "http"
+        address = ipaddress.ip_address(self.address)
+        if address.is_unspecified:
+            address = ipaddress.ip_address("::1" if address.version == 6 else LOOPBACK)
+        return f"{scheme}://{f'[{address}]' if address.version == 6 else address}:{self.port}"
+
+    async def start(self, port: int = 0) -> None:
+        """Start serving, on a free port if none is given; raises InputError on failure."""
+        self._bootstrap()
+        await self.store.safe()
+        if not isinstance(self.clock, ManualClock):
+            self.plane.start()
+        try:
+            self.port = await self._http.start(self.address, port, self.ssl_context())
+        except OSError as error:
+            await self.stop()
+            problem = os.strerror(error.errno) if error.errno else str(error)
+            if error.errno != errno.EADDRINUSE:
+                where = f"address {self.address}, port {port}"
+                raise InputError(f"{where}: expected ones to listen on; got {problem}") from None
+            raise InputError(f"port {port}: expected a free port; got {problem}") from None
+
+    async def stop(self) -> None:
+        """Stop serving, and flush the journal."""
+        self.plane.stop()
+        await self.store.close()
+        await self._http.stop()
+
+    def follow_custom(self, resources: Iterable[CustomResource]) -> None:
+        """Let plugins of a scheduler within the process find these objects."""
+        for resource in resources:
+            self._mirror.follow_custom(resource)
+
+    def load(self, tree: Tree) -> bool:
+        """Store an object of a manifest, unless one of its name exists; return whether it was new.
+
+        Raises InputError when it is rejected.
+        """
+        try:
+            resource = self._resource_of(tree)
+            namespace = ""
+            if resource.is_namespaced:
+                namespace = str((tree.get("metadata") or {}).get("namespace") or "default")
+                self._need_namespace(namespace)
+            name = str((tree.get("metadata") or {}).get("name") or "")
+            if self.store.get(resource.storage, (namespace, name)) is not None:
+                return False
+            _check_types(resource, tree)
+            self.registry.create(resource, namespace, to_stored(resource, dict(tree)))
+        except StatusError as error:
+            raise InputError(str(error)) from None
+        return True
+
+    def _bootstrap(self) -> None:
+        """Create the objects that every cluster has."""
+        for name in NAMESPACES:
+            self._need_namespace(name)
+        for name, (value, text) in PRIORITY_CLASSES.items():
+            head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+            self.load({**head, "metadata": {"name": name}, "value": value, "description": text})
+        spec = {
+            "clusterIP": "10.96.0.1",
+            "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
+        }
+        labels = {"component": "apiserver", "provider": "kubernetes"}
+        metadata = {"name": "kubernetes", "namespace": "default", "labels": labels}
+        self.load({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+
+        if self._has_rbac:
+            for tree in bootstrap_objects():
+                self.load(tree)
+
+    def _resource_of(self, tree: Tree) -> ApiResource:
+        """The resource of a manifest; raises StatusError when it is not served."""
+        api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+        resource = self.registry.catalog.of_head(api_version, kind)
+        if resource is None or "create" not in resource.verbs or resource.is_review:
+            raise _no_match(tree)
+        return resource
+
+    def add_default_class(self) -> None:
+        """Give a new cluster a default StorageClass, unless it has storage classes of its own."""
+        if not self._is_new or self.store.count("storageclasses.storage.k8s.io"):
+            return
+        annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+        head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"}
+        metadata = {"name": DEFAULT_CLASS, "annotations": annotations}
+        settings = {"volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": True}
+        self.load({**head, "metadata": metadata, "provisioner": PROVISIONER, **settings})
+
+    def _need_namespace(self, name: str) -> None:
+        if self.store.get("namespaces", ("", name)) is None:
+            self.registry.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}})
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """The SSL context for the certificate; None without one."""
+        if self.certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
+            cert.write_bytes(self.certificate.cert)
+            key.touch(mode=0o600)
+            key.write_bytes(self.certificate.key)
+            context.load_cert_chain(cert, key)
+        return context
+
+
+def _check_types(resource: ApiResource, tree: Tree) -> None:
+    """Reject values of the wrong type; raises StatusError."""
+    try:
+        if resource.custom is None:
+            unknown_fields(tree, resource.schema)
+        else:
+            unknown_fields(tree.get("metadata"), "meta.v1.ObjectMeta")
+    except WrongTypeError as error:
+        raise bad_request(str(error)) from None
+
+
+def _no_match(tree: Tree) -> StatusError:
+    return bad_request(
+        f'no matches for kind "{tree.get("kind") or ""}" in version "{tree.get("apiVersion") or ""}"'
+    )

@@ -1,0 +1,223 @@
+"""Request handler: one request in, one response out.
+
+Reads are handled here; writes go to `writing`. A response is sent only when everything in it is
+durable.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ...clock import Clock
+from ..access import ANONYMOUS, Authenticator, Authorizer, ClusterUser
+from ..access.access_reviews import AccessReviews
+from ..access.grants import GrantGuard
+from ..registry import scale
+from ..registry.object_registry import MADE_BY_PUT, STATUS_WRITES, ObjectRegistry
+from ..registry.pod_metrics import METRICS, METRICS_WARNING, RequestedUsage
+from ..registry.query_selectors import make_matcher
+from ..registry.status_errors import (
+    StatusError,
+    bad_request,
+    internal,
+    method_not_allowed,
+    no_such_path,
+    too_large,
+)
+from ..store.journal import StorageError
+from .cross_site import RequestAccess
+from .discovery_documents import answer_discovery
+from .gate import RequestGate
+from .http_requests import MAX_BODY, MalformedRequestError, WholeRequest
+from .http_server import HttpResponse, ServedConnection
+from .lists import Lists
+from .openapi import OpenApiDocuments
+from .requests import Options, parse_options, wanted_form
+from .responses import View, respond, respond_error, respond_tree, warning_headers
+from .targets import Target, parse_target
+from .watches import ServedWatch, Watches
+from .write_requests import APPLY_PATCH, ObjectRequest, Writing
+
+_NO_CONTAINERS = "bayplan up runs no containers"
+REFUSED = {
+    "attach": f"{_NO_CONTAINERS}: there is none to attach to",
+    "ephemeralcontainers": f"{_NO_CONTAINERS}: there is none to debug",
+    "exec": f"{_NO_CONTAINERS}: there is none to execute a command in",
+    "log": f"{_NO_CONTAINERS}: there are no logs",
+    "portforward": f"{_NO_CONTAINERS}: there is no port to forward to",
+}
+"""Subresources that need a container, and what is said instead."""
+MAX_ANONYMOUS_BODY = 1 << 16
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+REASONS = {408: "Timeout", 429: "TooManyRequests"}
+"""Reasons of refusals by their codes, if it is not BadRequest."""
+HEALTHY = HttpResponse(b"ok", 200, {"Content-Type": "text/plain; charset=utf-8"})
+Answer = HttpResponse | ServedWatch
+log = logging.getLogger(__name__)
+
+
+class Api:
+    """The API of one cluster. `access` refuses pages of other sites; probes need no token."""
+
+    def __init__(
+        self,
+        registry: ObjectRegistry,
+        clock: Clock,
+        access: RequestAccess,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+    ) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._clock = clock
+        self._access = access
+        self._lists = Lists(self._store, clock)
+        self._watches = Watches(self._store)
+        self._gate = RequestGate(authenticator, authorizer)
+        reviews = AccessReviews(authenticator, authorizer)
+        self._writing = Writing(registry, reviews, GrantGuard(authorizer))
+        self._metrics = RequestedUsage(registry)
+        self._documents = OpenApiDocuments(registry.catalog)
+
+    def handle(self, request: WholeRequest, connection: ServedConnection) -> None:
+        """Answer a request, once everything that is said is durable; errors are in Kubernetes' form."""
+        try:
+            answer = self._answer(request)
+        except StatusError as error:
+            answer = respond_error(error)
+        except Exception as error:
+            log.exception("%s %s", request.method, request.path)
+            answer = respond_error(internal(f"{type(error).__name__}: {error}"))
+        if isinstance(answer, ServedWatch):
+            answer.begin(connection)
+        elif answer is HEALTHY:
+            connection.respond(answer)
+        else:
+            self._store.when_safe(lambda failure: connection.respond(_unless(failure, answer)))
+
+    def admit(self, request: WholeRequest) -> HttpResponse | None:
+        """The refusal of a request whose body has not arrived: its sender comes first."""
+        if _is_probe(request):
+            return None
+        try:
+            self._access.check_sender(request)
+            user = self._gate.user_of(request)
+        except StatusError as error:
+            return respond_error(error)
+        length = request.header("content-length")
+        is_small = length.isdecimal() and int(length) <= MAX_ANONYMOUS_BODY
+        if user is ANONYMOUS and not is_small:
+            return respond_error(StatusError(401, "Unauthorized", "Unauthorized"))
+        return None
+
+    def refuse(self, error: MalformedRequestError) -> HttpResponse:
+        """The response to bytes that are no request."""
+        if error.code == 413:
+            return respond_error(too_large(MAX_BODY))
+        reason = REASONS.get(error.code, "BadRequest")
+        return respond_error(StatusError(error.code, reason, str(error)))
+
+    def _answer(self, request: WholeRequest) -> Answer:
+        self._access.check_sender(request)
+        if _is_probe(request):
+            return HEALTHY
+        user = self._gate.user_of(request)
+        target = parse_target(request.method, request.path, request.query, self._registry.catalog)
+        self._gate.check(user, target.question)
+        if target.is_path:
+            return self._answer_path(request)
+        options = parse_options(request.query)
+        self._authorize_creation(request, user, target)
+        accept = request.header("accept")
+        view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
+        return self._dispatch(ObjectRequest(request, target, options, view, user))
+
+    def _answer_path(self, request: WholeRequest) -> HttpResponse:
+        """Discovery, and other documents about the API."""
+        if request.method != "GET":
+            raise no_such_path()
+        path, accept = request.path.rstrip("/"), request.header("accept")
+        if path.startswith("/openapi/"):
+            return self._documents.answer(path, accept)
+        resources = self._registry.catalog.resources
+        found = answer_discovery(path, accept, request.host, resources)
+        if found is None:
+            raise no_such_path()
+        return found
+
+    def _authorize_creation(self, request: WholeRequest, user: ClusterUser, target: Target) -> None:
+        """Check that the user may create an object that a change would create."""
+        creates = target.verb == "update" and target.resource.storage in MADE_BY_PUT
+        creates |= target.verb == "patch" and request.content_type == APPLY_PATCH
+        if creates and not target.subresource:
+            key = (target.namespace, target.name)
+            if self._store.get(target.resource.storage, key) is None:
+                self._gate.check(user, target.question._replace(verb="create"))
+
+    def _dispatch(self, asked: ObjectRequest) -> Answer:
+        _, target, options, view, _ = asked
+        if target.subresource in REFUSED:
+            self._registry.get(target.resource, target.namespace, target.name)
+            raise bad_request(REFUSED[target.subresource])
+        if target.resource.group == METRICS:
+            return self._measure(target, options, view)
+        if not _serves(target):
+            raise method_not_allowed()
+        match target.verb:
+            case "watch":
+                return self._watches.open(target, options, view)
+            case "get" | "list":
+                return self._read(target, options, view)
+            case "create" if not target.name or target.subresource:
+                return self._writing.create(asked)
+            case "delete" | "deletecollection":
+                return self._writing.delete(asked)
+            case "update" if target.name:
+                return self._writing.update(asked)
+            case "patch" if target.name:
+                return self._writing.patch(asked)
+        raise method_not_allowed()
+
+    def _measure(self, target: Target, options: Options, view: View) -> HttpResponse:
+        """Metrics of nodes or pods, with a warning that says what they are."""
+        if target.verb not in ("get", "list"):
+            raise method_not_allowed()
+        records = self._metrics.read(target.resource, target.namespace, target.name)
+        headers = warning_headers([METRICS_WARNING])
+        if target.name:
+            return respond(view.object(records[0]), headers=headers)
+        matches = make_matcher(target.resource, options.labels, options.fields)
+        found = [record for record in records if matches is None or matches(record)]
+        metadata = {"resourceVersion": str(self._store.resource_version)}
+        return respond(view.list(found, metadata), headers=headers)
+
+    def _read(self, target: Target, options: Options, view: View) -> HttpResponse:
+        resource = target.resource
+        if not target.name:
+            page = self._lists.read(resource, target.namespace, options)
+            return respond(view.list(page.records, page.metadata))
+        record = self._registry.get(resource, target.namespace, target.name)
+        if target.subresource == "scale":
+            return respond_tree(scale.scale_of(resource, record.decode()))
+        if target.subresource not in ("", "resize", *STATUS_WRITES):
+            raise method_not_allowed()
+        return respond(view.object(record))
+
+
+def _is_probe(request: WholeRequest) -> bool:
+    return request.path.rstrip("/").partition("/healthz/")[0] in HEALTH
+
+
+def _serves(target: Target) -> bool:
+    """Whether the resource has the verb there: only reading goes beyond a namespace."""
+    if target.subresource:
+        return True  # decided where its parts are written
+    is_of_all = target.resource.is_namespaced and not target.namespace
+    if is_of_all and target.verb in ("create", "deletecollection"):
+        return False
+    return target.verb in target.resource.verbs
+
+
+def _unless(failure: StorageError | None, response: HttpResponse) -> HttpResponse:
+    """The response, or why what it says is not durable."""
+    return response if failure is None else respond_error(internal(str(failure)))

@@ -1,0 +1,67 @@
+"""Autoscaling: Karpenter and Cluster Autoscaler in the virtual time of a simulation.
+
+What lives here: `autoscaler.py` (the controller, beside those of `sim/`), `planning/shadow.py` (a scheduler that
+judges nodes which do not exist yet), `launch_options.py` and `pool_nodes.py` (what can be launched, and what was),
+`node_claims.py` and `group_estimates.py` (how Karpenter and Cluster Autoscaler plan nodes), `amount_packer.py` and
+`alike_groups.py` (how hundreds of groups are tried quickly), `scale_down.py` with `consolidation.py`, `unneeded.py`
+and `node_removal.py` (how nodes are taken away). No placement rule may stand here: where a pod can run is asked from
+the shadow scheduler. `cli/` and `notebook/` call `autoscaled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import InputError
+from ..manifests.timeline import InputObject, Timeline
+from ..planning.pools import NodePool
+from ..sim.settings import Settings
+from ..sim.simulation import Simulation
+from .autoscaler import Autoscaler, first_nodes
+from .autoscaler_settings import AutoscalerOptions
+
+__all__ = ["Autoscaler", "AutoscalerOptions", "autoscaled", "maker_of"]
+
+
+def autoscaled(
+    settings: Settings,
+    objects: Sequence[InputObject],
+    pools: Sequence[NodePool],
+    options: AutoscalerOptions | None = None,
+    place_of: Callable[[InputObject], str] | None = None,
+    **more: Any,
+) -> Simulation:
+    """A simulation of `objects` with an autoscaler; pools have their minimum at the start.
+
+    `more` are further arguments of `Simulation`. Raises InputError when the scheduler has extenders.
+    """
+    if settings.config is not None and settings.config.extenders:
+        raise InputError(
+            "extenders: expected none with an autoscaler, since they are not asked about nodes that do not exist yet; "
+            f'got "{settings.config.extenders[0].url_prefix}"'
+        )
+    present = [obj for obj in objects if not isinstance(obj, Timeline)]
+    simulation = settings.simulation(
+        [*objects, *first_nodes(pools, present)], place_of, nodes_come=True, **more
+    )
+    controller = Autoscaler(simulation, pools, settings, options or AutoscalerOptions())
+    simulation.let_control(controller)
+    return simulation
+
+
+def maker_of(
+    pools: Sequence[NodePool], options: AutoscalerOptions
+) -> Callable[[Settings, Sequence[InputObject], Callable[[InputObject], str] | None], Simulation]:
+    """What makes simulations with this autoscaler; what it draws is from the seed of the settings."""
+
+    def make(
+        settings: Settings,
+        objects: Sequence[InputObject],
+        place_of: Callable[[InputObject], str] | None,
+    ) -> Simulation:
+        seeded = replace(options, seed=settings.seed or 0)
+        return autoscaled(settings, objects, pools, seeded, place_of)
+
+    return make

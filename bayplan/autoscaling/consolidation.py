@@ -1,0 +1,182 @@
+"""Consolidation: which nodes Karpenter takes away by choice.
+
+Facts from its documentation of disruption: nodes without pods go first; then several nodes whose pods fit elsewhere, or
+beside them on one new node that is cheaper than all of them; then single ones. Nodes with fewer pods are tried first.
+Budgets of the pool, annotations and disruption budgets of pods keep nodes. A spot node is not replaced by a spot node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..planning.pools import WHEN_UNDERUTILIZED, NodePool
+from .blockers import Blockers
+from .launch_plan import LaunchPlan
+from .pool_budgets import EMPTY, UNDERUTILIZED, allowed_disruptions
+from .pool_nodes import PoolNode, PoolNodes
+from .relocation import Relocation
+
+MAX_NODES = 100
+"""Of a group of nodes that are tried together."""
+
+
+@dataclass(slots=True)
+class RemovalCommand:
+    """Nodes to take away, and what is launched before."""
+
+    nodes: list[PoolNode]
+    why: str
+    plan: LaunchPlan = field(default_factory=LaunchPlan)
+
+
+class RemovalCandidates:
+    """Nodes that may go, found as far as they are asked for: most searches end at one of the first."""
+
+    def __init__(self, nodes: Iterator[PoolNode]) -> None:
+        self._following, self._known = nodes, list[PoolNode]()
+
+    def __iter__(self) -> Iterator[PoolNode]:
+        yield from self._known
+        for node in self._following:
+            self._known.append(node)
+            yield node
+
+    def first(self, count: int) -> list[PoolNode]:
+        """The first nodes; fewer than `count` if there are no more."""
+        self._known += islice(self._following, max(count - len(self._known), 0))
+        return self._known[:count]
+
+
+class Consolidation:
+    """Decides for all pools."""
+
+    def __init__(
+        self,
+        nodes: PoolNodes,
+        relocation: Relocation,
+        blockers: Blockers,
+        find_node: Callable[[str], Node | None],
+    ) -> None:
+        self._nodes, self._relocation, self._blockers = nodes, relocation, blockers
+        self._find_node = find_node
+
+    def empty(self, now_s: float, now: datetime, leaving: set[str]) -> RemovalCommand | None:
+        """The nodes without pods that may go now."""
+        empty = [node for node in self._nodes.empty() if _is_ready(node, now_s, leaving)]
+        found = list(self._within_budgets(empty, now, leaving, EMPTY))
+        return RemovalCommand(found, EMPTY) if found else None
+
+    def underutilized(
+        self, now_s: float, now: datetime, leaving: set[str], waiting: list[Pod]
+    ) -> RemovalCommand | None:
+        """Nodes whose pods fit elsewhere, or on one cheaper node, beside the pods that are `waiting`."""
+        with self._relocation.beside(waiting) as taken:
+            if taken is None:
+                return None
+            ready = (
+                node
+                for node in self._nodes.by_pods(now_s)
+                if node.name not in leaving
+                and node.record.price is not None
+                and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
+                and node.name not in taken
+            )
+            candidates = RemovalCandidates(self._within_budgets(ready, now, leaving, UNDERUTILIZED))
+            return self._several(candidates, leaving) or self._single(candidates, leaving)
+
+    def confirmed(
+        self,
+        command: RemovalCommand,
+        now_s: float,
+        now: datetime,
+        leaving: set[str],
+        waiting: list[Pod],
+    ) -> RemovalCommand | None:
+        """What holds of a command when it is validated: the nodes that are still empty, others only all together."""
+        ready = [
+            node
+            for node in command.nodes
+            if node.name in self._nodes.live
+            and _is_ready(node, now_s, leaving)
+            and bool(node.pods) == (command.why == UNDERUTILIZED)
+        ]
+        found = list(self._within_budgets(ready, now, leaving, command.why))
+        if command.why == EMPTY:
+            return RemovalCommand(found, EMPTY) if found else None
+        if found != command.nodes:
+            return None
+        with self._relocation.beside(waiting) as taken:
+            if taken is None or any(node.name in taken for node in found):
+                return None
+            again = self._try(found, leaving)
+        return again if again is not None and again.plan.price <= command.plan.price else None
+
+    def _within_budgets(
+        self, nodes: Iterable[PoolNode], now: datetime, leaving: set[str], reason: str
+    ) -> Iterator[PoolNode]:
+        """The first of the nodes that nothing keeps, as many of each pool as may go."""
+        left: dict[str, int] = {}
+        for node in nodes:
+            name = node.pool.name
+            if name not in left:
+                left[name] = self._allowed(node.pool, now, leaving, reason)
+            if left[name] > 0 and not self._blocker(node):
+                left[name] -= 1
+                yield node
+
+    def _allowed(self, pool: NodePool, now: datetime, leaving: set[str], reason: str) -> int:
+        """How many nodes of the pool may go."""
+        total = self._nodes.use.nodes[pool.name]
+        going = (self._nodes.live.get(name) for name in leaving)
+        gone = sum(node.pool is pool for node in going if node is not None)
+        allowed = allowed_disruptions(pool, reason, now, nodes=total, disrupted=gone)
+        return max(min(allowed, total - gone - pool.minimum), 0)
+
+    def _blocker(self, node: PoolNode) -> str:
+        stored = self._find_node(node.name)
+        return "gone" if stored is None else self._blockers.of_node(node, stored)
+
+    def _several(self, candidates: RemovalCandidates, leaving: set[str]) -> RemovalCommand | None:
+        """The longest beginning of the candidates, of two or more, that can go together.
+
+        Most searches find none, and try two nodes only; others double their number as long as they can go.
+        """
+        found, size = None, 2
+        while len(nodes := candidates.first(min(size, MAX_NODES))) == size:
+            command = self._try(nodes, leaving)
+            if command is None:
+                break
+            found, size = command, 2 * size
+        low, high = size // 2 + 1, min(size - 1, len(nodes))
+        while found is not None and low <= high:
+            middle = (low + high) // 2
+            command = self._try(candidates.first(middle), leaving)
+            if command is None:
+                high = middle - 1
+            else:
+                found, low = command, middle + 1
+        return found
+
+    def _single(self, candidates: RemovalCandidates, leaving: set[str]) -> RemovalCommand | None:
+        """The first single candidate that can go."""
+        tried = (self._try([node], leaving) for node in candidates)
+        return next((command for command in tried if command is not None), None)
+
+    def _try(self, nodes: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
+        plan = self._relocation.find(nodes, leaving, may_replace=True)
+        if plan is None:
+            return None
+        kinds = {node.type.name for node in nodes} if len(nodes) > 1 else set()
+        if any(option.type.name in kinds for option, _ in plan.launches):
+            return None  # one of the nodes could stay instead
+        return RemovalCommand(nodes, UNDERUTILIZED, plan)
+
+
+def _is_ready(node: PoolNode, now_s: float, leaving: set[str]) -> bool:
+    """Whether a node has not changed for long enough, and is not about to go or to get pods."""
+    return node.eligible_s <= now_s and node.name not in leaving

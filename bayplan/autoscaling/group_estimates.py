@@ -1,0 +1,278 @@
+"""Group estimates: new nodes as Cluster Autoscaler plans them, all of one group at a time.
+
+Facts from its FAQ: pods that fit on nodes that exist or boot are left out. For each group it is estimated how many
+nodes the other pods need, by packing them, the largest first, on nodes of the group. An expander chooses one group,
+which grows by that number; other pods wait for the next scan. A group is here a type of a pool, and a new node is put
+in the zone that has the fewest nodes of its pool, as providers balance zones. Which node can run a pod is asked from
+the shadow.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.resources import CPU, MEMORY
+from ..cluster.objects import ClusterObject
+from ..planning.shadow import ShadowScheduler
+from ..sim.settings import Settings
+from ..table import Ints
+from .alike_groups import AlikeGroups
+from .amount_packer import MAX_NODES, AmountPacking, amount_packing
+from .autoscaler_settings import LEAST_WASTE, PRICE, PRIORITY
+from .launch_options import ChoiceKey, LaunchOption, LaunchOptions, choice_key
+from .launch_plan import LaunchPlan
+from .pool_use import PoolUse
+
+NODE = "bayplan-estimate-"
+GIB_PER_CORE = 7.5
+"""How much memory is priced as one core, in the expander `price`."""
+WANTED = "wanted"
+
+
+@dataclass(slots=True)
+class GroupEstimate:
+    """How many nodes of a group are launched, and for which pods."""
+
+    launches: list[tuple[LaunchOption, list[Pod]]] = field(default_factory=list)
+    _sums: dict[str, float] = field(default_factory=dict)
+    """What was added up; groups that are alike share it."""
+
+    @property
+    def pods(self) -> list[Pod]:
+        """All pods that get a place."""
+        return [pod for _, pods in self.launches for pod in pods]
+
+    def of(self, members: Sequence[LaunchOption], others: Sequence[LaunchOption]) -> GroupEstimate:
+        """The same for a group that is alike: with `others` in place of `members`."""
+        numbers = {one.number: i for i, one in enumerate(members)}
+        launches = [(others[numbers[one.number]], pods) for one, pods in self.launches]
+        return GroupEstimate(launches, self._sums)
+
+    def waste(self) -> float:
+        """The shares of cpu and memory that the pods do not use, added."""
+        total = 0.0
+        for name in (CPU, MEMORY):
+            offered = sum(one.type.allocatable.get(name, 0) for one, _ in self.launches)
+            if name not in self._sums:
+                self._sums[name] = sum(pod.requests.get(name, 0) for pod in self.pods)
+            total += 1 - self._sums[name] / offered if offered else 0.0
+        return round(total, 9)
+
+    def relative_price(self) -> float:
+        """The price per hour for what the pods request, counted in cores."""
+        if WANTED not in self._sums:
+            cores = sum(pod.requests.get(CPU, 0) / 1000 for pod in self.pods)
+            memory = sum(pod.requests.get(MEMORY, 0) / (1 << 30) for pod in self.pods)
+            self._sums[WANTED] = cores + memory / GIB_PER_CORE
+        price = sum(one.price for one, _ in self.launches)
+        return round(price / max(self._sums[WANTED], 1e-9), 9)
+
+    def priority(self) -> int:
+        """The weight of the pool, which stands for the priorities of the expander's ConfigMap."""
+        return self.launches[0][0].pool.weight
+
+
+class GroupPlanner:
+    """Plans the growth of one group."""
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        shadow: ShadowScheduler,
+        use: PoolUse,
+        expander: str,
+        draws: random.Random,
+        settings: Settings,
+    ) -> None:
+        self._options, self._shadow, self._use = options, shadow, use
+        self._expander, self._random, self._settings = expander, draws, settings
+
+    def plan(self, pods: list[Pod]) -> LaunchPlan:
+        """Leave out the pods that fit on nodes that are there, and choose a group for the others."""
+        found = LaunchPlan()
+        with self._shadow.trial():
+            left = self._without_fitting(pods, found)
+            estimates = [one for one in self._estimates(left) if one.launches]
+        if estimates:
+            chosen = self._choose(estimates)
+            found.launches = chosen.launches
+            served = {pod.uid for pod in chosen.pods}
+            left = [pod for pod in left if pod.uid not in served]
+        found.left = left
+        return found
+
+    def _without_fitting(self, pods: list[Pod], plan: LaunchPlan) -> list[Pod]:
+        """Put pods on the nodes that are there, higher priorities first; returns the others."""
+        left: list[Pod] = []
+        full: set[ChoiceKey] = set()
+        for pod in sorted(pods, key=lambda pod: -pod.priority):
+            if choice_key(pod) not in full:
+                totals = self._shadow.totals(pod)
+                row = int(totals.argmax()) if len(totals) else -1
+                if row >= 0 and totals[row] >= 0:
+                    name = self._shadow.table.names[row]
+                    self._shadow.place(pod, name)
+                    plan.existing[pod.uid] = name
+                    continue
+                full.add(choice_key(pod))
+            left.append(pod)
+        return left
+
+    def _estimates(self, pods: list[Pod]) -> list[GroupEstimate]:
+        """Estimates of all groups; of groups that are alike one is packed."""
+        if not pods:
+            return []
+        groups: dict[str, list[LaunchOption]] = {}
+        for option in self._options.all:
+            groups.setdefault(option.label, []).append(option)
+        quick = amount_packing(self._options, self._shadow, self._settings, pods)
+        alike = AlikeGroups(self._settings, self._shadow.table, pods)
+        packed: dict[Hashable, tuple[list[LaunchOption], GroupEstimate]] = {}
+        found: list[GroupEstimate] = []
+        for members in groups.values():
+            key = alike.key(members)
+            if key not in packed:
+                packed[key] = members, self._estimate(members, pods, quick)
+            first, estimate = packed[key]
+            found.append(estimate if first is members else estimate.of(first, members))
+        had = [] if quick is not None else [len(one.launches) for _, one in packed.values()]
+        settle_rows(self._shadow, had, [len(one.launches) for one in found])
+        return found
+
+    def _estimate(
+        self, members: list[LaunchOption], pods: list[Pod], quick: AmountPacking | None
+    ) -> GroupEstimate:
+        """Pack the pods on new nodes of a group, whose options differ in the zone."""
+        if quick is not None:
+            return GroupEstimate(quick.pack(members, self._use.copy()))
+        packing = _GroupPacking(self._options, self._shadow, self._use.copy(), members)
+        for pod in packing.in_order(pods):
+            packing.add(pod)
+        packing.close()
+        return packing.estimate
+
+    def _choose(self, estimates: list[GroupEstimate]) -> GroupEstimate:
+        """The group that the expander prefers; equal ones are drawn from."""
+        if self._expander == LEAST_WASTE:
+            keys = [estimate.waste() for estimate in estimates]
+        elif self._expander == PRICE:
+            keys = [estimate.relative_price() for estimate in estimates]
+        elif self._expander == PRIORITY:
+            keys = [-estimate.priority() for estimate in estimates]
+        else:
+            keys = [0] * len(estimates)
+        best = min(keys)
+        return self._random.choice(
+            [one for one, key in zip(estimates, keys, strict=True) if key == best]
+        )
+
+
+class _GroupPacking:
+    """New nodes of one group in the shadow, and the pods on them."""
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        shadow: ShadowScheduler,
+        use: PoolUse,
+        members: list[LaunchOption],
+    ) -> None:
+        self._options, self._shadow, self._use = options, shadow, use
+        self._members = members
+        self._objects: list[list[ClusterObject]] = []
+        self._rows: list[int] = []
+        self._placed = 0
+        self._full: set[ChoiceKey] = set()
+        self.estimate = GroupEstimate()
+
+    def in_order(self, pods: list[Pod]) -> list[Pod]:
+        """The pods that the group can run, those with the largest shares of a node first."""
+        offered = self._members[0].type.allocatable
+
+        def share(pod: Pod) -> float:
+            return sum(pod.requests.get(r, 0) / max(offered.get(r, 0), 1) for r in (CPU, MEMORY))
+
+        able = [
+            pod
+            for pod in pods
+            if any(self._options.choice(pod).accepts[one.number] for one in self._members)
+        ]
+        return sorted(able, key=lambda pod: -share(pod))
+
+    def add(self, pod: Pod) -> None:
+        """Put the pod on the first of the new nodes that can run it, else on a further one, if there may be one."""
+        key = choice_key(pod)
+        if key in self._full:
+            return
+        if self._rows:
+            totals = self._shadow.totals(pod)
+            fitting = np.flatnonzero(totals[self._rows] >= 0)
+            if len(fitting):
+                self._place(pod, int(fitting[0]))
+                return
+        if not self._grow(pod):
+            self._full.add(key)
+
+    def _place(self, pod: Pod, number: int) -> None:
+        self._shadow.place(pod, self._shadow.table.names[self._rows[number]])
+        self._placed += 1
+        self.estimate.launches[number][1].append(pod)
+
+    def _grow(self, pod: Pod) -> bool:
+        """Add a node in the zone with the fewest ones that can run the pod; False: no zone, or no more nodes."""
+        accepts = self._options.choice(pod).accepts
+        able = [one for one in self._members if accepts[one.number]]
+        pool = self._members[0].pool
+        able.sort(key=lambda one: (self._use.zones[pool.name, one.zone], one.zone))
+        for option in able:
+            if len(self._rows) >= MAX_NODES or not self._use.allows(pool, option.type):
+                return False
+            name = f"{NODE}{len(self._rows)}"
+            objects = option.make_objects(name, is_shadow=True)
+            self._shadow.put(objects)
+            row = self._shadow.table.row_of[name]
+            totals: Ints = self._shadow.totals(pod)
+            if totals[row] >= 0:
+                self._objects.append(objects)
+                self._rows.append(row)
+                self._use.add(pool, option.zone, option.type.capacity)
+                self.estimate.launches.append((option, []))
+                self._place(pod, len(self._rows) - 1)
+                return True
+            self._shadow.drop(objects)
+        return False
+
+    def close(self) -> None:
+        """Take the pods off, and remove the nodes."""
+        self._shadow.take_back(self._placed)
+        for objects in self._objects:
+            self._shadow.drop(objects)
+
+
+def settle_rows(shadow: ShadowScheduler, had: Sequence[int], counts: Sequence[int]) -> None:
+    """Leave the free rows of the shadow as if `counts` nodes had been there in turn, where `had` nodes were.
+
+    Of nodes with equal scores that with the first row is taken, so the rows of the nodes that are launched next count.
+    Each group takes the rows that were freed last, and frees them in the same order.
+    """
+    before, after = _freed(had, max(counts, default=0)), _freed(counts, max(counts, default=0))
+    if before == after:
+        return
+    nodes = [Node(f"{NODE}{i}") for i in range(len(after))]
+    shadow.put(nodes)
+    for row in reversed(after):
+        shadow.drop([nodes[before.index(row)]])
+
+
+def _freed(counts: Sequence[int], size: int) -> list[int]:
+    """Free rows, the next one first."""
+    rows = list(range(size))
+    for count in counts:
+        rows[:count] = reversed(rows[:count])
+    return rows

@@ -1,0 +1,247 @@
+"""Launch options: the nodes that can be had, what is free on each beside its daemons, and which pods each can run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from ..api.devices import ResourceSlice
+from ..api.node import HOSTNAME, Node
+from ..api.pod import Pod, PodClass
+from ..api.pod_spec import PodSpec
+from ..api.resources import CPU, MEMORY, PODS
+from ..api.storage import CSINode
+from ..cluster.memory import WORKLOAD_KINDS
+from ..cluster.objects import ClusterObject
+from ..planning.node_probe import COMPARES_PODS
+from ..planning.node_types import NodeType
+from ..planning.pools import NodePool
+from ..planning.shadow import ShadowScheduler
+from ..sim.pending_pods import workload_of
+from ..sim.settings import Settings
+from ..sim.world import is_waiting
+from ..table import Bools, Ints
+
+PROBE, DOMAIN = "bayplan-probe-", "bayplan-domain-"
+
+ChoiceKey: TypeAlias = tuple[PodClass, PodSpec]
+
+
+def choice_key(pod: Pod) -> ChoiceKey:
+    """Equal for pods that the same empty nodes can run; the spec has the names of claims, the class has not."""
+    return pod.pod_class, pod.spec
+
+
+@dataclass(slots=True)
+class LaunchOption:
+    """A type of a pool in one zone."""
+
+    number: int
+    pool: NodePool
+    type: NodeType
+    zone: str
+    daemons: dict[str, int]
+    """What daemons use of an empty node; `pods` is their number."""
+
+    @property
+    def label(self) -> str:
+        """`pool/type`."""
+        return f"{self.pool.name}/{self.type.name}"
+
+    @property
+    def price(self) -> float:
+        """Per hour, for comparisons: one that is unknown is above all others."""
+        return np.inf if self.type.price is None else self.type.price
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """cpu and memory, for the order of types."""
+        return self.type.allocatable.get(CPU, 0), self.type.allocatable.get(MEMORY, 0)
+
+    def make_objects(self, name: str, *, is_shadow: bool = False) -> list[ClusterObject]:
+        """A node and what belongs to it; that of the shadow has no daemons, and less room instead."""
+        used = self.daemons if is_shadow else {}
+        return self.type.make_objects(name, self.zone, used=used)
+
+
+@dataclass(slots=True)
+class OptionChoice:
+    """Which options can run the pods of a class, empty; and why the others cannot."""
+
+    accepts: Bools
+    requests: Ints
+    reasons: dict[str, list[str]]
+    """The types, as `pool/type`, that a refusal is about."""
+    version: int
+    is_possible: bool = False
+    """Whether some option can."""
+    accepts_all: bool = False
+    amounts: list[int] = field(default_factory=list)
+    """The requests as plain numbers."""
+
+    def __post_init__(self) -> None:
+        self.is_possible, self.accepts_all = bool(self.accepts.any()), bool(self.accepts.all())
+        self.amounts = self.requests.tolist()
+
+
+class LaunchOptions:
+    """All options, pools of a higher weight first. Those that do not hold their daemons are left out and named."""
+
+    def __init__(
+        self,
+        pools: Iterable[NodePool],
+        objects: Iterable[ClusterObject],
+        settings: Settings,
+        shadow: ShadowScheduler,
+    ) -> None:
+        self.all: list[LaunchOption] = []
+        self.remarks: list[str] = []
+        ordered = sorted(pools, key=lambda pool: (-pool.weight, pool.name))
+        found = [
+            LaunchOption(0, pool, one, zone, {})
+            for pool in ordered
+            for one in pool.types
+            for zone in one.zones
+        ]
+        self._shadow = shadow
+        self._place_daemons(found, objects, settings)
+        names = dict.fromkeys(name for one in self.all for name in one.type.allocatable)
+        self.resources = [PODS, *(name for name in names if name != PODS)]
+        self.free: Ints = np.array(
+            [
+                [one.type.allocatable.get(r, 0) - one.daemons.get(r, 0) for r in self.resources]
+                for one in self.all
+            ],
+            dtype=np.int64,
+        ).reshape(len(self.all), len(self.resources))
+        """int64 per option and resource: what an empty node has beside its daemons."""
+        self.prices = np.array([one.price for one in self.all], dtype=np.float64)
+        self.is_spot = np.array([one.type.is_spot for one in self.all], dtype=np.bool_)
+        self._choices: dict[ChoiceKey, OptionChoice] = {}
+
+    def _place_daemons(
+        self, found: list[LaunchOption], objects: Iterable[ClusterObject], settings: Settings
+    ) -> None:
+        """Keep the options that hold their daemons, with what these use."""
+        around = [obj for obj in objects if _is_surrounding(obj)]
+        missing: set[int] = set()
+        if any(obj.kind == "DaemonSet" for obj in around):
+            nodes = [
+                obj
+                for i, one in enumerate(found)
+                for obj in one.type.make_objects(f"{PROBE}{i}", one.zone)
+            ]
+            empty = settings.simulation([*around, *nodes], pods_end=False)
+            empty.proceed()
+            for pod in empty.cluster.list("Pod"):
+                name = pod.node_name or pod.spec.pin or ""
+                if not name.startswith(PROBE):
+                    continue
+                number = int(name.removeprefix(PROBE))
+                if is_waiting(pod):
+                    missing.add(number)
+                    continue
+                use = found[number].daemons
+                for resource, amount in (*pod.requests.items(), (PODS, 1)):
+                    use[resource] = use.get(resource, 0) + amount
+        for i, one in enumerate(found):
+            if i not in missing:
+                one.number = len(self.all)
+                self.all.append(one)
+        notes = (f"{found[i].label} is not used: no room for its daemons" for i in sorted(missing))
+        self.remarks += dict.fromkeys(notes)
+
+    def make_domains(self) -> list[Node]:
+        """A node without room for each pool and zone, so that a spread over zones counts those that have no node yet.
+
+        Karpenter counts them, too. They have no name as a host, and are no domain of a spread over hosts.
+        """
+        found: dict[tuple[str, str], LaunchOption] = {}
+        for one in self.all:
+            key = one.pool.name, one.zone
+            if one.zone and (key not in found or found[key].size < one.size):
+                found[key] = one
+        nodes = []
+        for i, one in enumerate(found.values()):
+            node = one.type.make_node(f"{DOMAIN}{i}", one.zone)
+            labels = {key: value for key, value in node.labels.items() if key != HOSTNAME}
+            nodes.append(node.replace(labels=labels, allocatable={}, capacity={}))
+        return nodes
+
+    def choice(self, pod: Pod) -> OptionChoice:
+        """The options for a pod that was among those of `learn`."""
+        return self._choices[choice_key(pod)]
+
+    def learn(self, pods: Iterable[Pod]) -> None:
+        """Ask the shadow about classes of pods that are new, or that nothing could run when something else changed."""
+        version = self._shadow.version
+        asked: dict[ChoiceKey, Pod] = {}
+        for pod in pods:
+            key = choice_key(pod)
+            known = self._choices.get(key)
+            if known is None or (not known.is_possible and known.version != version):
+                asked[key] = pod
+        if not asked:
+            return
+        probes = [one.make_objects(f"{PROBE}{one.number}", is_shadow=True) for one in self.all]
+        for objects in probes:
+            self._shadow.put(objects)
+        for key, pod in asked.items():
+            self._choices[key] = self._ask(pod, version)
+        for objects in probes:
+            self._shadow.drop(objects)
+
+    def _ask(self, pod: Pod, version: int) -> OptionChoice:
+        accepts = np.ones(len(self.all), dtype=np.bool_)
+        reasons: defaultdict[str, list[str]] = defaultdict(list)
+        for status, nodes in self._shadow.ask(pod).refusals():
+            if status.plugin in COMPARES_PODS:
+                continue  # pods that come or go may change it
+            for name in nodes:
+                if name.startswith(PROBE):
+                    option = self.all[int(name.removeprefix(PROBE))]
+                    accepts[option.number] = False
+                    if option.label not in reasons[status.message]:
+                        reasons[status.message].append(option.label)
+        wanted = {**pod.requests, PODS: 1}
+        requests = np.array([wanted.get(name, 0) for name in self.resources], dtype=np.int64)
+        return OptionChoice(accepts, requests, dict(reasons), version)
+
+
+def _is_surrounding(obj: ClusterObject) -> bool:
+    """Whether an empty cluster has the object, too."""
+    if isinstance(obj, Pod | Node | CSINode | ResourceSlice):
+        return False
+    return obj.kind == "DaemonSet" or obj.kind not in WORKLOAD_KINDS
+
+
+def class_label(pod: Pod) -> str:
+    """The workload of a pod, as it is named in reports."""
+    kind, name = workload_of(pod)
+    return f"{kind.lower()} {pod.namespace}/{name}" if kind else f"pod {pod.key}"
+
+
+def largest_first(pods: Iterable[Pod]) -> list[Pod]:
+    """Pods by cpu, then memory, the largest first; equal pods stay together."""
+    numbers: dict[PodClass, int] = {}
+    keyed = [
+        (
+            -pod.requests.get(CPU, 0),
+            -pod.requests.get(MEMORY, 0),
+            numbers.setdefault(pod.pod_class, len(numbers)),
+            i,
+            pod,
+        )
+        for i, pod in enumerate(pods)
+    ]
+    keyed.sort(key=lambda entry: entry[:4])
+    return [entry[4] for entry in keyed]
+
+
+def cheapest(options: Sequence[LaunchOption]) -> LaunchOption:
+    """The one with the lowest price; of equal ones the largest, then the first."""
+    return min(options, key=lambda one: (one.price, -one.size[0], -one.size[1], one.number))

@@ -1,0 +1,255 @@
+"""Pool nodes: the nodes of a run that belong to pools, from launch to removal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop
+from typing import TypeAlias
+
+from ..api.node import ZONE, Node
+from ..api.pod import Pod
+from ..api.pod_spec import PodSpec
+from ..api.resources import CPU, MEMORY
+from ..planning.node_groups import group_of_node
+from ..planning.node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
+from ..planning.pools import NodePool
+from ..sim.autoscaling_record import ScaledNode
+from .launch_options import LaunchOption
+from .pool_use import PoolUse
+
+PodNeeds: TypeAlias = Sequence[tuple[Pod, int]]
+"""A pod of each spec, the largest first, and how many there are."""
+
+EXPECTED_S = 20.0
+"""How long a node is kept for pods that are expected on it, as Karpenter does."""
+
+
+@dataclass(slots=True, eq=False)
+class PoolNode:
+    """A node that exists or boots."""
+
+    record: ScaledNode
+    pool: NodePool
+    type: NodeType
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """The pods on it by uid, without daemons and static pods; terminating ones are among them."""
+    changed_s: float = 0.0
+    """When such a pod came or went, or it joined."""
+    expected_until_s: float = 0.0
+    """Until then pods are expected on it, and it is not taken away."""
+    eligible_s: float = math.inf
+    """From when on Karpenter may take it away by choice; infinite: never."""
+    rank: tuple[int, float, str] = (0, 0.0, "")
+    """Of nodes with equally many pods, the first of a pool is the dearest, then by name."""
+    name: str = ""
+    """The name of the node."""
+
+    known_needs: PodNeeds | None = None
+    """What `needs` gave, until a pod comes, goes or changes."""
+    known_keeper: str | None = None
+    """Why one of its pods must stay where it is, as `Blockers` found it, until then."""
+
+    def __post_init__(self) -> None:
+        self.name = self.record.name
+        self.change(self.changed_s)
+
+    def change(self, now_s: float) -> None:
+        """A pod came or went, or it joined."""
+        self.changed_s = now_s
+        after = self.pool.consolidate_after_s
+        if after is not None:
+            self.eligible_s = max(now_s + after, self.expected_until_s)
+
+    def expect(self, until_s: float) -> None:
+        """Keep it for pods that are expected on it."""
+        self.expected_until_s = max(self.expected_until_s, until_s)
+        self.change(self.changed_s)
+
+    def needs(self) -> PodNeeds:
+        """The pods that would need another node."""
+        if self.known_needs is None:
+            counts: Counter[PodSpec] = Counter()
+            samples: dict[PodSpec, Pod] = {}
+            for pod in self.pods.values():
+                if not pod.is_terminating:
+                    counts[pod.spec] += 1
+                    samples[pod.spec] = pod
+            self.known_needs = _largest_first(samples, counts)
+        return self.known_needs
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it can run pods."""
+        return self.record.joined_s is not None
+
+
+class PoolNodes:
+    """All nodes of pools, with a record of those that are gone."""
+
+    def __init__(self, pools: Iterable[NodePool]) -> None:
+        self._pools = {pool.name: pool for pool in pools}
+        self.live: dict[str, PoolNode] = {}
+        self.booting: dict[str, PoolNode] = {}
+        self._ranks = {name: i for i, name in enumerate(self._pools)}
+        self._joined: dict[int, dict[str, PoolNode]] = {}
+        """Nodes that have joined, by their number of pods without daemons, and by name."""
+        self.records: list[ScaledNode] = []
+        self.use = PoolUse()
+        self._last_number = 0
+
+    def __iter__(self) -> Iterator[PoolNode]:
+        return iter(self.live.values())
+
+    def adopt(self, node: Node, now_s: float) -> PoolNode | None:
+        """Count a node that exists already, by its labels; None if it is of no pool."""
+        pool = self._pools.get(node.labels.get(POOL_LABEL) or group_of_node(node))
+        kind = None if pool is None else _type_of(node, pool)
+        if pool is None or kind is None:
+            return None
+        record = ScaledNode(
+            node.name,
+            pool.name,
+            kind.name,
+            node.labels.get(ZONE, ""),
+            _price(node, kind),
+            kind.is_spot,
+            now_s,
+            now_s,
+            is_given=True,
+        )
+        return self._add(PoolNode(record, pool, kind, changed_s=now_s))
+
+    def launch(
+        self, option: LaunchOption, now_s: float, is_taken: Callable[[str], bool]
+    ) -> PoolNode:
+        """A new node that begins to boot; its name is one that `is_taken` does not refuse."""
+        pool, kind = option.pool, option.type
+        while True:
+            self._last_number += 1
+            name = f"{pool.name}-{self._last_number}"
+            if name not in self.live and not is_taken(name):
+                break
+        record = ScaledNode(
+            name, pool.name, kind.name, option.zone, kind.price, kind.is_spot, now_s
+        )
+        return self._add(PoolNode(record, pool, kind))
+
+    def remove(self, node: PoolNode, now_s: float, why: str) -> None:
+        """A node is gone."""
+        del self.live[node.name]
+        if node.is_joined:
+            del self._joined[len(node.pods)][node.name]
+        self.booting.pop(node.name, None)
+        node.record.removed_s, node.record.why = now_s, node.record.why or why
+        self.use.add(node.pool, node.record.zone, node.type.capacity, -1)
+
+    def join(self, node: PoolNode, now_s: float) -> None:
+        """A node has booted."""
+        node.record.joined_s = now_s
+        node.change(now_s)
+        del self.booting[node.name]
+        self._count(node)
+
+    def expect_pods(self, names: Iterable[str], until_s: float) -> None:
+        """Keep nodes for pods that are expected on them."""
+        for name in names:
+            node = self.live.get(name)
+            if node is not None:
+                node.expect(until_s)
+
+    def put_pod(self, node: PoolNode, pod: Pod) -> bool:
+        """Note a pod on a node, or its change; whether it is new there."""
+        before = len(node.pods)
+        node.pods[pod.uid] = pod
+        node.known_needs = node.known_keeper = None
+        return self._recount(node, before)
+
+    def take_pod(self, node: PoolNode, pod: Pod) -> bool:
+        """Note that a pod is not on a node any more; whether it was."""
+        before = len(node.pods)
+        node.pods.pop(pod.uid, None)
+        node.known_needs = node.known_keeper = None
+        return self._recount(node, before)
+
+    def empty(self) -> Iterable[PoolNode]:
+        """Nodes that have joined and have no pods but daemons, in the order in which they became so."""
+        return self._joined.get(0, {}).values()
+
+    def by_pods(self, now_s: float) -> Iterator[PoolNode]:
+        """Nodes with pods that are eligible now, those with fewer pods first; equal ones by rank."""
+        for number in sorted(self._joined):
+            if number:
+                nodes = self._joined[number].values()
+                eligible = [(node.rank, node) for node in nodes if node.eligible_s <= now_s]
+                heapify(eligible)  # mostly the first ones are asked for
+                while eligible:
+                    yield heappop(eligible)[1]
+
+    def _add(self, node: PoolNode) -> PoolNode:
+        self.live[node.name] = node
+        node.rank = self._ranks[node.pool.name], -(node.record.price or 0.0), node.name
+        if node.is_joined:
+            self._count(node)
+        else:
+            self.booting[node.name] = node
+        self.records.append(node.record)
+        self.use.add(node.pool, node.record.zone, node.type.capacity)
+        return node
+
+    def _count(self, node: PoolNode) -> None:
+        self._joined.setdefault(len(node.pods), {})[node.name] = node
+
+    def _recount(self, node: PoolNode, before: int) -> bool:
+        """Whether the number of pods is another one than before."""
+        if len(node.pods) == before:
+            return False
+        if node.is_joined:
+            del self._joined[before][node.name]
+            self._count(node)
+        return True
+
+
+def all_needs(nodes: Sequence[PoolNode]) -> PodNeeds:
+    """The pods of several nodes that would need another one."""
+    if len(nodes) == 1:
+        return nodes[0].needs()
+    counts: Counter[PodSpec] = Counter()
+    samples: dict[PodSpec, Pod] = {}
+    for node in nodes:
+        for pod, count in node.needs():
+            counts[pod.spec] += count
+            samples[pod.spec] = pod
+    return _largest_first(samples, counts)
+
+
+def _largest_first(samples: Mapping[PodSpec, Pod], counts: Mapping[PodSpec, int]) -> PodNeeds:
+    largest = sorted(samples.values(), key=size_of, reverse=True)
+    return [(pod, counts[pod.spec]) for pod in largest]
+
+
+def size_of(pod: Pod) -> tuple[int, int]:
+    """By which pods are placed, the largest first."""
+    return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
+
+
+def _type_of(node: Node, pool: NodePool) -> NodeType | None:
+    """The type of a pool that a node is of, by name and capacity type; else the only type there is."""
+    name = node.labels.get(INSTANCE_TYPE)
+    found = [one for one in pool.types if one.name == name]
+    capacity_type = node.labels.get(CAPACITY_TYPE)
+    exact = [one for one in found if one.labels.get(CAPACITY_TYPE) == capacity_type]
+    if exact or found:
+        return (exact or found)[0]
+    return pool.types[0] if len(pool.types) == 1 else None
+
+
+def _price(node: Node, kind: NodeType) -> float | None:
+    """What the node itself says, else the price of its type."""
+    text = (node.annotations or {}).get(COST)
+    try:
+        return kind.price if text is None else float(text)
+    except ValueError:
+        return kind.price

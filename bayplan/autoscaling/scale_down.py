@@ -1,0 +1,287 @@
+"""Scale down: when nodes are taken away: by choice, because they are old, or because the cloud takes them back.
+
+Timers are set only for nodes that may go, so a run still ends by itself. Expiry and interruptions are no reason to go
+on: they happen while something else does, or until the end that the user set.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from ..api.pod import Pod
+from ..planning.shadow import ShadowScheduler
+from ..sim.autoscaling_record import ScalingEviction
+from ..sim.simulation import Simulation
+from .alarm import Alarm
+from .autoscaler_settings import AutoscalerOptions
+from .blockers import Blockers
+from .consolidation import Consolidation, RemovalCommand
+from .launch_options import LaunchOption, LaunchOptions
+from .node_removal import GROUP_TAINT, KARPENTER_TAINT, NodeDrains
+from .pool_budgets import is_active
+from .pool_nodes import PoolNode, PoolNodes
+from .relocation import Relocation
+from .unneeded import UnneededNodes
+
+PAUSE_S = 60.0
+"""Between two searches for nodes with pods that are not needed, if the last one found none."""
+VALIDATION_DELAY_S = 15.0
+"""From a decision of Karpenter to its validation, after which it acts."""
+NOTICE_S = 120.0
+"""From the notice of an interruption to the end of the node."""
+EXPIRED, INTERRUPTED = "expired", "interrupted"
+
+
+class ScalingTools(Protocol):
+    """What an autoscaler has for both directions."""
+
+    nodes: PoolNodes
+    choices: LaunchOptions
+    shadow: ShadowScheduler
+
+    def waiting(self) -> list[Pod]:
+        """The pods that were refused, and for which a node may help."""
+
+    def launch(self, option: LaunchOption) -> PoolNode:
+        """Launch a node."""
+
+
+class ScaleDown:
+    """Takes nodes away."""
+
+    def __init__(
+        self, simulation: Simulation, tools: ScalingTools, options: AutoscalerOptions
+    ) -> None:
+        self._simulation, self._options = simulation, options
+        self._nodes, self._launch, self._waiting = tools.nodes, tools.launch, tools.waiting
+        self._shadow = tools.shadow
+        self._clock = simulation.clock
+        blockers = Blockers(options.is_karpenter, simulation.eviction_refusal)
+        taint = KARPENTER_TAINT if options.is_karpenter else GROUP_TAINT
+        self.drains = NodeDrains(simulation, blockers, taint)
+        relocation = Relocation(tools.choices, tools.shadow, tools.nodes)
+        find_node = tools.shadow.node
+        self._consolidation = Consolidation(tools.nodes, relocation, blockers, find_node)
+        self._unneeded = UnneededNodes(tools.nodes, relocation, blockers, tools.shadow, find_node)
+        self._due: list[tuple[float, str]] = []
+        """When nodes may be taken away, by Karpenter."""
+        self._queued: set[str] = set()
+        self._is_stale = False
+        """Whether nodes changed since the last search that found nothing."""
+        self._searches_s = 0.0
+        """When nodes with pods may be searched again."""
+        self._decided: tuple[float, RemovalCommand] | None = None
+        """What Karpenter decided, and when it validates it."""
+        self._moves = True
+        """Whether drains may have something to do."""
+        self._alarm = Alarm(simulation, self._woken)
+        self._fates: list[tuple[float, int, str, str]] = []
+        """When nodes expire or are interrupted."""
+        self._until_s: float | None = None
+
+    @property
+    def evictions(self) -> list[ScalingEviction]:
+        """The pods that were taken off nodes."""
+        return self.drains.evictions
+
+    def begin(self, until_s: float | None) -> None:
+        """Take over the end of the run."""
+        self._until_s = until_s
+
+    # What happens to nodes
+
+    def joined(self, node: PoolNode) -> None:
+        """A node can run pods from now on."""
+        self._unneeded.added_s = self._clock.monotonic()
+        self.follow(node)
+
+    def follow(self, node: PoolNode) -> None:
+        """A node was there or came: its end may be known."""
+        now = self._clock.monotonic()
+        if node.pool.expire_after_s is not None and self._options.is_karpenter:
+            self._expect_fate(node.record.launched_s + node.pool.expire_after_s, node, EXPIRED)
+        if node.type.interruption_rate > 0:
+            draws = random.Random(f"{self._options.seed}/{node.name}")
+            hours = draws.expovariate(node.type.interruption_rate)
+            self._expect_fate(now + hours * 3600, node, INTERRUPTED)
+        self.changed(node)
+
+    def changed(self, node: PoolNode) -> None:
+        """A pod came to the node or left it, or the node joined."""
+        node.change(self._clock.monotonic())
+        self._moves = self._is_stale = True
+        if self._options.is_karpenter:
+            self._queue(node)
+
+    def gone(self, node: PoolNode) -> None:
+        """A node is gone: budgets may allow others to go."""
+        self.drains.under_way.pop(node.name, None)
+        self._moves = self._is_stale = True
+
+    def _queue(self, node: PoolNode) -> None:
+        if node.eligible_s < math.inf and node.name not in self._queued:
+            self._queued.add(node.name)
+            heapq.heappush(self._due, (node.eligible_s, node.name))
+
+    # Time
+
+    def idle(self) -> None:
+        """Go on with drains, and set the next timer; called when no pod is ready."""
+        if self._moves:
+            self._moves = False
+            self.drains.proceed()
+            self.drains.bring_back()
+        due = self._due_s()
+        if self._decided is not None:
+            self._alarm.set(self._decided[0])
+        elif due is not None:
+            self._alarm.set(self._at_scan(due))
+        self._wake_for_fate()
+
+    def _due_s(self) -> float | None:
+        """When the next search is due; None: when something changes."""
+        now = self._clock.monotonic()
+        if self._options.is_karpenter:
+            first = self._due[0][0] if self._due else None
+            if self._is_stale and not self._due and len(self._nodes.live):
+                return max(now, self._searches_s)
+            return first
+        due = self._unneeded.due_s()
+        if self._is_stale and len(self._nodes.live):
+            search = max(now, self._searches_s)
+            return search if due is None else min(search, max(due, now))
+        return due if due is not None and due > now else None
+
+    def _at_scan(self, due_s: float) -> float:
+        """The next scan at `due_s` or later, and after now."""
+        interval, now = self._options.scan_interval_s, self._clock.monotonic()
+        at_s = math.ceil(round(due_s / interval, 6)) * interval
+        return at_s if at_s > now else (math.floor(round(now / interval, 6)) + 1) * interval
+
+    def _woken(self) -> None:
+        if self._options.is_karpenter:
+            self._consolidate()
+        else:
+            self._remove_unneeded()
+
+    # Decisions
+
+    def _validate(self) -> bool:
+        """Carry out what was decided, as far as it holds; whether Karpenter is free to search."""
+        if self._decided is None:
+            return True
+        at_s, command = self._decided
+        now, leaving = self._clock.monotonic(), set(self.drains.under_way)
+        if now < at_s:
+            return False
+        self._decided = None
+        holds = self._consolidation.confirmed(
+            command, now, self._clock.now(), leaving, self._waiting()
+        )
+        if holds is not None:
+            self._execute(holds)
+        return holds is not None
+
+    def _consolidate(self) -> None:
+        if not self._validate():
+            return
+        now = self._clock.monotonic()
+        while self._due and self._due[0][0] <= now:
+            _, name = heapq.heappop(self._due)
+            self._queued.discard(name)
+            node = self._nodes.live.get(name)
+            if node is not None and now < node.eligible_s < math.inf:
+                self._queue(node)
+            else:
+                self._is_stale = True
+        if not self._is_stale:
+            return
+        leaving, moment = set(self.drains.under_way), self._clock.now()
+        command = self._consolidation.empty(now, moment, leaving)
+        if command is None and now >= self._searches_s:
+            command = self._consolidation.underutilized(now, moment, leaving, self._waiting())
+            self._searches_s = now if command is not None else now + PAUSE_S
+            self._is_stale = command is not None or self._is_held_back()
+        elif command is None and "" not in self._queued:
+            self._queued.add("")
+            heapq.heappush(self._due, (self._searches_s, ""))
+        if command is not None:
+            self._decided = now + VALIDATION_DELAY_S, command
+
+    def _is_held_back(self) -> bool:
+        """Whether a budget with a schedule holds now, so that nodes may be allowed to go later."""
+        now = self._clock.now()
+        return self._until_s is not None and any(
+            budget.schedule and is_active(budget, now)
+            for node in self._nodes.live.values()
+            for budget in node.pool.budgets
+        )
+
+    def _remove_unneeded(self) -> None:
+        now, leaving = self._clock.monotonic(), set(self.drains.under_way)
+        if self._is_stale and now >= self._searches_s:
+            self._unneeded.update(now, leaving)
+            self._searches_s, self._is_stale = now + PAUSE_S, False
+        command = self._unneeded.command(now, leaving)
+        if command is not None:
+            # What was found before may no longer hold.
+            self._unneeded.update(now, leaving)
+            command = self._unneeded.command(now, leaving)
+        if command is not None:
+            self._execute(command)
+
+    def _execute(self, command: RemovalCommand) -> None:
+        new = [self._launch(option) for option, _ in command.plan.launches]
+        self._move_pods(command, new)
+        for node in command.nodes:
+            self.drains.begin(node, command.why, new)
+        self._moves = True
+
+    def _move_pods(self, command: RemovalCommand, new: list[PoolNode]) -> None:
+        """Keep the places of pods that are evicted later, when the new nodes have joined."""
+        if not new:
+            return
+        places = dict(command.plan.existing)
+        for node, (_, pods) in zip(new, command.plan.launches, strict=True):
+            places |= {pod.uid: node.name for pod in pods}
+        for node in command.nodes:
+            for pod in list(self._shadow.pods_on(node.name).values()):
+                if pod.uid in places:
+                    self._shadow.move(pod, places[pod.uid])
+        joined_s = max(node.expected_until_s for node in new)
+        self._nodes.expect_pods(command.plan.existing.values(), joined_s)
+
+    # Expiry and interruptions
+
+    def _expect_fate(self, at_s: float, node: PoolNode, why: str) -> None:
+        heapq.heappush(self._fates, (at_s, len(self._fates), node.name, why))
+
+    def _wake_for_fate(self) -> None:
+        """Set a timer for the next end of a node, if something else happens then or later."""
+        while self._fates and self._fates[0][2] not in self._nodes.live:
+            heapq.heappop(self._fates)
+        following = self._simulation.scheduler.timers.next()
+        if self._fates and following is not None and self._fates[0][0] <= following:
+            at_s, _, name, why = heapq.heappop(self._fates)
+            self._simulation.expect(at_s, self._fate(name, why))
+
+    def _fate(self, name: str, why: str) -> Callable[[], None]:
+        def happen() -> None:
+            node = self._nodes.live.get(name)
+            if node is None or not node.is_joined:
+                return
+            self.drains.begin(node, why)
+            self._moves = True
+            if why == INTERRUPTED:
+                now = self._clock.monotonic()
+                self._simulation.expect(now + NOTICE_S, lambda: self._end(node))
+
+        return happen
+
+    def _end(self, node: PoolNode) -> None:
+        self.drains.finish(node)
+        self._moves = True

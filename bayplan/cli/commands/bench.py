@@ -1,0 +1,278 @@
+"""Bench command: measure the scheduler on workloads from data files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import InputError
+from ..options.config_options import PluginFilesOption
+from ..options.option_groups import takes_options
+from ..render.consoles import stderr_console, stdout_console, written_to_stdout
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ...sim.bench import ClockName, Request, Run, RunComparison
+
+WORSE = 1
+"""The exit status when something got slower, or is slower than its file asks for."""
+
+IDLE_FROM = 0.9
+"""A run that had less of a processor than this shared it with others."""
+
+
+def complete_workload(incomplete: str) -> list[tuple[str, str]]:
+    """Workloads for shell completion."""
+    from ...sim.bench import read_suite
+
+    known = read_suite(None).summaries.items()
+    return [entry for entry in known if entry[0].startswith(incomplete)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """The options of `bayplan bench`."""
+
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="NAME",
+            help="Workload to run; --list names them. May be given several times. Default: all.",
+            autocompletion=complete_workload,
+        ),
+    ] = None
+    nodes: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--nodes",
+            "-n",
+            metavar="NUMBER",
+            min=1,
+            help="Number of nodes. May be given several times. Default: the workload's.",
+        ),
+    ] = None
+    pods: Annotated[
+        int | None,
+        typer.Option(
+            "--pods",
+            "-p",
+            metavar="NUMBER",
+            min=1,
+            help="Number of pods. Default: the workload's.",
+        ),
+    ] = None
+    growth: Annotated[
+        bool, typer.Option("--growth", help="Run at 1,000, 5,000 and 15,000 nodes.")
+    ] = False
+    repeat: Annotated[
+        int,
+        typer.Option(
+            "--repeat",
+            "-r",
+            metavar="NUMBER",
+            min=1,
+            help="Run each workload this number of times, and take the best.",
+        ),
+    ] = 1
+    cpu: Annotated[
+        bool,
+        typer.Option(
+            "--cpu", help="Measure CPU time instead of wall-clock time, for a busy machine."
+        ),
+    ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Also show hits, misses and drops of each cache."),
+    ] = False
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Take the workloads from this file."),
+    ] = None
+    plugins: PluginFilesOption = None
+    list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Also write the results to this file."),
+    ] = None
+    from_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Run nothing; take the results from this file."
+        ),
+    ] = None
+    compare_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare",
+            metavar="FILE",
+            help="Name what is slower than in this file of results; exit status 1 if something is.",
+        ),
+    ] = None
+    threshold: Annotated[
+        float,
+        typer.Option(
+            metavar="PERCENT", min=0, help="From how many percent --compare calls a result slower."
+        ),
+    ] = 10.0
+    svg_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--svg", metavar="FILE", help="Draw how the costs grow with the nodes, to this file."
+        ),
+    ] = None
+
+
+@takes_options(BenchOptions)
+def bench(options: BenchOptions) -> None:
+    """Measure pods per second and memory; every node is filtered and scored for every pod.
+
+    Exit status: 0, 1 when a result is slower than --compare or the workload's threshold allows, 2 when the input is
+    wrong.
+
+    Example: bayplan bench --workload basic --nodes 5000 --pods 10000
+    """
+    from ...sim.bench import (
+        GROWTH_NODES,
+        compare,
+        find_growth,
+        read_report,
+        read_suite,
+        write_file,
+        write_report,
+    )
+
+    for option, path in (("--json", options.json_file), ("--svg", options.svg_file)):
+        _need_folder(option, path)
+    if options.growth and options.nodes:
+        raise InputError("--growth: expected it without --nodes, which it says itself; got both")
+    before = None if options.compare_file is None else read_report(options.compare_file)
+    suite = read_suite(options.file)
+    if options.list_only:
+        for name, summary in suite.summaries.items():
+            typer.echo(f"{name:16} {summary}".rstrip())
+        return
+    if options.from_file is not None:
+        runs = read_report(options.from_file)
+    else:
+        sizes = GROWTH_NODES if options.growth else tuple(options.nodes or ())
+        clock: ClockName = "cpu" if options.cpu else "wall"
+        own = tuple(str(path) for path in options.plugins or ())
+        requests = suite.requests(options.workload or (), sizes, options.pods, clock, own)
+        runs = _run_all(requests, options.repeat)
+    changes = [] if before is None else compare(before, runs, options.threshold / 100)
+    _print(runs, changes, options.verbose)
+    _warn_if_busy(runs)
+    if options.json_file is not None:
+        write_report(options.json_file, runs)
+    if options.svg_file is not None:
+        from ...sim.bench.growth_svg import draw_growth
+
+        write_file(options.svg_file, draw_growth(find_growth(runs)).encode())
+    if _name_worse(runs, changes):
+        raise typer.Exit(WORSE)
+
+
+def _need_folder(option: str, path: Path | None) -> None:
+    if path is not None and not path.parent.is_dir():
+        raise InputError(f"{option}: {path}: expected a folder that is there; got {path.parent}")
+
+
+def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:
+    from ...sim.bench import run_request
+
+    console = stderr_console()
+    runs: list[Run] = []
+    for number, request in enumerate(requests, 1):
+        size = "" if request.nodes is None else f", {request.nodes:,} nodes"
+        text = f"{request.case}{size} ({number} of {len(requests)})"
+        with console.status(text) if console.is_terminal else _said(console, text):
+            runs += run_request(request, repeat)
+    return runs
+
+
+def _said(console: Console, text: str) -> AbstractContextManager[None]:
+    """What runs now, as a line of a log."""
+    console.print(text)
+    return nullcontext()
+
+
+def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool) -> None:
+    from ...sim.bench import (
+        CommandRun,
+        EventRun,
+        LoadRun,
+        PlanRun,
+        PodRun,
+        QuestionRun,
+        find_growth,
+    )
+    from ..render.bench_tables import (
+        cache_table,
+        change_table,
+        command_table,
+        event_table,
+        growth_table,
+        load_table,
+        plan_table,
+        pod_table,
+        question_table,
+    )
+    from ..render.table_layout import show_listing
+
+    console = stdout_console()
+    tables = [
+        pod_table([run for run in runs if isinstance(run, PodRun)]),
+        cache_table([run for run in runs if isinstance(run, PodRun) and verbose]),
+        event_table([run for run in runs if isinstance(run, EventRun)]),
+        load_table([run for run in runs if isinstance(run, LoadRun)]),
+        command_table([run for run in runs if isinstance(run, CommandRun)]),
+        question_table([run for run in runs if isinstance(run, QuestionRun)]),
+        plan_table([run for run in runs if isinstance(run, PlanRun)]),
+        growth_table(find_growth(runs)),
+        change_table(changes),
+    ]
+    with written_to_stdout(console):
+        for i, table in enumerate(table for table in tables if table.rows):
+            if i:
+                console.print()
+            show_listing(console, table)
+
+
+def _warn_if_busy(runs: Sequence[Run]) -> None:
+    """Name the runs whose times are too long because other processes used the machine."""
+    from ...sim.bench import PodRun
+
+    timed = (run for run in runs if isinstance(run, PodRun) and run.clock == "wall")
+    for run in (run for run in timed if run.cpu_share < IDLE_FROM):
+        stderr_console().print(
+            f"busy machine: {run.name}, {run.nodes:,} nodes: the process had {run.cpu_share:.0%}"
+            " of a processor, so its times are too long (try --cpu)"
+        )
+
+
+def _name_worse(runs: Sequence[Run], changes: Sequence[RunComparison]) -> bool:
+    """Say on standard error what is worse than it was, or than it should be."""
+    from ...sim.bench import PodRun
+
+    console = stderr_console()
+    worse = False
+    for change in changes:
+        if change.is_slower:
+            worse = True
+            console.print(f"slower: {change.now.name}, {change.now.nodes:,} nodes")
+        if change.is_bigger:
+            worse = True
+            console.print(f"more memory: {change.now.name}, {change.now.nodes:,} nodes")
+    for run in runs:
+        if isinstance(run, PodRun) and run.pods_per_s < run.threshold:
+            worse = True
+            console.print(f"below {run.threshold:,g} pods/s: {run.name}, {run.nodes:,} nodes")
+    return worse

@@ -1,0 +1,104 @@
+"""Capacity: `bayplan capacity`, how many more pods fit and what runs out first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from ..options.option_groups import takes_options
+from ..options.scheduler_options import (
+    PENDING,
+    AllOption,
+    AnswerForm,
+    AnswerOption,
+    Question,
+    takes_question,
+    warn,
+)
+from ..render.answer_output import print_answer
+from ..render.progress_bar import progress_bar
+
+DEFAULT_LIMIT = 100_000
+"""As in `bayplan.answers.capacity`, which is not imported for a --help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityOptions:
+    """The options of `bayplan capacity`, besides those of every question."""
+
+    pod: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FILE[:RATIO]",
+            help="A file with a pod, a workload, or a PodGroup and its members to fit in. "
+            "Several make a mix: a.yaml b.yaml:3 is three of b for "
+            "each of a.",
+            show_default=False,
+        ),
+    ]
+    nodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|KEY=VALUE",
+            help="Use only the node of this name, or the nodes with this label. May be given several times.",
+            show_default=False,
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="Stop at this number of pods. Default: all are counted; where they have to be placed one after the "
+            f"other, {DEFAULT_LIMIT:,}.",
+            show_default=False,
+        ),
+    ] = None
+    output: AnswerOption = AnswerForm.TABLE
+    everything: AllOption = False
+
+
+@takes_question
+@takes_options(CapacityOptions)
+def capacity(question: Question, options: CapacityOptions) -> None:
+    """Say how many more pods or pod groups fit, where they go, and what runs out first.
+
+    The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Where only amounts
+    decide, they are counted instead. Without -f the cluster is the one that kubectl talks to. Nothing is changed.
+
+    Exit status: 0, 1 when not even one pod fits, 2 when the input is wrong.
+
+    Example: bayplan capacity -f cluster.yaml --pod web.yaml --pod worker.yaml:3
+    """
+    from ...answers.capacity import find_capacity
+    from ...answers.pod_kinds import read_pod_kinds
+    from ..render.capacity import render_capacity
+
+    kinds = read_pod_kinds(options.pod)
+    remarks = [remark for kind in kinds for remark in kind.remarks]
+    warn(remarks, question.is_strict)
+    with progress_bar("placing") as on_pods:
+        answer = find_capacity(
+            question.manifests.objects,
+            kinds,
+            question.settings,
+            nodes=options.nodes or (),
+            limit=options.limit,
+            as_is=question.as_is,
+            place_of=question.manifests.place_of,
+            on_progress=on_pods,
+        )
+    print_answer(
+        answer,
+        "Capacity",
+        options.output,
+        lambda: [f"{kind.name} {kind.fits}" for kind in answer.kinds],
+        lambda console: render_capacity(
+            console, answer, options.everything or not console.is_terminal
+        ),
+        [*question.remarks, *remarks],
+    )
+    if not answer.rounds:
+        raise typer.Exit(PENDING)

@@ -1,0 +1,218 @@
+"""Compare: `bayplan compare`, one workload under several configurations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import InputError
+from ..options.autoscaler_options import complete_autoscaler, read_autoscalers
+from ..options.cluster_options import LiveContextOption, LiveKubeconfigOption
+from ..options.config_options import (
+    FeatureGatesOption,
+    PluginFilesOption,
+    SeedOption,
+    read_settings,
+)
+from ..options.duration_option import seconds_if_given
+from ..options.input_options import takes_input_limit
+from ..options.option_groups import takes_options
+from ..options.pool_options import InstanceTypesOption
+from ..options.scheduler_options import (
+    AllOption,
+    AnswerForm,
+    AnswerOption,
+    FilenameOption,
+    StrictOption,
+    WorkloadKindsOption,
+    knowing_workloads,
+    note_groups,
+    read_cluster,
+)
+from ..render.answer_output import print_answer
+from ..render.html import comparison_to
+from ..render.progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ...answers.compare import ComparedRun, Comparison, MakeSimulation
+    from ...sim.settings import Settings
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """The options of `bayplan compare`."""
+
+    filename: FilenameOption = None
+    kubeconfig: LiveKubeconfigOption = None
+    context: LiveContextOption = None
+    strict: StrictOption = True
+    workload_kinds: WorkloadKindsOption = None
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration or Policy file. May be given several times; a single one is "
+            "compared with the default configuration.",
+            show_default=False,
+        ),
+    ] = None
+    feature_gates: FeatureGatesOption = ""
+    plugins: PluginFilesOption = None
+    seed: SeedOption = None
+    seeds: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="Run each configuration with this number of seeds, and show means with confidence intervals.",
+        ),
+    ] = 1
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with the runs side by side to a file, which opens in a browser without a network.",
+            show_default=False,
+        ),
+    ] = None
+    pools: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            help="Node pools for an autoscaler. Each file is compared with the others.",
+            show_default=False,
+        ),
+    ] = None
+    instance_types: InstanceTypesOption = None
+    autoscaler: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--autoscaler",
+            metavar="NAME",
+            help="With --pools: karpenter or cluster-autoscaler, or both. Default: karpenter.",
+            autocompletion=complete_autoscaler,
+            show_default=False,
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Stop each run after this time in the cluster, such as 24h.",
+            show_default=False,
+        ),
+    ] = None
+    output: AnswerOption = AnswerForm.TABLE
+    everything: AllOption = False
+
+
+@takes_input_limit
+@takes_options(CompareOptions)
+def compare(options: CompareOptions) -> None:
+    """Place the same pods under several configurations, and show what is better where.
+
+    Spread is the standard deviation of the nodes' utilisation; fragmentation is the share of free capacity that a
+    typical pod cannot use because no single node has enough of it. Without -f the cluster is the one that kubectl
+    talks to. With --pools, every configuration is run with every file of pools and every autoscaler, and costs are
+    compared, too.
+
+    Exit status: 0, or 2 when the input is wrong.
+
+    Example: bayplan compare -f cluster.yaml --config a.yaml --config b.yaml
+    """
+    from ...answers.compare import compare as compare_schedulers
+    from ...sim.settings import reading_for
+    from ..render.compare_table import render_comparison
+
+    until_s = seconds_if_given("--until", options.until)
+    schedulers = _schedulers(options)
+    needs = reading_for(*(settings for _, settings in schedulers))
+    with needs, knowing_workloads(options.workload_kinds):
+        reading = read_cluster(
+            options.filename, options.kubeconfig, options.context, options.strict
+        )
+    manifests = reading.manifests
+    note_groups(manifests, schedulers[0][1])
+    autoscalers = read_autoscalers(
+        options.pools, options.instance_types, options.autoscaler, manifests.objects
+    )
+    schedulers, runs_of = _runs(schedulers, autoscalers, until_s)
+    with comparison_to(options.html) as page:
+        with progress_bar("scheduling") as on_runs:
+            answer = compare_schedulers(
+                manifests.objects,
+                schedulers,
+                seeds=options.seeds,
+                place_of=manifests.place_of,
+                on_progress=on_runs,
+                on_run=page.follow,
+                runs_of=runs_of,
+            )
+        page.write(answer, [str(path) for path in options.filename or ()])
+    print_answer(
+        answer,
+        "Comparison",
+        options.output,
+        lambda: _names(answer),
+        lambda console: render_comparison(
+            console, answer, options.everything or not console.is_terminal
+        ),
+        reading.remarks,
+    )
+
+
+def _schedulers(options: CompareOptions) -> list[tuple[str, Settings]]:
+    """The schedulers to compare, each with a name of its own."""
+    configs, has_pools = options.config or [], bool(options.pools)
+    if not configs and not has_pools:
+        raise InputError("--config: expected at least one configuration to compare; got none")
+    if sum(str(path) == "-" for path in configs):
+        raise InputError("--config: expected files; got standard input")
+    is_alone = not configs or (len(configs) == 1 and not has_pools)
+    files: list[Path | None] = [None, *configs] if is_alone else list(configs)
+    seen: Counter[str] = Counter()
+    schedulers = []
+    for path in files:
+        name = DEFAULT if path is None else str(path)
+        seen[name] += 1
+        shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        schedulers.append((shown, _settings(options, path)))
+    return schedulers
+
+
+def _settings(options: CompareOptions, config: Path | None) -> Settings:
+    return read_settings(config, None, options.feature_gates, options.plugins, options.seed)
+
+
+def _runs(
+    schedulers: list[tuple[str, Settings]],
+    autoscalers: list[tuple[str, MakeSimulation]],
+    until_s: float | None,
+) -> tuple[list[tuple[str, Settings]], dict[str, ComparedRun]]:
+    """Every scheduler with every autoscaler, by a name that tells them apart."""
+    from ...answers.compare import ComparedRun
+
+    if not autoscalers:
+        return schedulers, {name: ComparedRun(until_s=until_s) for name, _ in schedulers}
+    found, runs = [], {}
+    for scheduler, settings in schedulers:
+        for autoscaler, make in autoscalers:
+            name = autoscaler if len(schedulers) == 1 else f"{scheduler} {autoscaler}"
+            found.append((name, settings))
+            runs[name] = ComparedRun(make, until_s)
+    return found, runs
+
+
+def _names(answer: Comparison) -> list[str]:
+    """`pod/<namespace>/<name>` and its node under each configuration, for pods that land elsewhere."""
+    return [
+        " ".join([f"pod/{each.pod}", *(f"node/{node}" if node else "-" for node in each.nodes)])
+        for each in answer.differences()
+    ]

@@ -1,0 +1,301 @@
+"""Config: `bayplan config`, to look at configuration files, check them and bring them up to date."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from ...api.own_documents import API_VERSION
+from ...errors import ConfigError
+from ..command_table import CommandApp
+from ..failures import BAD_INPUT, print_error
+from ..options.config_options import (
+    FeatureGatesOption,
+    PluginFilesOption,
+    ProviderOption,
+    read_configuration,
+    read_file,
+    source_name,
+)
+from ..render.consoles import stderr_console, stdout_console, written_to_stdout
+from ..render.plain_data import print_json_document, print_yaml_document
+
+if TYPE_CHECKING:
+    from ...config import ExpandedPlugins, Reading
+    from ..render.table_layout import Listing
+
+app = CommandApp(
+    name="config",
+    no_args_is_help=True,
+    help="Show configuration files, check them, and convert old ones.",
+    epilog="Example: bayplan config show --config scheduler.yaml",
+)
+
+
+class ConfigOutput(StrEnum):
+    """How a configuration is printed."""
+
+    TABLE = "table"
+    YAML = "yaml"
+    JSON = "json"
+
+
+FORMS = ", ".join(ConfigOutput)
+
+
+class Effective(NamedTuple):
+    """A configuration and the plugins each of its profiles runs."""
+
+    reading: Reading
+    expanded: tuple[ExpandedPlugins, ...]
+
+
+@app.command(short_help="Show the effective configuration, with every default.")
+def show(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration, Policy or ConfigMap; - is standard input. "
+            "Default: the default configuration.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        ConfigOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
+    ] = ConfigOutput.TABLE,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+) -> None:
+    """Show the effective configuration: every default, and every plugin in order with its weight.
+
+    Exit status: 0, or 2 when the configuration is wrong.
+
+    Example: bayplan config show --config scheduler.yaml -o yaml
+    """
+    effective = _effective(config, algorithm_provider, feature_gates, plugins)
+    match output:
+        case ConfigOutput.JSON:
+            print_json_document(effective_document(effective))
+        case ConfigOutput.YAML:
+            print_yaml_document(effective_document(effective))
+        case _:
+            _print_tables(effective)
+    _print_notes(effective.reading.notes)
+
+
+@app.command(short_help="Name all problems of configuration files.")
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="Configuration of any version; - is standard input.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ],
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+) -> None:
+    """Name all problems of configuration files, each with its path and what was expected.
+
+    Exit status: 0 when all files are good, 2 when one is not.
+
+    Example: bayplan config check scheduler.yaml old-policy.json
+    """
+    from ...config import parse_feature_gates
+    from ...scheduler import notes_on_plugins, plugin_faults
+
+    gates = parse_feature_gates(feature_gates)
+    plugin_files = [str(plugin) for plugin in plugins or ()]
+    find_faults = plugin_faults(plugin_files)
+    faulty = False
+    for path in files:
+        try:
+            reading = read_file(path, gates, find_faults)
+        except ConfigError as error:
+            faulty = True
+            sys.stdout.flush()
+            print_error(str(error))
+        else:
+            print(f"{source_name(path)}: good")
+            notes = (*reading.notes, *notes_on_plugins(reading.config, plugin_files, gates))
+            _print_notes([f"{source_name(path)}: {note}" for note in notes])
+    if faulty:
+        raise typer.Exit(BAD_INPUT)
+
+
+@app.command(short_help="Write a configuration in the current format.")
+def convert(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Configuration of any version; - is standard input.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ] = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+) -> None:
+    """Write a configuration in the current format, kubescheduler.config.k8s.io/v1, as YAML.
+
+    Notes on standard error name settings without an equivalent.
+
+    Exit status: 0, or 2 when the file is wrong.
+
+    Example: bayplan config convert old-policy.json > scheduler.yaml
+    """
+    from ...config import convert_config
+
+    if file is None and algorithm_provider is None:
+        raise ConfigError("expected a FILE or --algorithm-provider; got neither")
+    reading, expanded = _effective(file, algorithm_provider, feature_gates, plugins)
+    converted = convert_config(reading, expanded)
+    print_yaml_document(converted.document)
+    _print_notes(converted.notes)
+
+
+def effective_document(effective: Effective) -> dict[str, Any]:
+    """The configuration with its defaults, and what each profile makes of it, as plain data."""
+    from ...config import (
+        POINT_NAMES,
+        encode_args,
+        encode_config,
+        extender_order,
+        with_ignored_resources,
+    )
+
+    config = with_ignored_resources(effective.reading.config)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "EffectiveConfiguration",
+        "configuration": encode_config(effective.reading.config, effective.reading.entries),
+        "profiles": [
+            {
+                "schedulerName": profile.scheduler_name,
+                "percentageOfNodesToScore": config.percentage_for(profile),
+                "plugins": {
+                    written: [
+                        {"name": ref.name, "weight": ref.weight}
+                        if ref.weight
+                        else {"name": ref.name}
+                        for ref in expanded.get(point, ())
+                    ]
+                    for point, written in POINT_NAMES.items()
+                },
+                "pluginConfig": {
+                    name: encode_args(name, args) for name, args in profile.plugin_config.items()
+                },
+            }
+            for profile, expanded in zip(config.profiles, effective.expanded, strict=True)
+        ],
+        "extenders": [extender.url_prefix for extender in extender_order(config.extenders)],
+    }
+
+
+def _effective(
+    config: Path | None, provider: str | None, feature_gates: str, plugins: list[Path] | None
+) -> Effective:
+    """The configuration in a file, of a provider or, with neither, the default, and the plugins that run."""
+    from msgspec.structs import replace
+
+    from ...config import parse_feature_gates
+    from ...scheduler import effective_plugins, notes_on_plugins, plugin_faults
+
+    gates, files = parse_feature_gates(feature_gates), [str(plugin) for plugin in plugins or ()]
+    reading = read_configuration(config, provider, gates, plugin_faults(files))
+    notes = (*reading.notes, *notes_on_plugins(reading.config, files, gates))
+    return Effective(replace(reading, notes=notes), effective_plugins(reading.config, files))
+
+
+def _print_tables(effective: Effective) -> None:
+    """Print the settings, and for each profile its plugins point by point and their arguments."""
+    from ..render.table_layout import show_listing
+
+    document = effective_document(effective)
+    console = stdout_console()
+    with written_to_stdout(console):
+        show_listing(console, _settings_table(document["configuration"]))
+        for profile in document["profiles"]:
+            console.print(f"\nPROFILE {profile['schedulerName']}", style="bold", markup=False)
+            show_listing(console, _plugins_table(profile["plugins"]))
+            if profile["pluginConfig"]:
+                console.print("")
+                show_listing(console, _args_table(profile["pluginConfig"]))
+        if document["extenders"]:
+            console.print("\nEXTENDERS", style="bold")
+            for url in document["extenders"]:
+                console.print(url, markup=False)
+
+
+def _settings_table(configuration: dict[str, Any]) -> Listing:
+    from ..render.table_layout import Listing
+
+    table = Listing(("SETTING", "VALUE"), text=("VALUE",))
+    for name, value in _flat(configuration):
+        if not name.startswith(("profiles", "extenders")):
+            table.add(name, _shown(value))
+    return table
+
+
+def _plugins_table(plugins: dict[str, Any]) -> Listing:
+    from ..render.table_layout import Listing
+
+    table = Listing(("POINT", "PLUGIN", "WEIGHT"))
+    for point, refs in plugins.items():
+        for i, ref in enumerate(refs):
+            table.add(point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
+    return table
+
+
+def _args_table(plugin_config: dict[str, Any]) -> Listing:
+    from ..render.table_layout import Listing
+
+    table = Listing(("PLUGIN", "ARGUMENT", "VALUE"), text=("VALUE",))
+    for plugin, args in plugin_config.items():
+        rows = _flat(args) if isinstance(args, dict) else [("", args)]
+        shown = [(name, value) for name, value in rows if name not in ("apiVersion", "kind")]
+        for i, (name, value) in enumerate(shown):
+            table.add(plugin if i == 0 else "", name, _shown(value))
+    return table
+
+
+def _flat(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    """The members of plain data with their paths."""
+    if isinstance(value, dict) and value:
+        return [
+            item
+            for name, member in value.items()
+            for item in _flat(member, f"{path}.{name}" if path else name)
+        ]
+    if isinstance(value, list):
+        return [item for i, member in enumerate(value) for item in _flat(member, f"{path}[{i}]")]
+    return [(path, value)]
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case None:
+            return ""
+        case _:
+            return str(value)
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    console = stderr_console()
+    for note in notes:
+        console.print(f"note: {note}", style="dim", markup=False, soft_wrap=True)

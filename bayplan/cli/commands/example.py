@@ -1,0 +1,78 @@
+"""Example: `bayplan example`, files to try the other commands with."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import InputError
+
+FILES = {
+    "cluster.yaml": "cluster.yaml",
+    "workload.yaml": "workload.yaml",
+    "prefer_zone.py": "prefer_zone.py",
+    "most-allocated.yaml": "compare/most-allocated.yaml",
+}
+"""The files by the names they are written with. The wheel has them in `bayplan/examples`, a checkout in `examples`."""
+PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def example(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="Where to write the files. It is made if it is not there."
+        ),
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+) -> None:
+    """Write an example to a folder: a cluster, a workload, a plugin and a configuration.
+
+    cluster.yaml has seven nodes and the pods that run there, workload.yaml the pods to place, prefer_zone.py a plugin,
+    most-allocated.yaml a scheduler configuration. Files that are there are not overwritten.
+
+    Exit status: 0, or 2 when a file is there already or cannot be written.
+
+    Example: bayplan example demo
+    """
+    texts = {name: read_example(name) for name in FILES}
+    _write(folder, texts, force)
+    print(f"Wrote {', '.join(FILES)} to {folder}. Try:")
+    path = {name: shlex.quote(str(folder / name)) for name in FILES}
+    cluster = f"-f {path['cluster.yaml']} -f {path['workload.yaml']}"
+    print(f"  bayplan simulate {cluster}")
+    print(f"  bayplan explain pod/edge-proxy {cluster}")
+    print(f"  bayplan what-if drain worker-a1 {cluster}")
+    print(f"  bayplan simulate {cluster} --plugins {path['prefer_zone.py']} --explain")
+    print(f"  bayplan compare {cluster} --config {path['most-allocated.yaml']}")
+
+
+def read_example(name: str) -> str:
+    """The text of one of `FILES`."""
+    return find_example(FILES[name]).read_text(encoding="utf-8")
+
+
+def find_example(path: str) -> Path:
+    """An example file: of the installed package, or of the checkout that is installed in editable mode."""
+    packaged = PACKAGE / "examples" / path
+    for found in (packaged, PACKAGE.parent / "examples" / path):
+        if found.is_file():
+            return found
+    raise InputError(f"{packaged}: expected an example file of the package; got no such file")
+
+
+def _write(folder: Path, texts: dict[str, str], force: bool) -> None:
+    """Write all files, or none when one is there and may not be overwritten."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        present = [name for name in texts if (folder / name).exists()]
+        if present and not force:
+            problem = "expected no such files (--force overwrites them); got"
+            raise InputError(f"{folder}: {problem} {', '.join(present)}")
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{folder}: expected a folder to write to; got {error.strerror}") from None

@@ -1,0 +1,262 @@
+"""Explain: `bayplan explain`, why a pod is pending or where it is, and what would have to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...api.own_documents import API_VERSION
+from ...errors import InputError
+from ..options.cluster_options import (
+    LiveContextOption,
+    LiveKubeconfigOption,
+    NamespaceOption,
+    with_namespace,
+)
+from ..options.config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    PluginFilesOption,
+    ProviderOption,
+    SeedOption,
+    read_settings,
+)
+from ..options.input_options import takes_input_limit
+from ..options.option_groups import takes_options
+from ..options.scheduler_options import (
+    AsIsOption,
+    FilenameOption,
+    StrictOption,
+    WorkloadKindsOption,
+    knowing_workloads,
+    note_groups,
+    read_cluster,
+)
+from ..render.answer_output import print_settlement
+from ..render.consoles import stdout_console, written_to_stdout
+from ..render.plain_data import print_json_document, print_yaml_document, with_remarks
+from ..render.progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ...answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
+
+NEAREST = 5
+"""As in `bayplan.answers`, which is not imported for a --help."""
+NO_NODE = 1
+
+
+class ExplainOutput(StrEnum):
+    """How an explanation is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FORMS = ", ".join(ExplainOutput)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The options of `bayplan explain`."""
+
+    pod: Annotated[
+        str,
+        typer.Argument(
+            metavar="POD",
+            help="NAME, pod/NAME, NAMESPACE/NAME, podgroup/NAME, or a workload such as deployment/NAME.",
+            show_default=False,
+        ),
+    ]
+    filename: FilenameOption = None
+    kubeconfig: LiveKubeconfigOption = None
+    context: LiveContextOption = None
+    strict: StrictOption = True
+    workload_kinds: WorkloadKindsOption = None
+    as_is: AsIsOption = False
+    namespace: NamespaceOption = None
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node",
+            metavar="NODE",
+            help="Only this node. May be given several times.",
+            show_default=False,
+        ),
+    ] = None
+    output: Annotated[
+        ExplainOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
+    ] = ExplainOutput.TABLE
+    nearest: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            help="For how many nodes to search for changes that would let the pod run.",
+        ),
+    ] = NEAREST
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Show all nodes, and explain each pod of a workload by itself."),
+    ] = False
+    config: ConfigOption = None
+    algorithm_provider: ProviderOption = None
+    feature_gates: FeatureGatesOption = ""
+    plugins: PluginFilesOption = None
+    seed: SeedOption = None
+
+
+@takes_input_limit
+@takes_options(ExplainOptions)
+def explain_command(options: ExplainOptions) -> None:
+    """Say why a pod is pending, or why it is where it is: the nodes' refusals and their scores.
+
+    For a pod that fits nowhere, the answer names changes that would let it run on the nearest nodes; for a pod with a
+    node, changes that would let the second-best node win. Each change is checked by running the plugins again with it.
+    A pod with a node is judged as if it were pending. Without -f the cluster is the one that kubectl talks to. Nothing
+    is changed.
+
+    Of a pod group (podgroup/NAME) the answer says which members fit, which placements were tried, and what would let it
+    start: nodes to add, pods to remove. Each way is checked by scheduling the group again with it.
+
+    In the table of scores, TOTAL is the sum of the plugins' scores, each of them multiplied by its weight (×2), and ★
+    marks the node that wins.
+
+    Exit status: 0 when the pod has a node or would get one, 1 when not, 2 when the input is wrong.
+
+    Example: bayplan explain pod/web-7 -f cluster.yaml
+    """
+    from ...answers import PodVerdict, explain, explain_alike, explain_group, find_group, find_pods
+    from ...answers.stage import Stage
+    from ...sim.settings import reading_for
+
+    settings = read_settings(
+        options.config,
+        options.algorithm_provider,
+        options.feature_gates,
+        options.plugins,
+        options.seed,
+    )
+    with reading_for(settings), knowing_workloads(options.workload_kinds):
+        reading = read_cluster(
+            options.filename, options.kubeconfig, options.context, options.strict
+        )
+    manifests = reading.manifests
+    note_groups(manifests, settings)
+    with progress_bar("scheduling") as on_pods:
+        stage = Stage(manifests.objects, settings, manifests.place_of, as_is=options.as_is)
+        stage.begin(on_pods)
+    view = stage.view()
+    nodes = _known_nodes(view, options.node or [])
+    kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
+    target = options.pod if options.namespace else with_namespace(kind_and_name, reading.namespace)
+    group = find_group(view, target, options.namespace)
+    if group is not None:
+        _print_group(explain_group(view, *group, options.nearest), options, reading.remarks)
+        return
+    pods = find_pods(view, target, options.namespace)
+    if options.everything:
+        accounts = [explain(view, pod, nodes, options.nearest) for pod in pods]
+    else:
+        accounts = explain_alike(view, pods, nodes, options.nearest)
+    for account in accounts:
+        if nodes:
+            account.keep_nodes(nodes)
+    _print(accounts, options.output, options.everything, reading.remarks)
+    without_node = {PodVerdict.UNSCHEDULABLE, PodVerdict.GATED, PodVerdict.ERROR}
+    if any(account.verdict in without_node for account in accounts):
+        raise typer.Exit(NO_NODE)
+
+
+def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:
+    known = set(view.node_names())
+    for name in names:
+        if name not in known:
+            raise InputError(f'--node: expected a node of the cluster; got "{name}"')
+    return list(names)
+
+
+def _print_group(
+    account: PodGroupExplanation, options: ExplainOptions, remarks: Sequence[str]
+) -> None:
+    """Print the account of a pod group; ends with the status of a pod without a node if it does not start."""
+    if options.node:
+        raise InputError(f"--node: expected no node for a pod group; got {options.node[0]}")
+    if options.output in (ExplainOutput.JSON, ExplainOutput.YAML):
+        is_json = options.output is ExplainOutput.JSON
+        (print_json_document if is_json else print_yaml_document)(
+            with_remarks(account.to_dict(), remarks)
+        )
+    else:
+        from ..render.group_explanation import render_group_account
+
+        console = stdout_console()
+        everything = options.everything or options.output is ExplainOutput.WIDE
+        with written_to_stdout(console):
+            print_settlement(console, account.settled)
+            render_group_account(console, account, everything=everything)
+    if not account.has_node:
+        raise typer.Exit(NO_NODE)
+
+
+def _print(
+    accounts: Sequence[PodExplanation],
+    output: ExplainOutput,
+    everything: bool,
+    remarks: Sequence[str],
+) -> None:
+    if output in (ExplainOutput.JSON, ExplainOutput.YAML):
+        documents = [account.to_dict() for account in accounts]
+        document: Any = {
+            "apiVersion": API_VERSION,
+            "kind": "PodExplanationList",
+            "items": documents,
+        }
+        is_json = output is ExplainOutput.JSON
+        show = print_json_document if is_json else print_yaml_document
+        is_one = len(accounts) == 1 and not accounts[0].alike
+        show(with_remarks(documents[0] if is_one else document, remarks))
+        return
+    from ..render.explanation import render_account, render_numbers
+
+    console = stdout_console()
+    wide = output is ExplainOutput.WIDE
+    with written_to_stdout(console):
+        print_settlement(console, accounts[0].settled)
+        render_numbers(console, accounts)
+        for i, (account, others) in enumerate(_alike(accounts)):
+            if i:
+                console.print()
+            render_account(console, account, others, wide=wide, everything=everything or wide)
+
+
+def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, list[PodRef]]]:
+    """The accounts that differ, each with the other pods that have the same."""
+    known: dict[bytes, tuple[PodExplanation, list[PodRef]]] = {}
+    for account in accounts:
+        key = _gist(account)
+        if key in known:
+            known[key][1].append(account.pod)
+        else:
+            known[key] = (account, [])
+    return list(known.values())
+
+
+def _gist(account: PodExplanation) -> bytes:
+    """The explanation without the pod's name; changes name the pod, so they are represented by their goals."""
+    import msgspec
+
+    from ...answers import PodRef
+
+    ways = account.runner_up.ways if account.runner_up is not None else []
+    words = [[one.node, [step.goal for step in one.steps]] for one in account.counterfactuals]
+    bare = msgspec.structs.replace(
+        account, pod=PodRef(namespace="", name=""), counterfactuals=[], runner_up=None
+    )
+    return msgspec.msgpack.encode([bare, words, [way.goal for way in ways]])

@@ -1,0 +1,354 @@
+"""Import published: the commands of `bayplan trace import` for published traces besides openb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...api.text.quantity import parse_quantity
+from ...errors import InputError
+from ..options.duration_option import parse_seconds
+from ..options.input_options import takes_input_limit
+from ..options.output_files import STDOUT
+from .trace_objects import ToOption, print_trace_notes, write_objects
+
+if TYPE_CHECKING:
+    from ...sim.traces import NodeShape, PublishedTrace, TraceWindow
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="The folder with the files of the trace.")
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="DURATION",
+        help="Begin at this time of the trace, such as 90m or 2d, with the pods that run then. Default: 0.",
+        show_default=False,
+    ),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="DURATION",
+        help="Leave out pods that are created at this time of the trace or later.",
+        show_default=False,
+    ),
+]
+CpusOption = Annotated[
+    float,
+    typer.Option(
+        "--cpus-per-machine",
+        metavar="NUMBER",
+        help="Cores of the machine that the trace calls 1: its amounts are shares.",
+    ),
+]
+MemoryOption = Annotated[
+    str,
+    typer.Option(
+        "--memory-per-machine",
+        metavar="QUANTITY",
+        help="Memory of the largest machine: the trace has shares of it.",
+    ),
+]
+InstancesOption = Annotated[
+    bool,
+    typer.Option(
+        "--instances",
+        help="Take the times of pods from the table of instances, which is large, instead of those of their task.",
+    ),
+]
+NodeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--node",
+        metavar="SHAPE",
+        help="Nodes: count=20,cpu=64,memory=256Gi,label:KEY=VALUE. Without count, as many as the pods request at "
+        "their peak. May be given several times.",
+        show_default=False,
+    ),
+]
+
+
+@takes_input_limit
+def import_alibaba_2018(
+    folder: FolderArgument,
+    instances: InstancesOption = False,
+    memory: MemoryOption = "512Gi",
+    begin: FromOption = None,
+    until: UntilOption = None,
+    to: ToOption = STDOUT,
+) -> None:
+    """Convert Alibaba's trace of 2018 (cluster-trace-v2018), services and batch jobs, to manifests.
+
+    Reads machine_meta, container_meta and batch_task (with --instances also batch_instance), each as .csv, .csv.gz or
+    .tar.gz. A batch task becomes as many pods as it has instances.
+
+    Exit status: 0, or 2 when a file is wrong.
+
+    Example: bayplan trace import alibaba-2018 traces/v2018 --to 2018.jsonl.gz
+    """
+    from ...sim.traces import Alibaba2018
+
+    gib = _gib("--memory-per-machine", memory)
+    window = _window(begin, until)
+    _write(to, Alibaba2018(folder=folder, memory_gib=gib, instances=instances, window=window))
+
+
+@takes_input_limit
+def import_alibaba_2020(
+    folder: FolderArgument,
+    instances: InstancesOption = False,
+    assigned_types: Annotated[
+        bool,
+        typer.Option(
+            "--assigned-types",
+            help="Pods require the type of GPU that they were given, instead of the one that they asked for.",
+        ),
+    ] = False,
+    begin: FromOption = None,
+    until: UntilOption = None,
+    to: ToOption = STDOUT,
+) -> None:
+    """Convert Alibaba's GPU trace of 2020 (cluster-trace-gpu-v2020, PAI) to manifests.
+
+    Reads pai_machine_spec, pai_job_table, pai_task_table, pai_group_tag_table if it is there, and with --instances
+    pai_instance_table, each as .csv, .csv.gz or .tar.gz. A GPU is 1,000 of the resource bayplan.dev/gpu-milli.
+
+    Exit status: 0, or 2 when a file is wrong.
+
+    Example: bayplan trace import alibaba-2020 traces/pai --to pai.jsonl.gz
+    """
+    from ...sim.traces import Alibaba2020
+
+    window = _window(begin, until)
+    trace = Alibaba2020(
+        folder=folder, instances=instances, assigned_types=assigned_types, window=window
+    )
+    _write(to, trace)
+
+
+@takes_input_limit
+def import_alibaba_2025(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="disaggregated_DLRM_trace.csv, gzipped or not.")
+    ],
+    node: NodeOption = None,
+    begin: FromOption = None,
+    until: UntilOption = None,
+    to: ToOption = STDOUT,
+) -> None:
+    """Convert Alibaba's inference trace of 2025 (cluster-trace-gpu-v2025) to manifests.
+
+    Instances of an application per node are limited as in the trace. It has no nodes: give them with --node and the
+    label bayplan.dev/role=CN or HN. By default nodes of both roles have 192 cores and 1 TiB, and those of HN 8 GPUs.
+
+    Exit status: 0, or 2 when a file is wrong.
+
+    Example: bayplan trace import alibaba-2025 dlrm.csv.gz --to dlrm.json
+    """
+    from ...sim.traces import Alibaba2025
+    from ...sim.traces.alibaba_2025 import SHAPES
+
+    _write(
+        to,
+        Alibaba2025(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)),
+    )
+
+
+@takes_input_limit
+def import_alibaba_2026(
+    place: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The folder with the CSV files, or the file of nodes alone."
+        ),
+    ],
+    begin: FromOption = None,
+    until: UntilOption = None,
+    to: ToOption = STDOUT,
+) -> None:
+    """Convert Alibaba's trace of spot GPUs of 2026 (cluster-trace-v2026-spot-gpu) to manifests.
+
+    Reads node_info_df, and job_info_df if it is there. A GPU is 1,000 of the resource bayplan.dev/gpu-milli; spot jobs
+    have the priority 0, others 1.
+
+    Exit status: 0, or 2 when a file is wrong.
+
+    Example: bayplan trace import alibaba-2026 traces/spot --to spot.json
+    """
+    from ...sim.traces import Alibaba2026, find_alibaba_2026
+
+    nodes, jobs = find_alibaba_2026(place)
+    _write(to, Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=_window(begin, until)))
+
+
+@takes_input_limit
+def import_azure_packing(
+    place: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The SQLite file, or a folder with vm.csv and vmType.csv."
+        ),
+    ],
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes",
+            metavar="NUMBER",
+            min=1,
+            help="Number of machines. Default: as many as the pods request at their peak.",
+            show_default=False,
+        ),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="ID",
+            help="The machineId of all machines. Default: the one that supports most types of VMs.",
+            show_default=False,
+        ),
+    ] = None,
+    cpus: CpusOption = 64,
+    memory: MemoryOption = "512Gi",
+    begin: FromOption = None,
+    until: UntilOption = None,
+    to: ToOption = STDOUT,
+) -> None:
+    """Convert Azure's packing trace of 2020 (AzureTracesForPacking2020) to manifests.
+
+    Amounts are shares of a machine. Virtual machines with a high priority have the priority 1, others 0.
+
+    Exit status: 0, or 2 when a file is wrong.
+
+    Example: bayplan trace import azure-packing zone.sqlite --to azure.jsonl.gz
+    """
+    from ...sim.traces import AzurePacking
+
+    trace = AzurePacking(
+        place=place,
+        cpus=_positive("--cpus-per-machine", cpus),
+        memory_gib=_gib("--memory-per-machine", memory),
+        node_count=nodes,
+        machine=machine,
+        window=_window(begin, until),
+    )
+    _write(to, trace)
+
+
+@takes_input_limit
+def import_azure_vms(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="vmtable.csv, gzipped or not.")],
+    node: NodeOption = None,
+    begin: FromOption = None,
+    until: UntilOption = None,
+    to: ToOption = STDOUT,
+) -> None:
+    """Convert the virtual machines of Azure of 2017 or 2019 (AzurePublicDataset V1, V2) to manifests.
+
+    The trace has no nodes: give them with --node. By default they have 64 cores and 512 GiB.
+
+    Exit status: 0, or 2 when a file is wrong.
+
+    Example: bayplan trace import azure-vms vmtable.csv.gz --to vms.jsonl.gz
+    """
+    from ...sim.traces import AzureVms
+    from ...sim.traces.azure_vms import SHAPES
+
+    _write(to, AzureVms(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)))
+
+
+@takes_input_limit
+def import_google_2019(
+    folder: FolderArgument,
+    machine_events: Annotated[
+        bool,
+        typer.Option(
+            "--machine-events",
+            help="Machines also go, come back and change during the trace. The pods of one that goes are lost.",
+        ),
+    ] = False,
+    cpus: CpusOption = 64,
+    memory: MemoryOption = "256Gi",
+    begin: FromOption = None,
+    until: UntilOption = None,
+    to: ToOption = STDOUT,
+) -> None:
+    """Convert a cell of Google's trace of 2019 (clusterdata-2019) to manifests.
+
+    Reads machine_events and instance_events, and collection_events and machine_attributes if they are there, each in
+    any number of files: JSON lines or CSV, gzipped or not. Amounts are shares of the largest machine.
+
+    Exit status: 0, or 2 when a file is wrong.
+
+    Example: bayplan trace import google-2019 traces/cell-a --to a.jsonl.gz
+    """
+    from ...sim.traces import Google2019
+
+    trace = Google2019(
+        folder=folder,
+        cpus=_positive("--cpus-per-machine", cpus),
+        memory_gib=_gib("--memory-per-machine", memory),
+        machine_events=machine_events,
+        window=_window(begin, until),
+    )
+    _write(to, trace)
+
+
+PUBLISHED: tuple[tuple[str, str, Callable[..., None]], ...] = (
+    ("alibaba-2018", "Convert Alibaba's services and batch jobs of 2018.", import_alibaba_2018),
+    ("alibaba-2020", "Convert Alibaba's GPU jobs of 2020 (PAI).", import_alibaba_2020),
+    ("alibaba-2025", "Convert Alibaba's inference instances of 2025.", import_alibaba_2025),
+    (
+        "alibaba-2026",
+        "Convert Alibaba's nodes and jobs with spot GPUs of 2026.",
+        import_alibaba_2026,
+    ),
+    ("azure-packing", "Convert Azure's packing trace of 2020.", import_azure_packing),
+    ("azure-vms", "Convert Azure's virtual machines of 2017 or 2019.", import_azure_vms),
+    ("google-2019", "Convert a Borg cell of 2019.", import_google_2019),
+)
+"""Name, short help and function of each command."""
+
+
+def _write(to: str, trace: PublishedTrace) -> None:
+    write_objects(to, trace.objects())
+    print_trace_notes(trace.notes)
+
+
+def _window(begin: str | None, until: str | None) -> TraceWindow:
+    from ...sim.traces import TraceWindow
+
+    from_s = 0.0 if begin is None else parse_seconds("--from", begin)
+    until_s = float("inf") if until is None else parse_seconds("--until", until)
+    if until_s <= from_s:
+        raise InputError(f'--until: expected a time after --from; got "{until}"')
+    return TraceWindow(from_s, until_s)
+
+
+def _shapes(texts: list[str] | None, default: tuple[str, ...]) -> tuple[NodeShape, ...]:
+    from ...sim.traces import parse_shape
+
+    return tuple(parse_shape(text) for text in texts or default)
+
+
+def _gib(option: str, text: str) -> float:
+    """A quantity in GiB."""
+    try:
+        nano = parse_quantity(text)
+    except ValueError:
+        nano = 0
+    if nano <= 0:
+        raise InputError(f'{option}: expected a quantity such as 256Gi; got "{text}"')
+    return nano / 1e9 / 2**30
+
+
+def _positive(option: str, number: float) -> float:
+    if not 0 < number < 1e6:
+        raise InputError(f"{option}: expected a number above 0; got {number:g}")
+    return number

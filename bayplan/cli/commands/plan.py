@@ -1,0 +1,205 @@
+"""Plan: `bayplan plan`, the cheapest nodes on which the scheduler places every pod."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import InputError
+from ..options.option_groups import takes_options
+from ..options.pool_options import InstanceTypesOption, note_pools, read_table
+from ..options.scheduler_options import PENDING, AnswerForm, AnswerOption, Question, takes_cluster
+from ..render.answer_output import print_answer
+from ..render.progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ...planning.fleet_check import Demands
+    from ...planning.fleet_search import SearchState
+    from ...planning.node_plan import NodePlan
+    from ...planning.planner import PlanRequest
+    from ...planning.pools import NodePool
+
+EXISTING = "existing"
+SURVIVE = ("node", "zone")
+DEFAULT_TIME_LIMIT = "60s"
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+
+
+def complete_survive(incomplete: str) -> list[str]:
+    """What may be gone."""
+    return [name for name in SURVIVE if name.startswith(incomplete)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """The options of `bayplan plan` besides the cluster's."""
+
+    pools: Annotated[
+        list[Path],
+        typer.Option(
+            "--pools",
+            metavar="FILE",
+            help="The node pools: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the status of Cluster Autoscaler. "
+            "May be given several times.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ]
+    instance_types: InstanceTypesOption = None
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="existing", help="Keep the nodes of the input, and plan further ones."
+        ),
+    ] = ""
+    existing: Annotated[
+        bool,
+        typer.Option(
+            "--existing", help="Say which nodes of the input to remove and which to add, in order."
+        ),
+    ] = False
+    survive: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="What may be gone: node or zone; every pod must fit on the rest.",
+            autocompletion=complete_survive,
+        ),
+    ] = ""
+    survive_priority: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="With --survive, pods of a lower priority may wait.",
+            show_default=False,
+        ),
+    ] = None
+    headroom: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="The share of every node that stays free, such as 20%."),
+    ] = "0%"
+    seeds: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            help="With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores.",
+        ),
+    ] = 1
+    time_limit: Annotated[str, typer.Option(metavar="DURATION", help="How long to search.")] = (
+        DEFAULT_TIME_LIMIT
+    )
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the nodes as manifests.", show_default=False),
+    ] = None
+    output: AnswerOption = AnswerForm.TABLE
+
+    def request(self) -> PlanRequest:
+        """What is asked; raises InputError for values that are wrong."""
+        from ...planning.planner import PlanRequest
+
+        if self.keep not in ("", EXISTING):
+            raise InputError(f'--keep: expected {EXISTING}; got "{self.keep}"')
+        if self.keep and self.existing:
+            raise InputError("expected --keep existing or --existing; got both")
+        if self.seeds < 1:
+            raise InputError(f"--seeds: expected a number from 1; got {self.seeds}")
+        demands = _demands(self.survive, self.survive_priority, self.headroom, self.seeds)
+        return PlanRequest(demands, bool(self.keep), _duration(self.time_limit))
+
+
+@takes_cluster
+@takes_options(PlanOptions)
+def plan(question: Question, options: PlanOptions) -> None:
+    """Find the cheapest nodes from some pools on which the scheduler places every pod.
+
+    Every plan is verified by a simulation with all filters, daemons and plugins; the bound says what no plan can be
+    below. Ctrl-C ends the search with the best plan so far.
+
+    Exit status: 0, 1 when pods have no place in any pool or wait after the last step, 2 when the input is wrong.
+
+    Example: bayplan plan -f workload.yaml --pools pools.yaml --survive zone
+    """
+    from ...planning import read_pools
+    from ..render.plan_tables import render_node_plan
+
+    request = options.request()
+    nodes = [obj for obj in question.manifests.objects if obj.kind == "Node"]
+    reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]
+    note_pools(reading)
+    found = _search(question, reading.pools, request, options.existing)
+    if options.to is not None:
+        _write(found, options.to)
+    print_answer(
+        found,
+        "NodePlan",
+        options.output,
+        lambda: [f"node/{name}" for name in found.node_names()],
+        lambda console: render_node_plan(console, found),
+        [*question.remarks, *reading.notes],
+    )
+    if not found.is_complete:
+        raise typer.Exit(PENDING)
+
+
+def _search(
+    question: Question, pools: Sequence[NodePool], request: PlanRequest, is_exchange: bool
+) -> NodePlan:
+    """Search with a bar that shows price and bound."""
+    from ...planning.planner import plan_nodes
+    from ...planning.rightsizing import rightsize
+
+    search = rightsize if is_exchange else plan_nodes
+    tenths = int(request.time_limit_s * 10)
+    with progress_bar("planning") as bar:
+
+        def tell(state: SearchState) -> None:
+            bar.describe(progress_text(state.price, state.bound))
+            bar(min(int(state.elapsed_s * 10), tenths), tenths)
+
+        return search(question.manifests.objects, pools, question.settings, request, tell)
+
+
+def progress_text(price: float, bound: float) -> str:
+    """Price and bound so far."""
+    shown = "no plan yet" if math.isinf(price) else f"{price:,.2f} per hour"
+    return f"planning: {shown}, bound {bound:,.2f}"
+
+
+def _demands(survive: str, survive_priority: int | None, headroom: str, seeds: int) -> Demands:
+    from ...planning.fleet_check import Demands
+
+    if survive not in ("", *SURVIVE):
+        raise InputError(f'--survive: expected {" or ".join(SURVIVE)}; got "{survive}"')
+    if survive_priority is not None and not survive:
+        raise InputError("--survive-priority: expected --survive with it; got none")
+    match = _SHARE.fullmatch(headroom.strip())
+    if match is None or float(match[1]) >= 100:
+        raise InputError(f'--headroom: expected a share such as 20%; got "{headroom}"')
+    return Demands(survive, survive_priority, float(match[1]) / 100, seeds)
+
+
+def _duration(text: str) -> float:
+    from ...api.text.durations import EXPECTED, parse_duration
+
+    seconds = parse_duration(text)
+    if not seconds:
+        raise InputError(f'--time-limit: {EXPECTED}; got "{text}"')
+    return seconds
+
+
+def _write(found: NodePlan, path: Path) -> None:
+    from ..render.plain_data import yaml_pieces
+
+    try:
+        path.write_text("".join(yaml_pieces(found.nodes())), encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path}: expected a file that can be written; got {error.strerror}"
+        ) from None

@@ -1,0 +1,128 @@
+"""Plugins: `bayplan plugins`, what a configuration can name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...api.own_documents import API_VERSION
+from ..render.consoles import stdout_console, written_to_stdout
+from ..render.plain_data import print_json_document, print_yaml_document
+
+if TYPE_CHECKING:
+    from ...scheduler import PluginDescription
+
+
+class PluginsOutput(StrEnum):
+    """How the plugins are printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+FORMS = ", ".join(PluginsOutput)
+
+
+def plugins(
+    output: Annotated[
+        PluginsOutput,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FORM",
+            help=f"How to print it: {FORMS}. Wide adds JUDGED and the args.",
+        ),
+    ] = PluginsOutput.TABLE,
+    plugin_files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--plugins",
+            metavar="FILE",
+            help="Python file, or module, with plugins of your own. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="List only the plugins that this scheduler configuration runs.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """List every plugin: extension points, arguments with defaults, and its origin.
+
+    Plugins of installed packages are listed, too. A plugin without "yes" under DEFAULT runs only if a configuration
+    enables it. WEIGHT is empty for plugins that do not score. With -o wide, JUDGED says which nodes a plugin is asked
+    about, and WOULD BE FASTER what a plugin of your own could declare or implement.
+
+    Example: bayplan plugins -o wide
+    """
+    from ...config import load_config
+    from ...scheduler import describe_plugins
+
+    settings = None if config is None else load_config(config)
+    described = describe_plugins([str(path) for path in plugin_files or ()], settings)
+    match output:
+        case PluginsOutput.JSON:
+            print_json_document(_document(described))
+        case PluginsOutput.YAML:
+            print_yaml_document(_document(described))
+        case PluginsOutput.NAME:
+            print("\n".join(plugin.name for plugin in described))
+        case _:
+            _print_table(described, wide=output is PluginsOutput.WIDE)
+
+
+def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PluginList",
+        "items": [
+            {
+                "name": plugin.name,
+                "summary": plugin.summary,
+                "source": plugin.source,
+                "extensionPoints": list(plugin.points),
+                "default": plugin.is_default,
+                "weight": plugin.weight if "score" in plugin.points else None,
+                "args": plugin.args,
+                "judged": plugin.judging.how,
+                "advice": plugin.judging.advice,
+                "customResources": list(plugin.custom_resources),
+            }
+            for plugin in described
+        ],
+    }
+
+
+def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> None:
+    import msgspec
+
+    from ..render.table_layout import Listing, show_listing
+
+    console = stdout_console()
+    more = ("JUDGED", "WOULD BE FASTER", "ARGS") if wide else ()
+    table = Listing(
+        ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM", *more),
+        text=("EXTENSION POINTS", *more),
+        spare=("FROM",),
+    )
+    for plugin in described:
+        weight = str(plugin.weight) if plugin.is_default and "score" in plugin.points else ""
+        row = [plugin.name, "yes" if plugin.is_default else "", weight, " ".join(plugin.points)]
+        row.append(plugin.source)
+        if wide:
+            row += [plugin.judging.how, "" if plugin.source == "in-tree" else plugin.judging.advice]
+            row.append("" if plugin.args is None else msgspec.json.encode(plugin.args).decode())
+        table.add(*row)
+    with written_to_stdout(console):
+        show_listing(console, table)

@@ -1,0 +1,88 @@
+"""Pools: `bayplan pools`, to check the files that describe node pools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...api.own_documents import API_VERSION
+from ..command_table import CommandApp
+from ..options.input_options import takes_input_limit
+from ..options.pool_options import InstanceTypesOption, note_pools, read_table
+from ..options.scheduler_options import AnswerForm, AnswerOption
+from ..render.consoles import stdout_console, written_to_stdout
+from ..render.plain_data import print_json_document, print_yaml_document
+
+if TYPE_CHECKING:
+    from ...planning import PoolReading
+
+app = CommandApp(
+    name="pools",
+    no_args_is_help=True,
+    help="Check the files that describe node pools.",
+    epilog="Example: bayplan pools check pools.yaml --instance-types types.csv",
+)
+
+
+@app.callback()
+def pools() -> None:
+    """Check the files that describe node pools."""
+
+
+@app.command(short_help="Name all problems of pools, and list their types and prices.")
+@takes_input_limit
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="NodePools of bayplan.dev/v1 or karpenter.sh/v1, nodes with labels of their group, the status of "
+            "Cluster Autoscaler; - is standard input.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ],
+    instance_types: InstanceTypesOption = None,
+    output: AnswerOption = AnswerForm.TABLE,
+) -> None:
+    """Name all problems of files with node pools, or list the types of nodes that they come to.
+
+    Exit status: 0 when all files are good, 2 when one is not.
+
+    Example: bayplan pools check pools.yaml --instance-types types.csv
+    """
+    from ...planning import read_pools
+
+    reading = read_pools(files, read_table(instance_types))
+    match output:
+        case AnswerForm.JSON:
+            print_json_document(pools_document(reading))
+        case AnswerForm.YAML:
+            print_yaml_document(pools_document(reading))
+        case AnswerForm.NAME:
+            for pool, one in reading.types:
+                print(f"pool/{pool.name} type/{one.name}")
+        case _:
+            from ..render.pool_rows import render_pools
+
+            console = stdout_console()
+            with written_to_stdout(console):
+                render_pools(console, reading)
+    if output in (AnswerForm.TABLE, AnswerForm.NAME):
+        note_pools(reading)
+
+
+def pools_document(reading: PoolReading) -> dict[str, Any]:
+    """The pools as plain data."""
+    from ...planning.pool_data import pool_entry
+
+    document: dict[str, Any] = {
+        "apiVersion": API_VERSION,
+        "kind": "NodePools",
+        "pools": [pool_entry(pool) for pool in reading.pools],
+    }
+    if reading.notes:
+        document["remarks"] = reading.notes
+    return document

@@ -1,0 +1,88 @@
+"""Rebalance: `bayplan rebalance`, a plan of moves that make a cluster better."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...errors import InputError
+from ..options.scheduler_options import (
+    AllOption,
+    AnswerForm,
+    AnswerOption,
+    Question,
+    takes_question,
+)
+from ..render.answer_output import print_answer
+from ..render.progress_bar import progress_bar
+
+OBJECTIVES = ("spread", "pack", "cost", "constraints")
+DEFAULT_MOVES = 20
+"""As in `bayplan.answers.rebalance`, which is not imported for a --help."""
+
+
+def complete_objective(incomplete: str) -> list[str]:
+    """The objectives whose names begin like that."""
+    return [name for name in OBJECTIVES if name.startswith(incomplete)]
+
+
+@takes_question
+def rebalance(
+    question: Question,
+    objective: Annotated[
+        str,
+        typer.Option(
+            metavar="OBJECTIVE",
+            help=f"What to improve: {', '.join(OBJECTIVES)}.",
+            autocompletion=complete_objective,
+        ),
+    ] = OBJECTIVES[0],
+    max_moves: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Plan at most this number of moves.")
+    ] = DEFAULT_MOVES,
+    by_eviction: Annotated[
+        bool,
+        typer.Option(
+            "--by-eviction",
+            help="Only moves that an eviction leads to: the scheduler will choose that node for the new pod.",
+        ),
+    ] = False,
+    output: AnswerOption = AnswerForm.TABLE,
+    everything: AllOption = False,
+) -> None:
+    """Plan moves of pods that improve the cluster most, and print the plan; nothing is moved.
+
+    spread evens out the nodes' use of cpu and memory, pack empties nodes, cost empties the nodes that cost most,
+    constraints moves pods whose nodes would refuse them today. The filters check each target node as if the pod were
+    deleted and created again; disruption budgets are kept. Pods of DaemonSets, static and critical pods, pods without
+    an owner and pods with device claims are not moved. Without -f the cluster is the one that kubectl talks to.
+
+    Exit status: 0, or 2 when the input is wrong.
+
+    Example: bayplan rebalance -f cluster.yaml --objective pack --max-moves 10
+    """
+    from ...answers.rebalance import Objective, plan_rebalance
+    from ..render.moves import render_plan
+
+    if objective not in OBJECTIVES:
+        raise InputError(f'--objective: expected {", ".join(OBJECTIVES)}; got "{objective}"')
+    with progress_bar("planning") as on_moves:
+        plan = plan_rebalance(
+            question.manifests.objects,
+            Objective(objective),
+            question.settings,
+            max_moves=max_moves,
+            by_eviction=by_eviction,
+            as_is=question.as_is,
+            place_of=question.manifests.place_of,
+            on_progress=on_moves,
+        )
+    print_answer(
+        plan,
+        "RebalancePlan",
+        output,
+        lambda: [f"pod/{move.pod} node/{move.source} node/{move.target}" for move in plan.moves],
+        lambda console: render_plan(console, plan, everything or not console.is_terminal),
+        question.remarks,
+    )

@@ -1,0 +1,129 @@
+"""Replay: `bayplan replay`, the decisions in a recording judged, or made again."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options.config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    PluginFilesOption,
+    SeedOption,
+    read_settings,
+)
+from ..options.input_options import takes_input_limit
+from ..render.consoles import stdout_console, written_to_stdout
+from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ...answers.judged_replay import JudgedReplay
+    from ...sim.replay_report import ReplayReport
+
+DIFFERS = 1
+
+
+class FollowMode(StrEnum):
+    """The state in which decisions are compared."""
+
+    RECORDED = "recorded"
+    OWN = "own"
+
+
+class ReplayOutput(StrEnum):
+    """How the comparison is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FORMS = ", ".join(ReplayOutput)
+
+
+@takes_input_limit
+def replay(
+    recording: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file that `bayplan record` wrote.")
+    ],
+    follow: Annotated[
+        FollowMode,
+        typer.Option(
+            "--follow",
+            metavar="STATE",
+            help="recorded: judge each decision in the cluster as it was then. own: schedule again, in the cluster as"
+            " our own decisions leave it.",
+        ),
+    ] = FollowMode.RECORDED,
+    config: ConfigOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+    seed: SeedOption = None,
+    output: Annotated[
+        ReplayOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
+    ] = ReplayOutput.TABLE,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also show decisions that agree.")
+    ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Accept a recording without an end.")
+    ] = False,
+) -> None:
+    """Judge every decision in a recording, or schedule its pods again.
+
+    With --follow recorded, each decision is held against the cluster as it was when it was made: the node has the
+    highest total (same, or equal where several have it), or it differs, with the reason. Pods that were refused are
+    judged, too. With --follow own, pods and nodes come, change and go as they did, in simulated time, and our own
+    decisions take the place of the recorded ones. The same recording and options always give the same result. In the
+    table, - means no node.
+
+    Exit status: 0 when no decision differs, 1 when one does, 2 when the input is wrong.
+
+    Example: bayplan replay run.jsonl.gz --config other.yaml
+    """
+    from ...sim.recording_file import read_recording
+
+    settings = read_settings(config, None, feature_gates, plugins, seed)
+    recorded = read_recording(recording, partial)
+    report: ReplayReport | JudgedReplay
+    if follow is FollowMode.RECORDED:
+        from ...answers.judged_replay import judge_recording
+
+        with progress_bar("judging") as on_pods:
+            report = judge_recording(recorded, settings, on_pods)
+    else:
+        from ...sim.replay import Replay
+
+        with progress_bar("replaying") as on_pods:
+            report = Replay(
+                recorded,
+                settings.config,
+                seed=settings.seed,
+                feature_gates=settings.feature_gates,
+                plugins=settings.plugins,
+            ).run(on_pods)
+    print_report(report, output, everything)
+    if report.differing:
+        raise typer.Exit(DIFFERS)
+
+
+def print_report(
+    report: ReplayReport | JudgedReplay, output: ReplayOutput, everything: bool
+) -> None:
+    """Print the comparison in the form asked for."""
+    from ..render.recorded_decisions import render_replay
+
+    match output:
+        case ReplayOutput.JSON:
+            print_json_document(report.to_dict())
+        case ReplayOutput.YAML:
+            print_yaml_document(report.to_dict())
+        case _:
+            console = stdout_console()
+            with written_to_stdout(console):
+                render_replay(console, report, everything)

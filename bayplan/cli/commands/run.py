@@ -1,0 +1,266 @@
+"""Run: `bayplan run`, the scheduler of a real cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from ...errors import ConfigError, InputError
+from ..command_table import CommandApp
+from ..flags.command import FlagCommand, FlagValues
+from ..flags.election import make_elector
+from ..flags.run_settings import RunSettings, read_settings
+from ..options.cluster_options import chosen_cluster
+from .run_server import Serving, need_web_server
+
+if TYPE_CHECKING:
+    from ...config import SchedulerConfiguration
+    from ...drivers.kube_driver import KubeDriver
+    from ...kube.connection import Connection
+    from ...kube.leader import LeaderElector
+
+log = logging.getLogger(__name__)
+
+LOST_LEASE = 1
+SECOND_SIGNAL = 1
+ENDING_S = 0.5
+"""How long idle threads of plugins may take to end."""
+
+app = CommandApp()
+
+
+@app.command("run", cls=FlagCommand)
+def run(ctx: typer.Context) -> None:
+    """Schedule the pods of a real cluster, as its default scheduler or beside it.
+
+    Takes all flags of kube-scheduler v1.36, so that it can take its place. Schedules the pods whose
+    spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the bindings under way and exits; a second
+    signal ends it at once. When the API server cannot be reached, or refuses something, it tries again, and /readyz
+    says why it is not ready.
+
+    Exit status: 0 after a signal, 1 when the lease was lost or after a second signal, 2 when the input is wrong.
+
+    Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
+    """
+    from ...kube.patience import make_loop
+    from ...observe.logs import set_up_logging
+
+    flags: FlagValues = ctx.obj
+    if flags.text("version") != "false":
+        typer.echo(version_text(flags.one_of("version", "true", "raw") == "raw"))
+        return
+    settings = read_settings(flags)
+    if settings.serving.port:
+        need_web_server()
+    written = settings.log
+    set_up_logging(
+        written.verbosity,
+        as_json=written.as_json,
+        is_split=written.is_split,
+        modules=written.modules,
+    )
+    for remark in settings.remarks:
+        log.warning("%s", remark)
+    if settings.write_config_to:
+        write_config(settings.config, Path(settings.write_config_to))
+        return
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        code = runner.run(serve(settings))
+    if has_blocked_plugins():
+        log.warning("a plugin still blocks its thread: ending without it")
+        end_at_once(code)
+    if code:
+        raise typer.Exit(code)
+
+
+def version_text(is_raw: bool) -> str:
+    """The version of Kubernetes whose decisions are made, with ours behind it."""
+    from ...observe.build_info import build_info
+
+    info = build_info()
+    if is_raw:
+        return "\n".join(f"{name}: {value}" for name, value in info.items())
+    return f"Kubernetes {info['git_version']}"
+
+
+def write_config(config: SchedulerConfiguration, path: Path) -> None:
+    """Write the configuration in effect."""
+    import yaml
+
+    from ...config import encode_config
+
+    try:
+        path.write_text(yaml.safe_dump(encode_config(config), sort_keys=False))
+    except OSError as error:
+        problem = f"{path}: expected a file to write; got {error.strerror}"
+        raise InputError(f"--write-config-to: {problem}") from None
+    log.info("the configuration is in %s", path)
+
+
+def has_blocked_plugins() -> bool:
+    """Whether a plugin that blocks keeps its thread, and with it the process, from ending."""
+    threads = [one for one in threading.enumerate() if one.name.startswith("plugin")]
+    for thread in threads:
+        thread.join(ENDING_S)
+    return any(thread.is_alive() for thread in threads)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End the process without waiting for its threads."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+async def connect(settings: RunSettings) -> Connection:
+    """A connection to the cluster that the flags and the configuration name."""
+    from ...kube.connection import Connection
+    from ...kube.credentials import load_credentials
+
+    configured = settings.config.client_connection.kubeconfig
+    if configured and settings.kubeconfig and configured != settings.kubeconfig:
+        log.warning("--kubeconfig has no effect: the configuration names %s", configured)
+    given = configured or settings.kubeconfig
+    kubeconfig, context = chosen_cluster(Path(given) if given else None, settings.context or None)
+    credentials = await load_credentials(kubeconfig, context)
+    if settings.master:
+        credentials.server = settings.master.rstrip("/")
+    log.info("scheduling the pods of %s, known from %s", credentials.server, credentials.source)
+    return Connection(credentials)
+
+
+async def serve(settings: RunSettings) -> int:
+    """Schedule until a signal comes; returns the exit status."""
+    from ...drivers.kube_driver import DriverOptions, KubeDriver
+
+    told = asyncio.Event()
+
+    def on_signal() -> None:
+        if told.is_set():
+            log.warning("second signal: ending at once")
+            end_at_once(SECOND_SIGNAL)
+        told.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    connection = await connect(settings)
+    config = await with_policy(settings, connection)
+    options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
+    elector, standing = None, None
+    if config.leader_election.leader_elect:
+        elector, candidate = make_elector(connection, config, settings.gates, options.clock)
+        options.is_leading = lambda: elector.is_leading
+        if candidate is not None:
+            standing = asyncio.ensure_future(candidate.run())
+    driver = KubeDriver(connection, config, options)
+    driver.metrics.hide(settings.disabled_metrics)
+    loop.add_signal_handler(signal.SIGUSR2, lambda: loop.create_task(show_state(driver)))
+    serving = Serving(settings.serving, driver, elector, told.is_set)
+    try:
+        await serving.start()
+        working = asyncio.ensure_future(schedule(driver, elector))
+        ending = asyncio.ensure_future(told.wait())
+        both: set[asyncio.Future[Any]] = {working, ending}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if not told.is_set():
+            return working.result()
+        log.info("ending: waiting for what is under way")
+        await driver.stop()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return 0
+    finally:
+        await driver.stop()
+        if standing is not None:
+            standing.cancel()
+        if elector is not None:
+            await elector.release()
+        await serving.stop()
+        await connection.close()
+
+
+async def show_state(driver: KubeDriver) -> None:
+    """Log what cache and queue hold, and where they differ from the cluster."""
+    from ...scheduler.debugger import differences, dump
+
+    scheduler = driver.scheduler
+    if scheduler is None or not driver.is_ready():
+        log.info("SIGUSR2: the cluster is not known yet")
+        return
+    shown, problems = await driver.call(
+        lambda: (list(dump(scheduler)), list(differences(scheduler)))
+    )
+    for line in shown:
+        log.info("SIGUSR2: %s", line)
+    for problem in problems:
+        log.warning("SIGUSR2: %s", problem)
+    log.info("SIGUSR2: cache and queue differ from the cluster in %d places", len(problems))
+
+
+async def with_policy(settings: RunSettings, connection: Connection) -> SchedulerConfiguration:
+    """The configuration; the Policy in a ConfigMap of the cluster takes its place, if a flag names one."""
+    policy = settings.policy
+    if policy is None:
+        return settings.config
+    from msgspec.structs import replace
+
+    from ...config import parse_reading
+
+    path = f"/api/v1/namespaces/{policy.namespace}/configmaps/{policy.name}"
+    tree = await connection.get(path)
+    source = f"ConfigMap {policy.namespace}/{policy.name}"
+    found = parse_reading({"apiVersion": "v1", "kind": "ConfigMap", **tree}, source, settings.gates)
+    if found.config.profiles == ():
+        raise ConfigError(f"{source}: expected a Policy; got none")
+    old = settings.config
+    return replace(
+        found.config,
+        leader_election=old.leader_election,
+        client_connection=old.client_connection,
+        pod_max_in_unschedulable_pods_s=old.pod_max_in_unschedulable_pods_s,
+    )
+
+
+async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
+    """Schedule as long as the lease is ours; returns the exit status.
+
+    A standby follows the cluster, so that it can take over at once, unless delayCacheUntilActive is set.
+    """
+    if elector is None:
+        await driver.start()
+        driver.lead()
+        await driver.failure
+        return 0
+    waits = driver.config.delay_cache_until_active
+    if not waits:
+        await driver.start()
+    await driver.unless_it_fails(elector.acquire())
+    holding = asyncio.ensure_future(elector.hold())
+    starting = asyncio.ensure_future(driver.start()) if waits else None
+    if starting is not None:
+        await asyncio.wait({starting, holding}, return_when=asyncio.FIRST_COMPLETED)
+    if not holding.done():
+        if starting is not None:
+            await starting
+        driver.lead()
+        await driver.unless_it_fails(_result(holding))
+    elif starting is not None:
+        starting.cancel()
+    driver.follow()
+    log.error("the lease is lost: exiting, so that a new process starts with fresh state")
+    return LOST_LEASE
+
+
+async def _result(future: asyncio.Future[None]) -> None:
+    await future

@@ -1,0 +1,362 @@
+"""Run server: what `bayplan run` shows about itself while it runs, and to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import logging
+import ssl
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import ApiError, InputError
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from ...api.pod import Pod
+    from ...config.gates import FeatureGates
+    from ...drivers.kube_driver import KubeDriver
+    from ...kube.connection import Connection
+    from ...kube.leader import LeaderElector
+    from ...observe.families import GaugeFamily
+    from ...web.access import Access
+    from ...web.client_certificates import ClientAuthorities
+    from ...web.delegated import DelegatedAccess
+    from ...web.route_server import WebServer
+    from ...web.tls import ServingTls
+
+SECURE_PORT = 10259
+LOOPBACK = "127.0.0.1"
+PROBES = ("/healthz", "/readyz", "/livez")
+PAGE = "/page"
+COMPONENT = "kube-scheduler"
+LOOKUP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+LOOKUP_TRIES_S = (0.0, 1.0, 5.0, 30.0)
+"""Waits before the tries to read the settings of the cluster."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AccessOptions:
+    """Who may read what is served, by the flags --authentication-*, --authorization-*, --requestheader-*."""
+
+    always_allowed: Sequence[str] = PROBES
+    authentication_kubeconfig: str = ""
+    authorization_kubeconfig: str = ""
+    token_s: float = 10.0
+    allowed_s: float = 10.0
+    denied_s: float = 10.0
+    looks_up: bool = True
+    tolerates_no_lookup: bool = True
+    client_ca: Path | None = None
+    proxy_ca: Path | None = None
+    proxy_names: Sequence[str] = ()
+    user_headers: Sequence[str] = ("x-remote-user",)
+    uid_headers: Sequence[str] = ()
+    group_headers: Sequence[str] = ("x-remote-group",)
+    extra_prefixes: Sequence[str] = ("x-remote-extra-",)
+
+
+@dataclass(frozen=True)
+class ServingOptions:
+    """Where and how to serve; `port` 0 means not at all."""
+
+    address: str = LOOPBACK
+    port: int = SECURE_PORT
+    reuses_port: bool = False
+    reuses_address: bool = False
+    tls: ServingTls | None = None
+    access: AccessOptions = field(default_factory=AccessOptions)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """All flags with their values, for /flagz."""
+
+
+class Serving:
+    """What a running scheduler serves."""
+
+    def __init__(
+        self,
+        options: ServingOptions,
+        driver: KubeDriver,
+        elector: LeaderElector | None,
+        is_ending: Callable[[], bool],
+    ) -> None:
+        self._options = options
+        self._driver = driver
+        self._elector = elector
+        self._is_ending = is_ending
+        self._server: WebServer | None = None
+        self._lookup: asyncio.Task[None] | None = None
+        self._connections = AsyncExitStack()
+        from ...observe.work_queues import WorkQueues
+
+        self._work = WorkQueues()
+
+    async def start(self) -> None:
+        """Serve, unless that is switched off. InputError when the address, the port or a file is no good."""
+        options = self._options
+        if not options.port:
+            return
+        from ...web.access import LocalAccess
+        from ...web.route_server import WebServer, is_loopback
+        from ...web.tls import ServerCertificate
+
+        certificate = ServerCertificate(options.tls, work=self._work)
+        if is_loopback(options.address):
+            access: Access = LocalAccess(await self._delegated(()))
+        else:
+            access = await self._access(certificate.context)
+        self._server = WebServer(
+            [*self._routes(), *_page(self._driver)],
+            host=options.address,
+            access=access,
+            certificate=certificate,
+            reuses_port=options.reuses_port,
+            reuses_address=options.reuses_address or None,
+        )
+        try:
+            await self._server.start(options.port)
+        except InputError as error:
+            raise InputError(f"--bind-address, --secure-port: {error}") from None
+        url = self._server.url
+        log.info("serving %s, the page on %s%s/", url, url, PAGE)
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        if self._lookup is not None:
+            self._lookup.cancel()
+        if self._server is not None:
+            await self._server.stop()
+        await self._connections.aclose()
+
+    # Who may read it
+
+    async def _access(self, context: ssl.SSLContext) -> DelegatedAccess:
+        access = self._options.access
+        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
+        allowed = [*access.always_allowed, PAGE, f"{PAGE}/"]
+        authorities = self._authorities(context)
+        if access.looks_up and (access.client_ca is None or access.proxy_ca is None):
+            if not access.tolerates_no_lookup:
+                await self._look_up(authorities)
+            else:
+                self._lookup = asyncio.ensure_future(self._look_up(authorities))
+        return await self._delegated(allowed, authorities)
+
+    async def _delegated(
+        self, allowed: Sequence[str], authorities: ClientAuthorities | None = None
+    ) -> DelegatedAccess:
+        """Access by the API server's word, which is asked when a request comes."""
+        from ...kube.reviews import ApiReviews
+        from ...web.delegated import DelegatedAccess, ReviewTimes
+
+        access = self._options.access
+        reviews = ApiReviews(
+            await self._connection(access.authentication_kubeconfig),
+            await self._connection(access.authorization_kubeconfig),
+        )
+        times = ReviewTimes(access.token_s, access.allowed_s, access.denied_s)
+        return DelegatedAccess(reviews, self._driver.options.clock, allowed, authorities, times)
+
+    async def _connection(self, kubeconfig: str) -> Connection:
+        """The connection for reviews: that of the scheduler, unless a flag names another kubeconfig."""
+        if not kubeconfig:
+            return self._driver.connection
+        from ...kube.connection import Connection
+        from ...kube.credentials import load_credentials
+
+        metrics = self._driver.connection.metrics
+        connection = Connection(await load_credentials(kubeconfig), metrics=metrics)
+        self._connections.push_async_callback(connection.close)
+        return connection
+
+    def _authorities(self, context: ssl.SSLContext) -> ClientAuthorities:
+        from ...web.client_certificates import ClientAuthorities
+
+        access = self._options.access
+        authorities = ClientAuthorities(
+            context,
+            names=access.proxy_names,
+            user_headers=access.user_headers,
+            uid_headers=access.uid_headers,
+            group_headers=access.group_headers,
+            extra_prefixes=access.extra_prefixes,
+        )
+        if access.client_ca is not None:
+            _trust(authorities.trust_clients, access.client_ca, "--client-ca-file")
+        if access.proxy_ca is not None:
+            _trust(authorities.trust_proxies, access.proxy_ca, "--requestheader-client-ca-file")
+        return authorities
+
+    async def _look_up(self, authorities: ClientAuthorities) -> None:
+        """Take what no flag says from the ConfigMap in which an API server says how it authenticates."""
+        access, problem = self._options.access, ""
+        from ...observe.work_queues import CLIENT_AUTHORITIES, REQUEST_HEADERS
+
+        work = self._work
+        for wait_s in LOOKUP_TRIES_S:
+            await asyncio.sleep(wait_s)
+            try:
+                with work.working(CLIENT_AUTHORITIES), work.working(REQUEST_HEADERS):
+                    found = await self._driver.connection.get(LOOKUP)
+                break
+            except ApiError as error:
+                problem = str(error)
+                work.retried(CLIENT_AUTHORITIES)
+                work.retried(REQUEST_HEADERS)
+        else:
+            if not access.tolerates_no_lookup:
+                raise InputError(f"--authentication-tolerate-lookup-failure=false: {problem}")
+            log.warning("client certificates are not accepted: %s", problem)
+            return
+        data: dict[str, str] = found.get("data") or {}
+        if access.client_ca is None and data.get("client-ca-file"):
+            authorities.trust_clients(data["client-ca-file"])
+        if access.proxy_ca is None and data.get("requestheader-client-ca-file"):
+            authorities.trust_proxies(data["requestheader-client-ca-file"])
+            authorities.names = _listed(data, "requestheader-allowed-names")
+            authorities.user_headers = _listed(data, "requestheader-username-headers")
+            authorities.uid_headers = _listed(data, "requestheader-uid-headers")
+            authorities.group_headers = _listed(data, "requestheader-group-headers")
+            authorities.extra_prefixes = _listed(data, "requestheader-extra-headers-prefix")
+
+    # What is served
+
+    def _routes(self) -> list[web.RouteDef]:
+        from ...config import encode_config
+        from ...config.gates import FeatureGates
+        from ...observe.build_info import build_info_family, full_version
+        from ...observe.logs import set_verbosity
+        from ...web.health import HealthCheck, named_check
+        from ...web.pprof import profiling_routes
+        from ...web.scheduler_routes import scheduler_routes
+        from ...web.zpages import Component
+
+        driver, elector = self._driver, self._elector
+        checks = [HealthCheck("leaderElection", elector.problem)] if elector is not None else []
+        for family in elector.families() if elector is not None else ():
+            driver.metrics.add(family)
+        is_on = driver.config.enable_profiling
+        gates = FeatureGates.of(driver.options.feature_gates)
+        requests, work = driver.connection.metrics.families, self._work.families
+        for shown in (build_info_family(), feature_family(gates), *requests, *work):
+            driver.metrics.add(shown)
+        return scheduler_routes(
+            healthz=checks,
+            readyz=[
+                *checks,
+                named_check("shutdown", lambda: not self._is_ending(), "process is shutting down"),
+                HealthCheck("sched-handler-sync", driver.problem),
+            ],
+            render_metrics=self._render_metrics,
+            list_pods=self._list_pods,
+            configz=encode_config(driver.config),
+            component=Component(
+                COMPONENT,
+                full_version(),
+                gates.version,
+                self._options.flags if gates.enabled("ComponentFlagz") else None,
+                has_status=gates.enabled("ComponentStatusz"),
+                has_cbor=gates.enabled("CBORServingAndStorage"),
+            ),
+            profiling=profiling_routes(sys.argv, set_verbosity) if is_on else (),
+        )
+
+    async def _render_metrics(self) -> str:
+        driver = self._driver
+        return await driver.call(lambda: driver.metrics.render(process=True))
+
+    async def _list_pods(self) -> list[Pod]:
+        driver = self._driver
+        if not driver.is_leader():
+            return []
+        return await driver.call(lambda: list(driver.cluster.list("Pod")))
+
+
+def feature_family(gates: FeatureGates) -> GaugeFamily:
+    """`kubernetes_feature_enabled`: 1 for each feature gate that is on, 0 for the others."""
+    from ...config.gates import GATES
+    from ...observe.families import GaugeFamily
+
+    family = GaugeFamily(
+        "kubernetes_feature_enabled", "Feature gates: 1 is on, 0 is off.", ("name", "stage")
+    )
+    for name, is_on in gates.items():
+        stage = GATES[name].at(gates.version).stage
+        shown = {"ga": "", "deprecated": "DEPRECATED"}.get(stage.lower(), stage.upper())
+        family.labels(name, shown).value = int(is_on)
+    return family
+
+
+def need_web_server() -> None:
+    """Raise InputError, with advice, when a package for web servers is not installed."""
+    modules = {"aiohttp": "aiohttp", "cryptography": "cryptography", "google-re2": "re2"}
+    for package, module in {**modules, "httptools": "httptools"}.items():
+        if importlib.util.find_spec(module) is None:
+            raise InputError(
+                f"{package}: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
+            )
+
+
+def _trust(trust: Callable[[str], None], path: Path, flag: str) -> None:
+    try:
+        trust(path.read_text())
+    except OSError as error:
+        raise InputError(f"{flag}: {path}: expected a file to read; got {error.strerror}") from None
+    except (ssl.SSLError, ValueError) as error:
+        problem = getattr(error, "reason", None) or str(error)
+        raise InputError(f"{flag}: {path}: expected certificates, PEM; got {problem}") from None
+
+
+def _listed(data: Mapping[str, str], key: str) -> list[str]:
+    """A list that is written as JSON in a ConfigMap."""
+    try:
+        found = json.loads(data.get(key) or "[]")
+    except ValueError:
+        log.warning(
+            "extension-apiserver-authentication: %s: expected a list; got %s", key, data[key]
+        )
+        return []
+    return [str(one) for one in found]
+
+
+def _page(driver: KubeDriver) -> list[web.RouteDef]:
+    """The live page; the server checks who may read it."""
+    from ...answers import ClusterView
+    from ...answers.questions import answer_question
+    from ...sim.settings import Settings
+    from ...web.live import AnswerBody, PageSource, anyone, page_routes
+
+    cluster, options = driver.cluster, driver.options
+
+    def view() -> ClusterView:
+        return ClusterView(
+            [obj for kind in cluster.kinds() for obj in cluster.list(kind)],
+            driver.config,
+            plugins=options.plugins,
+            feature_gates=options.feature_gates,
+            clock=options.clock,
+        )
+
+    def begin_question() -> AnswerBody:
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        settings = Settings(driver.config, options.feature_gates or {}, tuple(options.plugins))
+        return lambda body: answer_question(objects, settings, body)
+
+    source = PageSource(
+        cluster,
+        options.clock,
+        lambda: driver.scheduler,
+        run=driver.call,
+        make_view=view,
+        is_ready=driver.is_ready,
+        begin_question=begin_question,
+    )
+    return page_routes(source, anyone, PAGE)

@@ -1,0 +1,272 @@
+"""Simulate: `bayplan simulate`, the scheduler on manifests instead of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...errors import InputError
+from ..command_table import CommandApp, PlainCommand
+from ..options.autoscaler_options import (
+    AutoscalerOption,
+    BatchIdleOption,
+    BatchMaxOption,
+    ExpanderOption,
+    PoolsOption,
+    ScanOption,
+    read_autoscaler,
+    read_scaled_pools,
+)
+from ..options.duration_option import seconds_if_given
+from ..options.option_groups import takes_options
+from ..options.output_files import STDOUT, whole_target
+from ..options.pool_options import InstanceTypesOption
+from ..options.scheduler_options import PENDING, AllOption, Question, takes_cluster
+from ..render.answer_output import print_notices
+from ..render.consoles import stdout_console, written_to_stdout
+from ..render.html import html_to
+from ..render.machine_output import print_json, print_names, print_yaml
+from ..render.metrics_text import metrics_to
+from ..render.plain_data import json_pieces, yaml_pieces
+from ..render.progress_bar import progress_bar
+from ..render.trace_lines import TraceWriter, trace_to
+
+if TYPE_CHECKING:
+    from ...sim import Simulation, SimulationReport
+    from ...sim.settings import Settings
+
+app = CommandApp()
+
+
+class Output(StrEnum):
+    """How the result is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+FORMS = ", ".join(Output)
+
+
+class SimulateCommand(PlainCommand):
+    """Lets `--trace` stand alone: then the trace goes to standard output."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give a bare `--trace` its value before the options are read."""
+        spelled = []
+        for i, arg in enumerate(args):
+            following = args[i + 1] if i + 1 < len(args) else "--"
+            is_bare = arg == "--trace" and following.startswith("-") and following != STDOUT
+            spelled.append(f"--trace={STDOUT}" if is_bare else arg)
+        return super().parse_args(ctx, spelled)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
+    """The options of `bayplan simulate` besides those of a question."""
+
+    output: Annotated[
+        Output,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
+    ] = Output.TABLE
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show for each pod what every plugin answered.")
+    ] = False
+    everything: AllOption = False
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
+            show_default=False,
+        ),
+    ] = None
+    pod_max_in_unschedulable_pods_duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a pod stays unschedulable before it is tried again without an event. Default: 5m.",
+            show_default=False,
+        ),
+    ] = None
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[FILE]",
+            help="Write each event with its time to a file, or, without FILE, before the result.",
+            show_default=False,
+        ),
+    ] = None
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the scheduler's metrics to a file at the end, in the text format of Prometheus; "
+            "- is standard output, after the result.",
+            show_default=False,
+        ),
+    ] = None
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="Write the resulting cluster as manifests, which every command reads: JSON if the name ends with "
+            ".json or .json.gz, else YAML; gzipped if it ends with .gz.",
+            show_default=False,
+        ),
+    ] = None
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page about the run to a file, which opens in a browser without a network.",
+            show_default=False,
+        ),
+    ] = None
+    pools: PoolsOption = None
+    instance_types: InstanceTypesOption = None
+    autoscaler: AutoscalerOption = None
+    expander: ExpanderOption = None
+    batch_idle_duration: BatchIdleOption = None
+    batch_max_duration: BatchMaxOption = None
+    scan_interval: ScanOption = None
+
+
+@app.command(cls=SimulateCommand)
+@takes_cluster
+@takes_options(SimulateOptions)
+def simulate(question: Question, options: SimulateOptions) -> None:
+    """Place pods on a cluster that manifests describe, and show where they go.
+
+    Pods with spec.nodeName run already; all others are scheduled in queue order. Deployments and other workloads become
+    their pods. The files may be what "kubectl get nodes,pods -A -o yaml" prints, and may contain a Timeline of changes.
+    Time is simulated. Without -f the cluster is the one that kubectl talks to; nothing is written to it.
+
+    In the table of nodes, 50→77% is the share of the allocatable amount that pods request, before and after the run,
+    and - means that the node has none of the resource. In the table of pods, the SCORE - means that only one node was
+    feasible.
+
+    Exit status: 0 when every pod has a node, 1 when some are pending, 2 when the input is wrong.
+
+    With --pools an autoscaler adds nodes of these pools for pending pods, as in
+    "bayplan simulate -f workload.yaml --pools pools.yaml --autoscaler karpenter --until 24h".
+
+    Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
+    """
+    until_s = seconds_if_given("--until", options.until)
+    settings = question.settings
+    flag = "--pod-max-in-unschedulable-pods-duration"
+    waits_s = seconds_if_given(flag, options.pod_max_in_unschedulable_pods_duration)
+    if waits_s is not None:
+        settings = settings.with_unschedulable_limit(waits_s)
+    with (
+        metrics_to(options.metrics) as write_metrics,
+        html_to(options.html) as page,
+        cluster_to(options.to) as write_cluster,
+    ):
+        with trace_to(options.trace, options.output is Output.JSON) as writer:
+            simulation = _simulation(question, settings, options, writer)
+            page.follow(simulation, settings)
+            report = _run(simulation, writer, until_s)
+        page.write(report, question.sources)
+        write_cluster(simulation)
+        print_report(report, options, question.remarks)
+        write_metrics(simulation.scheduler.metrics)
+    if not report.is_complete:
+        raise typer.Exit(PENDING)
+
+
+def _simulation(
+    question: Question, settings: Settings, options: SimulateOptions, writer: TraceWriter | None
+) -> Simulation:
+    """The simulation, with an autoscaler if there are pools."""
+    manifests = question.manifests
+    more: dict[str, Any] = {"explain": options.explain, "trace": writer}
+    chosen = read_autoscaler(
+        pools=options.pools,
+        autoscaler=options.autoscaler,
+        expander=options.expander,
+        durations={
+            "batch_idle_s": options.batch_idle_duration,
+            "batch_max_s": options.batch_max_duration,
+            "scan_interval_s": options.scan_interval,
+        },
+        seed=settings.seed,
+    )
+    if chosen is None or options.pools is None:
+        if options.instance_types is not None:
+            raise InputError("--instance-types: expected --pools with it; got none")
+        return settings.simulation(manifests.objects, manifests.place_of, **more)
+    from ...autoscaling import autoscaled
+
+    reading = read_scaled_pools(options.pools, options.instance_types, manifests.objects)
+    return autoscaled(
+        settings, manifests.objects, reading.pools, chosen, manifests.place_of, **more
+    )
+
+
+@contextmanager
+def cluster_to(path: Path | None) -> Iterator[Callable[[Simulation], None]]:
+    """What writes the cluster of a simulation to the file; InputError, at once, when it cannot be written."""
+    if path is None:
+        yield lambda simulation: None
+        return
+    with whole_target("--to", path) as file:
+
+        def write(simulation: Simulation) -> None:
+            trees = simulation.result_trees()
+            is_json = path.name.removesuffix(".gz").endswith(".json")
+            for piece in json_pieces(trees) if is_json else yaml_pieces(trees):
+                file.write(piece)
+
+        yield write
+
+
+def _run(
+    simulation: Simulation, writer: TraceWriter | None, until_s: float | None
+) -> SimulationReport:
+    """Run it, with a progress bar unless the trace goes to the screen."""
+    if writer is not None:
+        names = (len(pod.key) for pod in simulation.cluster.list("Pod"))
+        writer.make_room(max(names, default=0))
+        if writer.is_stdout:
+            return simulation.run(until_s=until_s)
+    with progress_bar("scheduling") as on_pods:
+        return simulation.run(on_pods, until_s)
+
+
+def print_report(
+    report: SimulationReport, options: SimulateOptions, remarks: Sequence[str]
+) -> None:
+    """Print the report in the form asked for."""
+    output = options.output
+    match output:
+        case Output.JSON:
+            print_json(report, remarks)
+        case Output.YAML:
+            print_yaml(report, remarks)
+        case Output.NAME:
+            print_names(report)
+        case _:
+            from ..render.plugin_results import render_explanations
+            from ..render.run_tables import render_report
+
+            console = stdout_console()
+            wide = output is Output.WIDE
+            details = options.everything or wide
+            everything = details or not console.is_terminal
+            with written_to_stdout(console):
+                if options.explain:
+                    render_explanations(console, report, details)
+                render_report(console, report, wide=wide, everything=everything, details=details)
+                print_notices(console, report.notices)

@@ -1,0 +1,492 @@
+"""Up: `bayplan up`, a cluster on this machine that kubectl can talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ipaddress
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...cluster.private_files import check_owner, write_private
+from ...errors import InputError
+from ..options.config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    PluginFilesOption,
+    read_settings,
+)
+from ..options.input_options import takes_input_limit
+from ..options.option_groups import takes_options
+from ..options.pool_options import InstanceTypesOption
+from ..options.scheduler_options import StrictOption
+from ..render.consoles import stderr_console
+from .cluster_entries import (
+    DEFAULT_NAME,
+    LOG,
+    ClusterEntry,
+    StateFolderError,
+    check_name,
+    claim,
+    folder_of,
+    remove_entry,
+    write_entry,
+)
+from .detached_server import DetachedServer, fork_server
+from .run_server import need_web_server
+
+if TYPE_CHECKING:
+    from ...apiserver import ApiServer
+    from ...scheduler import Scheduler
+    from ...sim.settings import Settings
+    from ...web.live import PageSource
+    from .up_manifests import UpManifests
+
+DEFAULT_NODES = 3
+LOOPBACK = "127.0.0.1"
+MOST_SPEED = 1000
+
+
+class AuthorizationMode(StrEnum):
+    """Who may do what."""
+
+    ALLOW = "allow"
+    RBAC = "rbac"
+
+
+class ControllerMode(StrEnum):
+    """Which controllers run."""
+
+    ALL = "all"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
+    """The options of `bayplan up`."""
+
+    port: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", min=0, max=65535, help="Port to listen on; 0: a free one."),
+    ] = 0
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder that keeps the cluster between runs. Default: in memory only.",
+            show_default=False,
+        ),
+    ] = None
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            help="How many nodes to begin with; "
+            f"{DEFAULT_NODES} when there are none and no file is given.",
+            show_default=False,
+        ),
+    ] = None
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="What these nodes have: a type of the table, as m5.xlarge, or amounts, as cpu=4,memory=16Gi.",
+            show_default=False,
+        ),
+    ] = None
+    instance_types: InstanceTypesOption = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Name of the cluster, for down and clusters. Default: {DEFAULT_NAME}; while that is taken, "
+            f"{DEFAULT_NAME}-2 and so on.",
+            show_default=False,
+        ),
+    ] = None
+    detach: Annotated[
+        bool,
+        typer.Option(
+            "--detach",
+            "-d",
+            help="End when the cluster serves, and let it go on; bayplan down ends it.",
+        ),
+    ] = False
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to write the kubeconfig. Default: beside the data, or in a folder of the cluster's name.",
+            show_default=False,
+        ),
+    ] = None
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="File or folder with manifests to begin with. May be given several times.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ] = None
+    strict: StrictOption = True
+    config: ConfigOption = None
+    feature_gates: FeatureGatesOption = ""
+    plugins: PluginFilesOption = None
+    scheduler: Annotated[
+        bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
+    ] = True
+    controllers: Annotated[
+        ControllerMode,
+        typer.Option(
+            metavar="MODE",
+            help="all, or none but the fake kubelets: for kube-controller-manager, or others of yours.",
+        ),
+    ] = ControllerMode.ALL
+    grace: Annotated[
+        bool,
+        typer.Option(
+            "--grace",
+            help="Keep deleted pods for their grace period; without it they are gone at once.",
+        ),
+    ] = False
+    speed: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=MOST_SPEED,
+            help="How many times as fast as on this machine time passes in the cluster; "
+            "its timestamps run ahead.",
+        ),
+    ] = 1.0
+    https: Annotated[
+        bool,
+        typer.Option(
+            "--https/--http",
+            help="Serve HTTPS and ask clients for a token, which the kubeconfig has; or plain HTTP "
+            "on the loopback, for clients that know neither.",
+        ),
+    ] = True
+    authorization: Annotated[
+        AuthorizationMode,
+        typer.Option(
+            metavar="MODE",
+            help="What users with a token may do: allow (everything), or rbac (what RBAC objects say).",
+        ),
+    ] = AuthorizationMode.ALLOW
+    bind_address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on; 0.0.0.0: every one of this machine.",
+        ),
+    ] = LOOPBACK
+    page: Annotated[
+        bool, typer.Option(help="Whether to serve a page that shows the cluster as it is.")
+    ] = True
+    page_port: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            max=65535,
+            help="Port of the page on the loopback; 0: a free one.",
+        ),
+    ] = 0
+
+
+@takes_input_limit
+@takes_options(UpOptions)
+def up(options: UpOptions) -> None:
+    """Run a cluster on this machine: an API server, controllers, a scheduler, and simulated nodes.
+
+    Prints the line that points kubectl to it. Ctrl-C ends it, or bayplan down.
+
+    Exit status: 0, or 2 when the input is wrong.
+
+    Example: bayplan up --nodes 5 --plugins my_policy.py
+    """
+    need_web_server()
+    if options.name is not None:
+        check_name(options.name)
+    signal.signal(signal.SIGTERM, interrupt)
+    detached = None
+    if options.detach:
+        detached = fork_server(Path("-") in (options.filename or ()), announce)
+    entry = claim_entry(options)
+    try:
+        serve(options, entry, detached)
+    finally:
+        if entry is not None:
+            remove_entry(entry)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """End as by Ctrl-C, so that nothing stays behind: for signals that come before the cluster serves."""
+    raise KeyboardInterrupt
+
+
+def claim_entry(options: UpOptions) -> ClusterEntry | None:
+    """The cluster's name and folder; None when there can be no folder and none is needed."""
+    is_needed = options.detach or options.name is not None
+    try:
+        return claim(options.name or DEFAULT_NAME, next_free=not is_needed)
+    except StateFolderError:
+        if is_needed:
+            raise
+        return None
+
+
+def serve(
+    options: UpOptions, entry: ClusterEntry | None, detached: DetachedServer | None = None
+) -> None:
+    """Serve until told to end."""
+    from ...apiserver import NodeModel
+    from ...config import parse_feature_gates
+    from ...sim.settings import DEFAULT_SETTINGS
+    from ...web.page_server import PageServer
+    from .node_shapes import read_shape
+    from .up_manifests import add_nodes, load, read_manifests
+
+    gates = parse_feature_gates(options.feature_gates)
+    settings = (
+        read_settings(options.config, None, options.feature_gates, options.plugins, None)
+        if options.scheduler
+        else None
+    )
+    shape = read_shape(options.like, options.instance_types) if options.like else NodeModel()
+    folder = options.data_dir.resolve() if options.data_dir is not None else None
+    manifests = read_manifests(options.filename or [], options.strict)
+    server = make_server(options, folder, gates, manifests)
+
+    async def run() -> None:
+        shown: PageServer | None = None
+        await server.start(options.port)
+        try:
+            load(server, manifests)
+            server.add_default_class()
+            has_nodes = manifests.objects or server.store.count("nodes")
+            default = 0 if has_nodes else DEFAULT_NODES
+            add_nodes(server, default if options.nodes is None else options.nodes, shape)
+            running = start_scheduler(server, settings)
+            path = write_kubeconfig(server, options.kubeconfig, folder or own_folder)
+            if options.page:
+                shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
+                await shown.start(options.page_port)
+            say_ready(server, path, shown.url if shown is not None else "", entry, detached)
+            await until_told()
+        finally:
+            if shown is not None:
+                await shown.stop()
+            await server.stop()
+
+    gc.set_threshold(100_000, 20, 20)  # the objects live long: collecting finds nothing
+    with ExitStack() as stack:
+        own_folder = (
+            folder_of(entry.name)
+            if entry is not None
+            else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bayplan-")))
+        )
+        asyncio.run(run())
+
+
+def make_server(
+    options: UpOptions, folder: Path | None, gates: Mapping[str, bool], manifests: UpManifests
+) -> ApiServer:
+    """The API server that the options describe; raises InputError when they contradict each other."""
+    from ...apiserver import ApiServer, make_credentials
+    from ...clock import FastClock, SystemClock
+
+    life: dict[str, Any] = {
+        "clock": FastClock(options.speed) if options.speed != 1 else SystemClock(),
+        "grace": options.grace,
+        "stages": manifests.stages,
+        "controllers": options.controllers is ControllerMode.ALL,
+    }
+    address, hosts = options.bind_address, ["localhost", LOOPBACK, "::1"]
+    try:
+        is_local = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        raise InputError(f"--bind-address: expected an IP address; got {address!r}") from None
+    if not is_local:
+        hosts += [address, socket.gethostname()]
+    if not options.https:
+        if options.authorization is AuthorizationMode.RBAC:
+            raise InputError(
+                "--authorization: expected allow with --http, which has no users; got rbac"
+            )
+        if not is_local:
+            expected = "expected an address of the loopback with --http, which asks for no token"
+            raise InputError(f"--bind-address: {expected}; got {address}")
+        return ApiServer(folder, gates=gates, address=address, **life)
+    made = make_credentials(folder, hosts)
+    return ApiServer(
+        folder,
+        token=made.token,
+        certificate=made.certificate,
+        gates=gates,
+        address=address,
+        hosts=hosts,
+        rbac=options.authorization is AuthorizationMode.RBAC,
+        **life,
+    )
+
+
+def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler | None:
+    """Let a scheduler work beside the controllers; None without settings."""
+    if settings is None:
+        return None
+    from ...drivers.loop_driver import LoopDriver
+
+    plane = server.plane
+    driver = LoopDriver(
+        settings.effective_config,
+        plane.cluster,
+        server.clock,
+        plane.timers,
+        plane.wake,
+        plugins=settings.plugins,
+        feature_gates=settings.feature_gates,
+        take_first=plane.workloads.take_first_daemons if plane.workloads is not None else tuple,
+    )
+    custom = (
+        profile.handle.custom_resources or {} for profile in driver.scheduler.profiles.values()
+    )
+    server.follow_custom({name: one for some in custom for name, one in some.items()}.values())
+    plane.also_run(driver.run)
+    plane.wake()
+    return driver.scheduler
+
+
+def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:
+    """What the page shows."""
+    from ...answers import ClusterView
+    from ...answers.questions import answer_question
+    from ...apiserver.object_editor import ObjectEditor
+    from ...web.live import AnswerBody, PageSource
+
+    cluster = server.plane.cluster
+
+    def view() -> ClusterView:
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        return ClusterView.with_settings(objects, settings, server.clock)
+
+    def begin_question() -> AnswerBody:
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        return lambda body: answer_question(objects, settings, body)
+
+    return PageSource(
+        cluster,
+        server.clock,
+        lambda: scheduler,
+        make_view=view,
+        begin_question=begin_question,
+        edit=ObjectEditor(server.registry).handle,
+    )
+
+
+def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path:
+    """Write the kubeconfig, for its owner only, and return where it is."""
+    import yaml
+
+    from ...apiserver import make_kubeconfig
+
+    if path is None:
+        path = folder / "kubeconfig"
+    check_owner(path)
+    if not is_ours(path):
+        expected = "expected a new file, or one that bayplan up wrote"
+        raise InputError(f"--kubeconfig: {path}: {expected}; got one that holds something else")
+    certificate = server.certificate.cert if server.certificate is not None else None
+    text = yaml.safe_dump(make_kubeconfig(server.url, certificate, server.token), sort_keys=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_private(path, text.encode())  # a client never reads half a file
+    except OSError as error:
+        raise InputError(f"{path}: expected a file to write; got {error.strerror}") from None
+    return path.absolute()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether the file may be overwritten: it does not exist, or `bayplan up` wrote it."""
+    import yaml
+
+    from ...apiserver import make_kubeconfig
+
+    try:
+        found = yaml.safe_load(path.read_text())
+    except OSError:
+        return True  # unreadable: let the write report the error
+    except (UnicodeDecodeError, RecursionError, ValueError, yaml.YAMLError):
+        return False
+    ours = make_kubeconfig("")
+    return found is None or (
+        isinstance(found, dict)
+        and all(_names(found, key) == _names(ours, key) for key in ("clusters", "contexts"))
+    )
+
+
+def _names(kubeconfig: dict[str, Any], key: str) -> list[Any]:
+    entries = kubeconfig.get(key)
+    known = entries if isinstance(entries, list) else []
+    return [entry.get("name") if isinstance(entry, dict) else entry for entry in known]
+
+
+def say_ready(
+    server: ApiServer,
+    kubeconfig: Path,
+    page: str,
+    entry: ClusterEntry | None,
+    detached: DetachedServer | None,
+) -> None:
+    """Write what is to be known of the cluster to its entry, and print it."""
+    known = replace(
+        entry or ClusterEntry("", os.getpid(), ""),
+        server=server.url,
+        page=page,
+        kubeconfig=str(kubeconfig),
+        nodes=server.store.count("nodes"),
+        started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    if entry is not None:
+        write_entry(known)
+    if detached is not None:
+        detached.be_ready({**asdict(known), "is_detached": True}, folder_of(known.name) / LOG)
+    else:
+        announce(asdict(known))
+
+
+def announce(known: Mapping[str, Any]) -> None:
+    """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
+    console = stderr_console()
+    ending = f"bayplan down {known['name']}" if known.get("is_detached") else "Ctrl-C"
+    serving = f"Serving {known['server']} with {known['nodes']} nodes. {ending} ends it."
+    console.print(serving, highlight=False)
+    if known["page"]:
+        console.print(f"Page {known['page']}", highlight=False, soft_wrap=True)
+    typer.echo(f"export KUBECONFIG={known['kubeconfig']}")
+
+
+async def until_told() -> None:
+    """Wait for Ctrl-C or a request to end."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()

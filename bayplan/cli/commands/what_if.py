@@ -1,0 +1,339 @@
+"""What if: `bayplan what-if`, what would follow from a change to a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import InputError
+from ..command_table import CommandApp
+from ..options.change_options import (
+    AnswerOptions,
+    Changes,
+    DaemonSetsOption,
+    DisableEvictionOption,
+    EmptyDirOption,
+    ForceOption,
+    NodeArgument,
+    NodesArgument,
+    SelectorOption,
+    StartTimeOption,
+    answers_change,
+    print_consequences,
+    takes_answer_options,
+)
+from ..options.cluster_options import NamespaceOption, with_namespace
+from ..options.duration_option import parse_seconds
+from ..options.scheduler_options import Question, warn
+
+app = CommandApp(
+    name="what-if",
+    no_args_is_help=True,
+    help="Say what a change would lead to: which pods move, wait or are preempted. Nothing is changed.",
+    epilog="Example: bayplan what-if drain node-3 node-4 -f cluster.yaml",
+)
+
+
+@app.command(short_help="Evict the pods of nodes, as kubectl drain does.")
+@answers_change
+def drain(
+    question: Question,
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+    force: ForceOption = False,
+    delete_emptydir_data: EmptyDirOption = False,
+    disable_eviction: DisableEvictionOption = False,
+    ignore_daemonsets: DaemonSetsOption = True,
+    start_time: StartTimeOption = "0s",
+) -> Changes:
+    """Cordon nodes and evict their pods in rounds, as their disruption budgets allow; pods of DaemonSets and static
+    pods stay. Nodes that kubectl drain refuses are refused in the same words.
+
+    Exit status: 0, 1 when pods are pending that were not before, or are lost, or the drain stalls or is refused, 2
+    when the input is wrong.
+
+    Example: bayplan what-if drain -l zone=a --start-time 30s -f cluster.yaml
+    """
+    from ...answers.what_if import Drain
+
+    start_s = parse_seconds("--start-time", start_time)
+    rest = (delete_emptydir_data, disable_eviction, ignore_daemonsets)
+    return [Drain(tuple(nodes or ()), force, selector, start_s, *rest)]
+
+
+@app.command(short_help="Replace nodes in turn, as an upgrade of a node pool does.")
+@answers_change
+def upgrade(
+    question: Question,
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+    surge: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", min=0, help="New nodes that come before their old ones."),
+    ] = 1,
+    max_unavailable: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", min=0, help="Old nodes that go before their new ones come."),
+    ] = 0,
+    force: ForceOption = False,
+    delete_emptydir_data: EmptyDirOption = False,
+    disable_eviction: DisableEvictionOption = False,
+    ignore_daemonsets: DaemonSetsOption = True,
+    start_time: StartTimeOption = "0s",
+    node_start_time: Annotated[
+        str, typer.Option(metavar="DURATION", help="Time until a new node is ready: 90s.")
+    ] = "0s",
+) -> Changes:
+    """Replace each node by a copy: drain it under disruption budgets, delete it, go on with the next.
+
+    Says which pods are at risk, how many wait at most, and which nodes stall; those are left as they are.
+
+    Exit status: 0, 1 when pods are pending that were not before, or are lost, or a node stalls, 2 when the input is
+    wrong.
+
+    Example: bayplan what-if upgrade -l pool=web --surge 2 -f cluster.yaml
+    """
+    from ...answers.what_if import Upgrade
+
+    start_s = parse_seconds("--start-time", start_time)
+    node_start_s = parse_seconds("--node-start-time", node_start_time)
+    named = tuple(nodes or ())
+    sizes, times = (surge, max_unavailable), (start_s, node_start_s)
+    rest = (delete_emptydir_data, disable_eviction, ignore_daemonsets)
+    return [Upgrade(named, selector, *sizes, force, *times, *rest)]
+
+
+@app.command("add-nodes", short_help="Add copies of existing nodes.")
+@takes_answer_options
+def add_nodes(
+    question: Question,
+    options: AnswerOptions,
+    number: Annotated[
+        int | None, typer.Argument(metavar="NUMBER", min=0, help="How many nodes. Default: 1.")
+    ] = None,
+) -> None:
+    """Add copies of an existing node: its size, labels and taints; of several nodes in turn.
+
+    Exit status: 0, 1 when pods are pending that were not before (with --until-fits: when some fit on no such node), 2
+    when the input is wrong.
+
+    Example: bayplan what-if add-nodes 2 --like node-1 -f cluster.yaml
+    """
+    from ...answers.what_if import AddNodes
+
+    if not options.like:
+        raise InputError("add-nodes: expected --like with the name of a node; got none")
+    if options.until_fits:
+        if number is not None:
+            problem = "add-nodes: expected a number or --until-fits; got both"
+            raise InputError(f"{problem}, {number} and it")
+        print_consequences(question, [], options)
+        return
+    if options.fewest:
+        raise InputError("add-nodes: expected --fewest with --until-fits; got it alone")
+    added = AddNodes(1 if number is None else number, tuple(options.like))
+    print_consequences(question, [added], options)
+
+
+@app.command()
+@answers_change
+def cordon(
+    question: Question,
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+) -> Changes:
+    """Mark nodes as unschedulable; the pods that run there stay.
+
+    Example: bayplan what-if cordon -l zone=a -f cluster.yaml
+    """
+    from ...answers.what_if import Cordon
+
+    return [Cordon(tuple(nodes or ()), selector)]
+
+
+@app.command()
+@answers_change
+def uncordon(
+    question: Question,
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+) -> Changes:
+    """Mark nodes as schedulable again.
+
+    Example: bayplan what-if uncordon node-3 -f cluster.yaml
+    """
+    from ...answers.what_if import Uncordon
+
+    return [Uncordon(tuple(nodes or ()), selector)]
+
+
+@app.command("add-taint", short_help="Put taints on a node.")
+@answers_change
+def add_taint(
+    question: Question,
+    node: NodeArgument,
+    taints: Annotated[
+        list[str],
+        typer.Argument(metavar="TAINT", help="key=value:Effect or key:Effect.", show_default=False),
+    ],
+) -> Changes:
+    """Put taints on a node; NoExecute evicts the pods that do not tolerate it.
+
+    Example: bayplan what-if add-taint node-1 gpu=yes:NoExecute -f cluster.yaml
+    """
+    from ...answers.what_if import AddTaint
+
+    return [AddTaint(node, tuple(taints))]
+
+
+@app.command("remove-taint")
+@answers_change
+def remove_taint(
+    question: Question,
+    node: NodeArgument,
+    taints: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TAINT", help="key, key:Effect or key=value:Effect.", show_default=False
+        ),
+    ],
+) -> Changes:
+    """Remove taints from a node.
+
+    Example: bayplan what-if remove-taint node-1 example.com/gpu -f cluster.yaml
+    """
+    from ...answers.what_if import RemoveTaint
+
+    return [RemoveTaint(node, tuple(taints))]
+
+
+@app.command(short_help="Change the allocatable amounts of a node, or the requests of pods.")
+@answers_change
+def resize(
+    question: Question,
+    target: Annotated[
+        str,
+        typer.Argument(metavar="NODE|KIND/NAME", help="A node, a pod or a workload."),
+    ],
+    resources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RESOURCE=AMOUNT", help="New amount, such as cpu=8.", show_default=False
+        ),
+    ],
+    container: Annotated[
+        str,
+        typer.Option(
+            "-c",
+            "--container",
+            metavar="NAME",
+            help="The container to resize, of pods that have several.",
+            show_default=False,
+        ),
+    ] = "",
+    namespace: NamespaceOption = None,
+) -> Changes:
+    """Change the allocatable amounts of a node, or the requests of a pod or of a workload's pods.
+
+    Pods on a node that becomes too small stay; pods whose requests change are created again.
+
+    Example: bayplan what-if resize node-1 cpu=8 memory=32Gi -f cluster.yaml
+    """
+    from ...answers.what_if import Resize, parse_resources
+
+    return [Resize(_found(question, namespace, target), parse_resources(resources), container)]
+
+
+@app.command()
+@answers_change
+def scale(
+    question: Question,
+    workload: Annotated[
+        str, typer.Argument(metavar="KIND/NAME", help="A workload, such as deployment/web.")
+    ],
+    replicas: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="How many pods.")],
+    namespace: NamespaceOption = None,
+) -> Changes:
+    """Change the number of a workload's pods.
+
+    Example: bayplan what-if scale deployment/web 10 -n shop -f cluster.yaml
+    """
+    from ...answers.what_if import Scale
+
+    return [Scale(_found(question, namespace, workload), replicas)]
+
+
+@app.command(short_help="Delete objects, such as nodes with their pods.")
+@answers_change
+def delete(
+    question: Question,
+    objects: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KIND/NAME",
+            help="Objects of any kind; names may be patterns. With -l a kind alone will do; default: nodes.",
+            show_default=False,
+        ),
+    ] = None,
+    selector: Annotated[
+        str,
+        typer.Option(
+            "-l",
+            "--selector",
+            metavar="LABELS",
+            help="Only objects with these labels, as for kubectl: zone=a,!spot.",
+            show_default=False,
+        ),
+    ] = "",
+    namespace: NamespaceOption = None,
+) -> Changes:
+    """Delete objects; the pods of a node are deleted with it, without asking disruption budgets.
+
+    Example: bayplan what-if delete pod/shop/web-1 'node/spot-*' -f cluster.yaml
+    """
+    from ...answers.what_if import Delete
+
+    # A kind alone stands for all of it; so a namespace can be put in front of the names.
+    whole = [name if "/" in name or not selector else f"{name}/*" for name in objects or ()]
+    return [Delete(tuple(_found(question, namespace, each) for each in whole), selector)]
+
+
+@app.command(short_help="Make the changes in a file, in order.")
+@takes_answer_options
+def apply(
+    question: Question,
+    options: AnswerOptions,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Changes, as docs/what-if.md describes them.", allow_dash=True
+        ),
+    ],
+) -> None:
+    """Make the changes in a file, in order: those of the other commands, new objects, and patches.
+
+    Example: bayplan what-if apply changes.yaml -f cluster.yaml
+    """
+    from ...answers.what_if import read_change_file
+    from ...sim.settings import reading_for
+
+    options.check()
+    remarks: list[str] = []
+    with reading_for(question.settings):
+        changes = read_change_file(file, remarks)
+    warn(remarks, question.is_strict)
+    question = replace(question, remarks=[*question.remarks, *remarks])
+    print_consequences(question, changes, options)
+
+
+def _found(question: Question, namespace: str | None, target: str) -> str:
+    """The target, in the namespace that was given for it."""
+    from ...answers.references import find_kind
+
+    kind, *rest = target.split("/")
+    if namespace and len(rest) == 1 and find_kind(kind) is None:
+        return f"{kind}/{namespace}/{rest[0]}"  # of a custom workload, such as a Rollout
+    return with_namespace(target, namespace or question.namespace)

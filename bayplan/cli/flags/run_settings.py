@@ -1,0 +1,303 @@
+"""Run settings: what the flags of `bayplan run` mean, together with the configuration file.
+
+As in kube-scheduler, a file given with --config counts, and of the flags that say the same only those about the leader
+election count beside it; the others are named at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import ConfigError, InputError
+from ..commands.run_server import AccessOptions, ServingOptions
+from ..options.config_options import read_configuration
+from .command import FlagValues
+from .election import with_election
+from .table import BY_NAME
+
+if TYPE_CHECKING:
+    from ...config import SchedulerConfiguration
+    from ...config.gates import FeatureGates
+
+RELEASES = ("1.36", "1.35", "1.34", "1.33")
+"""The versions whose feature gates can be emulated."""
+FILE_COUNTS = ("kube-api-qps", "kube-api-burst", "profiling", "contention-profiling")
+"""Flags that have no effect beside --config."""
+ELECTION_NAMES = {
+    "leader-elect-resource-name": "lock-object-name",
+    "leader-elect-resource-namespace": "lock-object-namespace",
+}
+"""Flags and their older names."""
+
+
+@dataclass(frozen=True)
+class PolicyConfigMap:
+    """Where a Policy is, in the cluster."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """How the log is written."""
+
+    verbosity: int
+    as_json: bool
+    is_split: bool
+    modules: dict[str, int]
+    """Other levels for some modules, by name."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What `bayplan run` was asked to do."""
+
+    config: SchedulerConfiguration
+    gates: FeatureGates
+    plugins: tuple[str, ...]
+    kubeconfig: str
+    context: str
+    master: str
+    policy: PolicyConfigMap | None
+    """The Policy to be read from the cluster; it takes the place of `config`."""
+    serving: ServingOptions
+    log: LogSettings
+    disabled_metrics: tuple[str, ...]
+    write_config_to: str
+    remarks: tuple[str, ...]
+    """What to say at the start about flags and fields without effect."""
+
+
+def read_settings(flags: FlagValues) -> RunSettings:
+    """The settings; InputError or ConfigError for flags that cannot be."""
+    from ...config import parse_feature_gates
+
+    text = flags.text("feature-gates").replace("kube:", "")  # gates may name their component
+    gates = parse_feature_gates(text, version=_emulated_version(flags))
+    policy = _policy_config_map(flags)
+    config = _with_client(_configuration(flags, gates), flags)
+    config = _with_election(config, flags)
+    if policy is not None and "config" in flags.given:
+        raise ConfigError("expected --config or a Policy; got both")
+    return RunSettings(
+        config=config,
+        gates=gates,
+        plugins=tuple(flags.parts("plugins")),
+        kubeconfig=flags.text("kubeconfig"),
+        context=flags.text("context"),
+        master=flags.text("master"),
+        policy=policy,
+        serving=_serving(flags),
+        log=_log(flags),
+        disabled_metrics=tuple(flags.parts("disabled-metrics")),
+        write_config_to=flags.text("write-config-to"),
+        remarks=(*flags.remarks(), *_ignored(flags), *_unused_fields(config)),
+    )
+
+
+# The configuration
+
+
+def _configuration(flags: FlagValues, gates: FeatureGates) -> SchedulerConfiguration:
+    from msgspec.structs import replace
+
+    path = flags.text("config") or _policy_file(flags)
+    provider = flags.text("algorithm-provider") or None
+    config = read_configuration(Path(path) if path else None, provider, gates).config
+    waits_s = flags.seconds("pod-max-in-unschedulable-pods-duration")
+    config = replace(config, pod_max_in_unschedulable_pods_s=waits_s)
+    if "scheduler-name" in flags.given:
+        if "config" in flags.given:
+            raise ConfigError("--scheduler-name: expected no --config, whose profiles have names")
+        first, *others = config.profiles
+        named = replace(first, scheduler_name=flags.text("scheduler-name"))
+        config = replace(config, profiles=(named, *others))
+    if "hard-pod-affinity-symmetric-weight" in flags.given:
+        weight = flags.number("hard-pod-affinity-symmetric-weight", 0, 100)
+        config = _with_affinity_weight(config, weight)
+    return config
+
+
+def _with_affinity_weight(config: SchedulerConfiguration, weight: int) -> SchedulerConfiguration:
+    from msgspec.structs import replace
+
+    from ...config.plugin_args import InterPodAffinityArgs
+
+    profiles = tuple(
+        replace(
+            profile,
+            plugin_config={
+                **profile.plugin_config,
+                "InterPodAffinity": InterPodAffinityArgs(hard_pod_affinity_weight=weight),
+            },
+        )
+        for profile in config.profiles
+    )
+    return replace(config, profiles=profiles)
+
+
+def _policy_file(flags: FlagValues) -> str:
+    """The Policy file, unless a ConfigMap comes before it."""
+    return "" if _policy_config_map(flags) is not None else flags.text("policy-config-file")
+
+
+def _policy_config_map(flags: FlagValues) -> PolicyConfigMap | None:
+    name = flags.text("policy-configmap")
+    prefers_file = flags.is_on("use-legacy-policy-config") and flags.text("policy-config-file")
+    if not name or prefers_file:
+        return None
+    return PolicyConfigMap(flags.text("policy-configmap-namespace"), name)
+
+
+def _with_client(config: SchedulerConfiguration, flags: FlagValues) -> SchedulerConfiguration:
+    from msgspec.structs import replace
+
+    if "config" in flags.given:
+        return config
+    client = config.client_connection
+    if "kube-api-qps" in flags.given:
+        client = replace(client, qps=flags.decimal("kube-api-qps"))
+    if "kube-api-burst" in flags.given:
+        client = replace(client, burst=flags.number("kube-api-burst"))
+    config = replace(config, client_connection=client)
+    if "profiling" in flags.given:
+        config = replace(config, enable_profiling=flags.is_on("profiling"))
+    return config
+
+
+def _with_election(config: SchedulerConfiguration, flags: FlagValues) -> SchedulerConfiguration:
+    flags.one_of("leader-elect-resource-lock", "leases")
+    given: dict[str, str | None] = {}
+    for what in (
+        "lease-duration",
+        "renew-deadline",
+        "retry-period",
+        "resource-name",
+        "resource-namespace",
+    ):
+        name = f"leader-elect-{what}"
+        older = ELECTION_NAMES.get(name, name)
+        found = name if name in flags.given else older
+        given[what.replace("-", "_")] = flags.given.get(found)
+    elects = flags.is_on("leader-elect") if "leader-elect" in flags.given else None
+    return with_election(config, elects, **given)
+
+
+def _emulated_version(flags: FlagValues) -> str:
+    """The version whose feature gates apply; the newest unless a flag says otherwise."""
+    given = flags.parts("emulated-version")
+    version = given[-1].removeprefix("kube=") if given else RELEASES[0]
+    if version not in RELEASES:
+        raise InputError(f'--emulated-version: expected {" or ".join(RELEASES)}; got "{version}"')
+    return version
+
+
+def _ignored(flags: FlagValues) -> Iterator[str]:
+    if "config" not in flags.given:
+        return
+    for name in FILE_COUNTS:
+        if name in flags.given:
+            yield f"--{name} has no effect: --config counts"
+
+
+def _unused_fields(config: SchedulerConfiguration) -> Iterator[str]:
+    """What to say about fields of the configuration that were changed and have no effect."""
+    from ...config import SchedulerConfiguration
+    from ...config.types import ClientConnection
+
+    client, usual = config.client_connection, ClientConnection()
+    if config.parallelism != SchedulerConfiguration().parallelism:
+        yield "parallelism has no effect: all nodes are judged in one loop"
+    for name, value, default in (
+        ("contentType", client.content_type, usual.content_type),
+        ("acceptContentTypes", client.accept_content_types, usual.accept_content_types),
+    ):
+        if value not in (default, "application/json"):
+            yield f"clientConnection.{name} has no effect: requests and responses are in JSON"
+
+
+# Serving and the log
+
+
+def _serving(flags: FlagValues) -> ServingOptions:
+    from ...web.tls import ServingTls
+
+    def file(name: str) -> Path | None:
+        return Path(flags.text(name)) if flags.text(name) else None
+
+    allowed = flags.parts("authorization-always-allow-paths")
+    for path in allowed:
+        if "*" in path[:-1]:
+            problem = f'expected paths that have * at their end only; got "{path}"'
+            raise InputError(f"--authorization-always-allow-paths: {problem}")
+    return ServingOptions(
+        address=flags.text("bind-address"),
+        port=flags.number("secure-port", 0, 65535),
+        reuses_port=flags.is_on("permit-port-sharing"),
+        reuses_address=flags.is_on("permit-address-sharing"),
+        tls=ServingTls(
+            cert_file=file("tls-cert-file"),
+            key_file=file("tls-private-key-file"),
+            folder=file("cert-dir"),
+            min_version=flags.one_of(
+                "tls-min-version", "", *(f"VersionTLS1{minor}" for minor in range(4))
+            ),
+            ciphers=tuple(flags.parts("tls-cipher-suites")),
+            by_name=_named_certificates(flags),
+        ),
+        access=AccessOptions(
+            always_allowed=tuple(allowed),
+            authentication_kubeconfig=flags.text("authentication-kubeconfig"),
+            authorization_kubeconfig=flags.text("authorization-kubeconfig"),
+            token_s=flags.seconds("authentication-token-webhook-cache-ttl"),
+            allowed_s=flags.seconds("authorization-webhook-cache-authorized-ttl"),
+            denied_s=flags.seconds("authorization-webhook-cache-unauthorized-ttl"),
+            looks_up=not flags.is_on("authentication-skip-lookup"),
+            tolerates_no_lookup=flags.is_on("authentication-tolerate-lookup-failure"),
+            client_ca=file("client-ca-file"),
+            proxy_ca=file("requestheader-client-ca-file"),
+            proxy_names=tuple(flags.parts("requestheader-allowed-names")),
+            user_headers=tuple(flags.parts("requestheader-username-headers")),
+            uid_headers=tuple(flags.parts("requestheader-uid-headers")),
+            group_headers=tuple(flags.parts("requestheader-group-headers")),
+            extra_prefixes=tuple(flags.parts("requestheader-extra-headers-prefix")),
+        ),
+        flags={name: flags.text(name) for name in BY_NAME},
+    )
+
+
+def _named_certificates(flags: FlagValues) -> tuple[tuple[Path, Path, tuple[str, ...]], ...]:
+    """Certificate, key and names of each --tls-sni-cert-key: `cert,key[:name,name]`, several behind each other."""
+    found: list[tuple[Path, Path, tuple[str, ...]]] = []
+    words = flags.parts("tls-sni-cert-key")
+    while words:
+        cert, *rest = words
+        if not rest:
+            raise InputError(f'--tls-sni-cert-key: expected CERT,KEY[:NAME,...]; got "{cert}"')
+        key, colon, name = rest[0].partition(":")
+        names = [name] if colon else []
+        words = rest[1:]
+        while colon and words and not words[0].endswith((".crt", ".pem", ".cert")):
+            names.append(words.pop(0))
+        found.append((Path(cert), Path(key), tuple(names)))
+    return tuple(found)
+
+
+def _log(flags: FlagValues) -> LogSettings:
+    modules: dict[str, int] = {}
+    for part in flags.parts("vmodule"):
+        name, _, level = part.partition("=")
+        if not name or not level.isdigit():
+            raise InputError(f'--vmodule: expected NAME=NUMBER,...; got "{part}"')
+        modules[name] = int(level)
+    form = flags.one_of("logging-format", "text", "json")
+    return LogSettings(
+        verbosity=flags.number("v"),
+        as_json=form == "json",
+        is_split=flags.is_on(f"log-{form}-split-stream"),
+        modules=modules,
+    )

@@ -1,0 +1,190 @@
+"""Autoscaler options: what commands take that simulate an autoscaler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...api.text.durations import EXPECTED
+from ...errors import InputError
+from .duration_option import parse_seconds
+from .pool_options import note_pools, read_table
+
+if TYPE_CHECKING:
+    from ...answers.compare import MakeSimulation
+    from ...autoscaling import AutoscalerOptions
+    from ...manifests.timeline import InputObject
+    from ...planning import PoolReading
+
+AUTOSCALERS = ("karpenter", "cluster-autoscaler")
+EXPANDERS = ("least-waste", "price", "priority", "random")
+
+
+def complete_autoscaler(incomplete: str) -> list[str]:
+    """The autoscalers."""
+    return [name for name in AUTOSCALERS if name.startswith(incomplete)]
+
+
+def complete_expander(incomplete: str) -> list[str]:
+    """The expanders of Cluster Autoscaler."""
+    return [name for name in EXPANDERS if name.startswith(incomplete)]
+
+
+PoolsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--pools",
+        metavar="FILE",
+        help="Node pools from which an autoscaler adds nodes: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the "
+        "status of Cluster Autoscaler. May be given several times.",
+        allow_dash=True,
+        show_default=False,
+    ),
+]
+AutoscalerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--autoscaler",
+        metavar="NAME",
+        help="With --pools: karpenter or cluster-autoscaler. Default: karpenter.",
+        autocompletion=complete_autoscaler,
+        show_default=False,
+    ),
+]
+ExpanderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--expander",
+        metavar="NAME",
+        help="How Cluster Autoscaler chooses a group: least-waste, price, priority or random. Default: least-waste.",
+        autocompletion=complete_expander,
+        show_default=False,
+    ),
+]
+BatchIdleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--batch-idle-duration",
+        metavar="DURATION",
+        help="Karpenter plans when no further pod came for so long. Default: 1s.",
+        show_default=False,
+    ),
+]
+BatchMaxOption = Annotated[
+    str | None,
+    typer.Option(
+        "--batch-max-duration",
+        metavar="DURATION",
+        help="Karpenter plans at the latest so long after the first pod. Default: 10s.",
+        show_default=False,
+    ),
+]
+ScanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scan-interval",
+        metavar="DURATION",
+        help="How often Cluster Autoscaler reads the cluster, and Karpenter searches nodes to remove. Default: 10s.",
+        show_default=False,
+    ),
+]
+
+
+def read_autoscaler(
+    *,
+    pools: Sequence[Path] | None,
+    autoscaler: str | None,
+    expander: str | None,
+    durations: dict[str, str | None],
+    seed: int | None,
+) -> AutoscalerOptions | None:
+    """The autoscaler that the options describe; None without pools. Raises InputError for what does not go together."""
+    given = {
+        "--autoscaler": autoscaler,
+        "--expander": expander,
+        "--batch-idle-duration": durations.get("batch_idle_s"),
+        "--batch-max-duration": durations.get("batch_max_s"),
+        "--scan-interval": durations.get("scan_interval_s"),
+    }
+    if not pools:
+        for flag, value in given.items():
+            if value is not None:
+                raise InputError(f"{flag}: expected --pools with it; got none")
+        return None
+    _check("--autoscaler", autoscaler, AUTOSCALERS)
+    _check("--expander", expander, EXPANDERS)
+    is_karpenter = autoscaler in (None, AUTOSCALERS[0])
+    for flag in (
+        ("--expander",) if is_karpenter else ("--batch-idle-duration", "--batch-max-duration")
+    ):
+        if given[flag] is not None:
+            other = AUTOSCALERS[1] if is_karpenter else AUTOSCALERS[0]
+            raise InputError(f"{flag}: expected --autoscaler {other} with it")
+    from ...autoscaling import AutoscalerOptions
+
+    seconds = {
+        name: _seconds(f"--{name}", text) for name, text in durations.items() if text is not None
+    }
+    return AutoscalerOptions(
+        seed=seed or 0,
+        autoscaler=autoscaler or AUTOSCALERS[0],
+        expander=expander or EXPANDERS[0],
+        **seconds,
+    )
+
+
+def read_scaled_pools(
+    paths: Sequence[Path], table: Path | None, objects: Sequence[InputObject]
+) -> PoolReading:
+    """The pools in files; what is not modelled is said on standard error."""
+    from ...planning import read_pools
+
+    nodes = [obj for obj in objects if obj.kind == "Node"]
+    reading = read_pools(paths, read_table(table), nodes)  # type: ignore[arg-type]
+    note_pools(reading)
+    return reading
+
+
+def read_autoscalers(
+    paths: Sequence[Path] | None,
+    table: Path | None,
+    names: Sequence[str] | None,
+    objects: Sequence[InputObject],
+) -> list[tuple[str, MakeSimulation]]:
+    """Every file of pools with every autoscaler, named by both; empty without pools."""
+    if not paths:
+        for flag, value in (("--autoscaler", names), ("--instance-types", table)):
+            if value:
+                raise InputError(f"{flag}: expected --pools with it; got none")
+        return []
+    from ...autoscaling import AutoscalerOptions, maker_of
+
+    found = []
+    for path in dict.fromkeys(paths):
+        reading = read_scaled_pools([path], table, objects)
+        for name in dict.fromkeys(names or AUTOSCALERS[:1]):
+            _check("--autoscaler", name, AUTOSCALERS)
+            label = name if len(paths) == 1 else f"{path} {name}"
+            found.append((label, maker_of(reading.pools, AutoscalerOptions(autoscaler=name))))
+    return found
+
+
+def _check(flag: str, value: str | None, known: Sequence[str]) -> None:
+    if value is not None and value not in known:
+        *others, last = known
+        raise InputError(f'{flag}: expected {", ".join(others)} or {last}; got "{value}"')
+
+
+def _seconds(name: str, text: str) -> float:
+    flag = {
+        "--batch_idle_s": "--batch-idle-duration",
+        "--batch_max_s": "--batch-max-duration",
+        "--scan_interval_s": "--scan-interval",
+    }[name]
+    seconds = parse_seconds(flag, text)
+    if flag == "--scan-interval" and not seconds:
+        raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
+    return seconds

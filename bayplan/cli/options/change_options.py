@@ -1,0 +1,215 @@
+"""Change options: what the commands of `bayplan what-if` have in common.
+
+A command in `answers_change` returns its changes; one in `takes_answer_options` prints the answer itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from ...errors import InputError
+from ..render.answer_output import print_answer
+from ..render.progress_bar import progress_bar
+from .option_groups import parameters_of, show_options
+from .scheduler_options import (
+    PENDING,
+    AllOption,
+    AnswerForm,
+    AnswerOption,
+    Question,
+    takes_question,
+)
+
+if TYPE_CHECKING:
+    from ...answers.what_if import ClusterChange, WhatIfAnswer
+
+Changes: TypeAlias = "Sequence[ClusterChange]"
+
+NodesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NODE", help="Names of nodes, or patterns such as 'gpu-*'.", show_default=False
+    ),
+]
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")]
+SelectorOption = Annotated[
+    str,
+    typer.Option(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        help="Only nodes with these labels, as for kubectl: zone=a,!spot.",
+        show_default=False,
+    ),
+]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Go on where pods declare no controller, as kubectl drain does; they count as created again.",
+    ),
+]
+EmptyDirOption = Annotated[
+    bool,
+    typer.Option(
+        "--delete-emptydir-data",
+        help="Go on where pods have emptyDir volumes, whose data is deleted. Without it such nodes are refused.",
+    ),
+]
+DisableEvictionOption = Annotated[
+    bool,
+    typer.Option(
+        "--disable-eviction", help="Delete pods instead of evicting them, past disruption budgets."
+    ),
+]
+DaemonSetsOption = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-daemonsets/--no-ignore-daemonsets",
+        help="Pods of DaemonSets stay. With --no-ignore-daemonsets nodes that have some are refused, as by kubectl "
+        "drain without the flag.",
+    ),
+]
+StartTimeOption = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="Time from a pod's node to its readiness, for the duration of the whole: 30s.",
+    ),
+]
+UntilFitsOption = Annotated[
+    bool,
+    typer.Option(
+        "--until-fits",
+        help="Find the smallest number of nodes, like those of --like, with which all pods fit after the change.",
+    ),
+]
+LikeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NODE",
+        help="Existing node to copy. Several are used in turn, such as one of each zone.",
+        show_default=False,
+    ),
+]
+FewestOption = Annotated[
+    bool,
+    typer.Option(
+        "--fewest", help="With --until-fits: choose how many of each --like, for few nodes in all."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """The options of every change."""
+
+    until_fits: UntilFitsOption = False
+    like: LikeOption = None
+    fewest: FewestOption = False
+    output: AnswerOption = AnswerForm.TABLE
+    everything: AllOption = False
+
+    def check(self) -> None:
+        """Raise InputError for options without those that they belong to."""
+        if self.until_fits != bool(self.like) or (self.fewest and not self.until_fits):
+            likes = [f"--like {name}" for name in self.like or ()]
+            given = ["--until-fits"] * self.until_fits + likes + ["--fewest"] * self.fewest
+            raise InputError(f"expected --until-fits and --like; got only {' '.join(given)}")
+
+
+def takes_answer_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command on a question with `options: AnswerOptions` as second parameter: it gets an option for each field."""
+
+    @functools.wraps(command)
+    def run(question: Question, **given: Any) -> None:
+        options = AnswerOptions(**{each.name: given.pop(each.name) for each in SHARED})
+        command(question, options, **given)
+
+    own = [each for each in parameters_of(command) if each.name != "options"]
+    show_options(run, [*own, *SHARED])
+    return takes_question(run)  # type: ignore[arg-type]
+
+
+def answers_change(command: Callable[..., Changes]) -> Callable[..., None]:
+    """A command on a question that returns its changes: they are made, and the answer is printed.
+
+    It ends with 1 when pods are worse off.
+    """
+
+    @functools.wraps(command)
+    def run(question: Question, options: AnswerOptions, **given: Any) -> None:
+        options.check()
+        print_consequences(question, command(question, **given), options)
+
+    return takes_answer_options(run)
+
+
+SHARED = parameters_of(AnswerOptions)
+
+
+def print_consequences(question: Question, changes: Changes, options: AnswerOptions) -> None:
+    """Ask, print, and end with 1 when pods are worse off, or when no number of nodes is enough."""
+    answer = _ask(question, changes, options)
+    _print(question, answer, options.output, options.everything)
+    search = answer.search
+    if answer.is_worse if search is None else search.hopeless:
+        raise typer.Exit(PENDING)
+
+
+def _ask(question: Question, changes: Changes, options: AnswerOptions) -> WhatIfAnswer:
+    from ...answers.what_if import ask_what_if, fit_with_nodes
+
+    objects, place_of = question.manifests.objects, question.manifests.place_of
+    with progress_bar("scheduling") as on_progress:
+        if not options.until_fits:
+            return ask_what_if(
+                objects,
+                changes,
+                question.settings,
+                as_is=question.as_is,
+                place_of=place_of,
+                on_progress=on_progress,
+            )
+        return fit_with_nodes(
+            objects,
+            options.like or (),
+            question.settings,
+            changes=changes,
+            fewest=options.fewest,
+            as_is=question.as_is,
+            place_of=place_of,
+            on_progress=on_progress,
+        )
+
+
+def _print(question: Question, answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:
+    from ..render.consequences import render_what_if
+
+    print_answer(
+        answer,
+        "WhatIf",
+        form,
+        lambda: _names(answer),
+        lambda console: render_what_if(
+            console, answer, everything or not console.is_terminal, details=everything
+        ),
+        question.remarks,
+    )
+
+
+def _names(answer: WhatIfAnswer) -> list[str]:
+    """`pod/<namespace>/<name> node/<node>` per pod that is not as it was; `-` stands for no node."""
+    from ...answers.what_if import WhatIfState
+
+    lines = []
+    for change in answer.pods:
+        is_running = change.now.state is WhatIfState.RUNNING
+        node = f"node/{change.now.node}" if is_running else "-"
+        lines.append(f"pod/{change.key} {node}")
+    return lines

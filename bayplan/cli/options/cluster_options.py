@@ -1,0 +1,89 @@
+"""Cluster options: the options that say which live cluster is meant, and what holds when none of them is given."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDefaults:
+    """What holds when a command is given no option of its own."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+    is_kubectl_plugin: bool = False
+    """Names without a namespace are in that of the kubeconfig's context, as for kubectl."""
+
+
+CLUSTER_DEFAULTS: ContextVar[ClusterDefaults] = ContextVar(
+    "CLUSTER_DEFAULTS",
+    default=ClusterDefaults(),  # noqa: B039  # it is frozen
+)
+
+KubeconfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="How to reach the cluster. Default: KUBECONFIG, ~/.kube/config, or the service account of "
+        "the pod it runs in.",
+        show_default=False,
+    ),
+]
+ContextOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Context of the kubeconfig to use. Default: its current context.",
+        show_default=False,
+    ),
+]
+LiveKubeconfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Ask about the cluster of this kubeconfig, reading only. With -f: as if the files were applied to it. "
+        "Default without -f: the cluster that kubectl would talk to.",
+        show_default=False,
+    ),
+]
+LiveContextOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Ask about the cluster of this context of the kubeconfig. Default: its current context.",
+        show_default=False,
+    ),
+]
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Namespace of what is named without one.",
+        show_default=False,
+    ),
+]
+
+
+def chosen_cluster(kubeconfig: Path | None, context: str | None) -> tuple[Path | None, str | None]:
+    """The kubeconfig and the context that options name; those in front of the command hold for all."""
+    defaults = CLUSTER_DEFAULTS.get()
+    return kubeconfig or defaults.kubeconfig, context or defaults.context
+
+
+def with_namespace(target: str, namespace: str | None) -> str:
+    """`pod/web-7` as `pod/shop/web-7`; targets with a namespace of their own, or of other kinds, as they are."""
+    from ...answers.pod_search import GROUP_WORDS, POD_WORDS, WORKLOAD_WORDS
+
+    kind, *rest = target.split("/")
+    is_namespaced = kind.lower() in (*POD_WORDS, *GROUP_WORDS, *WORKLOAD_WORDS)
+    if not namespace or not is_namespaced or len(rest) != 1:
+        return target
+    return f"{kind}/{namespace}/{rest[0]}"

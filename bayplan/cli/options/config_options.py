@@ -1,0 +1,124 @@
+"""Config options: what names a scheduler's configuration on the command line, and how it is read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import ConfigError
+
+if TYPE_CHECKING:
+    from ...config import Check, FeatureGates, Reading
+    from ...sim.settings import Settings
+
+STDIN = Path("-")
+PROVIDER_NAMES = ("DefaultProvider", "ClusterAutoscalerProvider")
+"""The names in `bayplan.config.PROVIDERS`, which is not imported for a --help."""
+
+
+def complete_providers(incomplete: str) -> list[str]:
+    """The algorithm providers whose names begin like that."""
+    return [name for name in PROVIDER_NAMES if name.startswith(incomplete)]
+
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration or Policy file of any version.",
+        show_default=False,
+    ),
+]
+FeatureGatesOption = Annotated[
+    str,
+    typer.Option(
+        "--feature-gates",
+        metavar="A=true,B=false",
+        help="Feature gates to switch on or off.",
+        show_default=False,
+    ),
+]
+PluginFilesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugins",
+        metavar="FILE",
+        help="Python file, or module, with plugins of your own. May be given several times.",
+        show_default=False,
+    ),
+]
+ProviderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm-provider",
+        metavar="NAME",
+        help=f"Instead of a file, an algorithm provider of v1.20: {' or '.join(PROVIDER_NAMES)}.",
+        autocompletion=complete_providers,
+        show_default=False,
+    ),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Seed for breaking ties between nodes with equal scores.",
+        show_default=False,
+    ),
+]
+
+
+def read_settings(
+    config: Path | None,
+    algorithm_provider: str | None,
+    feature_gates: str,
+    plugins: Sequence[Path] | None,
+    seed: int | None,
+) -> Settings:
+    """The scheduler that the options describe."""
+    from ...config import parse_feature_gates
+    from ...sim.settings import Settings
+
+    gates = parse_feature_gates(feature_gates)
+    reading = read_configuration(config, algorithm_provider, gates)
+    return Settings(reading.config, gates, tuple(str(path) for path in plugins or ()), seed)
+
+
+def read_configuration(
+    config: Path | None,
+    provider: str | None,
+    gates: FeatureGates,
+    check: Check | None = None,
+) -> Reading:
+    """The configuration in a file, of a provider or, with neither, the default.
+
+    `check` finds further faults of a file.
+    """
+    from ...config import Reading, default_config, gate_notes, provider_reading
+    from ...config.files import API_VERSION as CURRENT_VERSION
+
+    if config is not None and provider is not None:
+        raise ConfigError("expected a file or --algorithm-provider; got both")
+    if provider is not None:
+        return provider_reading(provider, gates)
+    if config is not None:
+        return read_file(config, gates, check)
+    return Reading(default_config(gates), CURRENT_VERSION, notes=gate_notes(gates))
+
+
+def read_file(path: Path, gates: FeatureGates, check: Check | None = None) -> Reading:
+    """The configuration in a file, or on standard input for `-`."""
+    from ...config import load_reading, no_check, parse_reading
+
+    check = check or no_check
+    if path == STDIN:
+        return parse_reading(sys.stdin.buffer.read(), source_name(path), gates, check)
+    return load_reading(path, gates, check)
+
+
+def source_name(path: Path) -> str:
+    """The file's name in messages."""
+    return "standard input" if path == STDIN else str(path)

@@ -1,0 +1,42 @@
+"""Input options: the option of every command that reads files, which limits their size."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from .option_groups import parameters_of, show_options
+
+NAME = "max_input_size"
+MaxInputSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-input-size",
+        metavar="SIZE",
+        help="Read at most this much of each file, unpacked, such as 8Gi. Default: a plain file whole; "
+        "of a gzip file 32Mi, or 100 times its size.",
+        show_default=False,
+    ),
+]
+
+
+def takes_input_limit(command: Callable[..., None]) -> Callable[..., None]:
+    """A decorator for a command that reads files: it gets the option that limits their size."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        from ...manifests.input_bytes import limited_input
+
+        limit = options.pop(NAME)
+        with limited_input(limit):
+            command(*args, **options)
+
+    option = inspect.Parameter(
+        NAME, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=MaxInputSizeOption
+    )
+    show_options(run, [*parameters_of(command), option])
+    return run

@@ -1,0 +1,114 @@
+"""Output files: files that an option names to write to."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import IO
+
+from ...errors import BayplanError, InputError, OutputError
+
+STDOUT = "-"
+
+
+@contextmanager
+def stream_target(option: str, target: str) -> Iterator[IO[str]]:
+    """Open the file to write to as things happen; InputError, which names the option, when that cannot be."""
+    with _faults_named(option, target):
+        stream = open(target, "w", encoding="utf-8")  # noqa: SIM115 - closed below, with its faults named
+    with _faults_named(option, target, OutputError), stream:
+        yield stream
+
+
+class WholeFile:
+    """A file that is written all or not at all: beside its place, where it is put when it is complete.
+
+    A device or a pipe is written directly. Errors name the option: InputError if it cannot be opened, OutputError if it
+    cannot be written.
+    """
+
+    def __init__(self, option: str, target: Path) -> None:
+        self._option = option
+        self._target = target
+        self._place: Path | None = None
+        with _faults_named(option, target):
+            file = self._open_beside() if _is_file(target) else target.open("wb")
+            packed = gzip.GzipFile(fileobj=file, mode="wb") if target.suffix == ".gz" else file
+        self._files = [packed] if packed is file else [packed, file]
+
+    def write(self, text: str) -> int:
+        """Add to it; returns how much."""
+        with _faults_named(self._option, self._target, OutputError):
+            self._files[0].write(text.encode())
+        return len(text)
+
+    def keep(self) -> None:
+        """It is complete: put it in its place. A second time it does nothing."""
+        with _faults_named(self._option, self._target, OutputError):
+            for file in self._files:
+                file.close()
+            if self._place is not None:
+                os.replace(self._beside, self._place)
+                self._place = None
+
+    def drop(self) -> None:
+        """Forget what was written; whatever was in its place stays. Nothing happens to one that is complete."""
+        for file in self._files:
+            with suppress(OSError):  # the disk may be full
+                file.close()
+        if self._place is not None:
+            self._beside.unlink(missing_ok=True)
+
+    def _open_beside(self) -> IO[bytes]:
+        self._place = self._target.resolve()  # a link goes on leading to the file
+        mode = self._place.stat().st_mode if self._place.exists() else None
+        if mode is not None:
+            os.close(os.open(self._place, os.O_WRONLY))  # raises for one that may not be written
+        self._beside = self._place.with_name(f".{self._place.name}.{token_hex(4)}")
+        file = self._beside.open("xb")
+        if mode is not None:
+            self._beside.chmod(stat.S_IMODE(mode))
+        return file
+
+
+@contextmanager
+def whole_target(option: str, target: Path) -> Iterator[WholeFile]:
+    """A file to write to, which is opened at once and gzipped if its name says so.
+
+    When the `with` ends with an exception, whatever was there before is left as it was.
+    """
+    file = WholeFile(option, target)
+    try:
+        yield file
+        file.keep()
+    finally:
+        file.drop()
+
+
+def write_whole(option: str, target: Path, pieces: Iterable[str]) -> None:
+    """Write all pieces to the file, gzipped if its name says so, or leave whatever was there as it was."""
+    with whole_target(option, target) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+def _is_file(target: Path) -> bool:
+    """Whether it is one, or would become one."""
+    return target.is_file() or not target.exists()
+
+
+@contextmanager
+def _faults_named(
+    option: str, target: str | Path, kind: type[BayplanError] = InputError
+) -> Iterator[None]:
+    """Name the option in errors: InputError where a file cannot be opened, OutputError where it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"expected a file to write to; got {error.strerror}"
+        raise kind(f"{option}: {target}: {problem}") from None

@@ -1,0 +1,311 @@
+"""Scheduler options: what every command takes that asks a scheduler about a cluster.
+
+A command that is wrapped in `takes_question` gets these options, and is called with what they come to.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+
+import typer
+
+from ...errors import InputError
+from ..render.consoles import stderr_console
+from ..render.progress_bar import progress_bar
+from .cluster_options import (
+    CLUSTER_DEFAULTS,
+    LiveContextOption,
+    LiveKubeconfigOption,
+    chosen_cluster,
+)
+from .config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    PluginFilesOption,
+    ProviderOption,
+    SeedOption,
+    read_settings,
+)
+from .input_options import takes_input_limit
+from .option_groups import parameters_of, show_options
+
+if TYPE_CHECKING:
+    from ...api.pod import Pod
+    from ...kube.live_cluster import LiveObjects
+    from ...sim import Manifests
+    from ...sim.settings import Settings
+
+PENDING = 1
+"""The exit status when pods wait."""
+
+FilenameOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-f",
+        "--filename",
+        help="File or folder with manifests, YAML or JSON, also gzipped; - is standard input. "
+        "May be given several times.",
+        allow_dash=True,
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict/--lenient",
+        help="Refuse fields that do not exist and objects that kube-apiserver refuses, or warn about them.",
+    ),
+]
+WorkloadKindsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--workload-kinds",
+        metavar="FILE",
+        help="Custom kinds that make pods, and where they have templates and counts. May be given several times.",
+        show_default=False,
+    ),
+]
+AsIsOption = Annotated[
+    bool,
+    typer.Option(
+        "--as-is",
+        help="Ask about the cluster as it was read. Default: after the waiting pods were placed, as simulate does.",
+    ),
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Show all pods and nodes, however many.")]
+
+
+class AnswerForm(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+AnswerOption = Annotated[
+    AnswerForm,
+    typer.Option(
+        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(AnswerForm)}."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A cluster and a scheduler, read from what was given on the command line."""
+
+    manifests: Manifests
+    settings: Settings
+    sources: Sequence[str] = ()
+    """Where the cluster was read."""
+    namespace: str | None = None
+    """Where names without a namespace are to be found; None: anywhere."""
+    remarks: Sequence[str] = ()
+    """What is wrong with the files."""
+    is_strict: bool = False
+    """Whether that is an error."""
+    as_is: bool = False
+    """Whether it is about the cluster as it was read, before the waiting pods are placed."""
+
+
+Own = ParamSpec("Own")
+
+
+def takes_question(command: Callable[Concatenate[Question, Own], None]) -> Callable[..., None]:
+    """The command with the options of a question in front of its own; its errors become a line and a status."""
+    return _taking(command, SHARED)
+
+
+def takes_cluster(command: Callable[Concatenate[Question, Own], None]) -> Callable[..., None]:
+    """The same for a command that places the waiting pods itself, and so is not asked about an earlier moment."""
+    return _taking(command, {name: one for name, one in SHARED.items() if name != "as_is"})
+
+
+def _taking(
+    command: Callable[Concatenate[Question, Own], None], shared: Mapping[str, Any]
+) -> Callable[..., None]:
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        given = {name: options.pop(name) for name in shared}
+        with knowing_workloads(given["workload_kinds"]):
+            command(read_question(**given), **options)  # type: ignore[call-arg]
+
+    show_options(run, [*shared.values(), *parameters_of(command)[1:]])
+    return takes_input_limit(run)
+
+
+def read_question(
+    filename: FilenameOption = None,
+    kubeconfig: LiveKubeconfigOption = None,
+    context: LiveContextOption = None,
+    strict: StrictOption = True,
+    workload_kinds: WorkloadKindsOption = None,
+    as_is: AsIsOption = False,
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+    seed: SeedOption = None,
+) -> Question:
+    """Read everything that the options name."""
+    from ...sim.settings import reading_for
+
+    settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
+    with reading_for(settings):
+        reading = read_cluster(filename, kubeconfig, context, strict)
+    note_groups(reading.manifests, settings)
+    return Question(
+        reading.manifests,
+        settings,
+        reading.sources,
+        reading.namespace,
+        reading.remarks,
+        strict,
+        as_is,
+    )
+
+
+@contextmanager
+def knowing_workloads(paths: Sequence[Path] | None) -> Iterator[None]:
+    """Within it, objects of the custom kinds in these files are workloads; InputError if they cannot be read."""
+    from ...api.workload_kinds import reading_workloads
+    from ...manifests.workload_documents import read_workload_kinds
+
+    with reading_workloads(read_workload_kinds(paths) if paths else ()):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """The objects of a cluster, and the names of what they were read from."""
+
+    manifests: Manifests
+    sources: Sequence[str]
+    namespace: str | None = None
+    """Where names without a namespace are to be found; None: anywhere."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is wrong with the files."""
+        return self.manifests.remarks
+
+
+def read_cluster(
+    paths: Sequence[Path] | None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    strict: bool = False,
+) -> ClusterReading:
+    """The objects in files, of a live cluster, or of one to which the files are applied.
+
+    Without files and options the cluster is the one that kubectl would talk to. Shows a bar while objects are read;
+    notes on standard error say which cluster was asked, and which objects are not used. Fields that do not exist are
+    warnings there; with `strict` they are an InputError, with a line for each.
+    """
+    from ...sim import Manifests, lay_over, manifests_of
+
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
+    is_live = kubeconfig is not None or context is not None or not paths
+    files = _read_files(paths, strict) if paths else Manifests()
+    sources = [str(path) for path in paths or ()]
+    if not is_live:
+        return ClusterReading(files, sources, CLUSTER_DEFAULTS.get().namespace)
+    live = _read_live(kubeconfig, context)
+    manifests, present = lay_over(manifests_of(live.objects, live.server), files)
+    _note_present(present)
+    return ClusterReading(manifests, [live.server, *sources], _default_namespace(live))
+
+
+def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
+    from ...kube.live_cluster import is_cluster_configured, read_live
+
+    if kubeconfig is None and not is_cluster_configured():
+        known = "--kubeconfig FILE, KUBECONFIG or ~/.kube/config"
+        raise InputError(f"expected manifests (-f FILE) or a cluster ({known}); got neither")
+    with progress_bar("reading the cluster") as on_kind:
+        live = read_live(kubeconfig, context, on_kind=on_kind)
+    name = f"context {live.context}" if live.context else "service account"
+    _note(f"asked the cluster at {live.server} ({name})")
+    return live
+
+
+def _default_namespace(live: LiveObjects) -> str | None:
+    defaults = CLUSTER_DEFAULTS.get()
+    return defaults.namespace or (live.namespace if defaults.is_kubectl_plugin else None)
+
+
+def _read_files(paths: Sequence[Path], strict: bool) -> Manifests:
+    from ...sim import read_manifests
+
+    with progress_bar("reading") as on_bytes:
+        manifests = read_manifests(paths, on_bytes)
+    warn(manifests.remarks, strict)
+    _note_unused(manifests.unused)
+    for note in manifests.notes:
+        _note(note)
+    return manifests
+
+
+def warn(remarks: Sequence[str], strict: bool) -> None:
+    """Print what is wrong with files on standard error; with `strict` it is an InputError, a line for each."""
+    if remarks and strict:
+        raise InputError("\n".join(remarks))
+    for line in remarks:
+        stderr_console().print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
+
+
+SHARED = {parameter.name: parameter for parameter in parameters_of(read_question)}
+
+
+def _note_unused(unused: Mapping[str, int]) -> None:
+    """Say on standard error which objects were not used."""
+    from ...api.custom_workloads import is_custom_group
+
+    custom = {kind: n for kind, n in unused.items() if is_custom_group(kind.partition(".")[2])}
+    others = {kind: n for kind, n in unused.items() if kind not in custom}
+    if others:
+        total = sum(others.values())
+        objects = "1 object has" if total == 1 else f"{total:,} objects have"
+        _note(f"{objects} no bearing on scheduling: {_counted(others)}")
+    if custom:
+        total = sum(custom.values())
+        objects = f"{total:,} objects of custom kinds are not simulated, nor pods of their"
+        if total == 1:
+            objects = "1 object of a custom kind is not simulated, nor pods of its"
+        _note(f"{objects} controller{'' if total == 1 else 's'}: {_counted(custom)}")
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+
+
+def note_groups(manifests: Manifests, settings: Settings) -> None:
+    """Say on standard error which PodGroups, or which of their fields, have no effect with these feature gates."""
+    from ...sim.settings import ignored_groups
+
+    note = ignored_groups(manifests.objects, settings)
+    if note:
+        _note(note)
+
+
+def _note_present(pods: Sequence[Pod]) -> None:
+    """Say on standard error which pods were not added."""
+    if len(pods) == 1:
+        _note(f"pod {pods[0].key} is in the cluster already and stays as it is there")
+    elif pods:
+        _note(
+            f"{len(pods):,} pods, such as {pods[0].key}, are in the cluster already and stay as they are there"
+        )
+
+
+def _note(text: str) -> None:
+    stderr_console().print(f"note: {text}", style="dim", markup=False, soft_wrap=True)

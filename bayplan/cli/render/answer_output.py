@@ -1,0 +1,65 @@
+"""Answer output: an answer in the form that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ...api.own_documents import API_VERSION
+from ..options.scheduler_options import AnswerForm
+from .consoles import stdout_console, written_to_stdout
+from .plain_data import print_json_document, print_yaml_document, with_remarks
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ...answers.settlement import Settlement
+
+
+class PrintableAnswer(Protocol):
+    """What the library gives back."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+
+
+def print_answer(
+    answer: PrintableAnswer,
+    kind: str,
+    form: AnswerForm,
+    names: Callable[[], Iterable[str]],
+    render: Callable[[Console], None],
+    remarks: Sequence[str] = (),
+) -> None:
+    """Print the answer: as a document of `kind`, as the lines of `names`, or as `render` does for people.
+
+    A document has the `remarks` on what was read, too.
+    """
+    if form in (AnswerForm.JSON, AnswerForm.YAML):
+        document = {"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()}
+        show = print_json_document if form is AnswerForm.JSON else print_yaml_document
+        show(with_remarks(document, remarks))
+        return
+    match form:
+        case AnswerForm.NAME:
+            for line in names():
+                print(line)
+        case AnswerForm.TABLE:
+            console = stdout_console()
+            with written_to_stdout(console):
+                print_settlement(console, getattr(answer, "settled", None))
+                render(console)
+                print_notices(console, getattr(answer, "notices", ()))
+
+
+def print_settlement(console: Console, settled: Settlement | None) -> None:
+    """Say what became of the waiting pods before the question, if there were any."""
+    if settled is not None and settled.text:
+        console.print(settled.text, style="dim", markup=False, soft_wrap=True)
+    print_notices(console, settled.notices if settled is not None else ())
+
+
+def print_notices(console: Console, notices: Iterable[str]) -> None:
+    """Say what else is to be known beside an answer, a line for each."""
+    for line in notices:
+        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,101 @@
+"""Compare table: a row per metric, a column per configuration, and the pods that land elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from ...answers.compare import Comparison, Contender, Difference
+from ...sim.measures import MeasureUnit, measure_of
+from ...sim.totals import MAIN_RESOURCES
+from .metric_values import shown_metric, titled
+from .node_names import NodeNames
+from .table_layout import Listing
+from .tables import amount, count, hint, section, value_change
+
+MAX_PODS = 20
+ALWAYS = {
+    "placed",
+    "pending",
+    "preempted",
+    "attempts",
+    "fragmentation",
+    "meanLatency",
+    "maxLatency",
+}
+"""Metrics that are shown also when they are 0."""
+
+
+def render_comparison(console: Console, answer: Comparison, everything: bool = False) -> None:
+    """Print the comparison; a long table of pods is cut unless `everything`."""
+    section(console, _metric_table(answer))
+    differences = answer.differences()
+    if differences:
+        shown = differences if everything else differences[:MAX_PODS]
+        section(console, _difference_table(console, answer, shown))
+        hint(console, len(differences) - len(shown), "pod")
+    if any(
+        d.is_significant for each in answer.contenders for d in answer.against_first(each).values()
+    ):
+        text = f"* differs from {answer.contenders[0].name}: 95 % interval of the differences, seed by seed"
+        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    pods, others = len(answer.common_pods()), answer.other_pod_count()
+    if others:
+        text = f"{count(others, 'further pod')} in some of the runs only"
+        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    verb = "lands" if len(differences) == 1 else "land"
+    seeds = f", {count(len(answer.seeds), 'run')} each" if len(answer.seeds) > 1 else ""
+    console.print(
+        Text(f"{len(differences):,} of {count(pods, 'pod')} {verb} elsewhere{seeds}", style="bold")
+    )
+
+
+def _difference_table(
+    console: Console, answer: Comparison, differences: Sequence[Difference]
+) -> Listing:
+    names = NodeNames.of(console, (node for pod in differences for node in pod.nodes if node))
+    names.tell(console)
+    table = Listing(("POD", *(each.name for each in answer.contenders)))
+    for pod in differences:
+        table.add(pod.pod, *(names.short(node) or "pending" for node in pod.nodes))
+    return table
+
+
+def _metric_table(answer: Comparison) -> Listing:
+    contenders = [each.name for each in answer.contenders]
+    table = Listing(("METRIC", *contenders), right=contenders)
+    certain = [answer.against_first(each) for each in answer.contenders]
+    for name in _shown_names(answer):
+        cells = []
+        for each, differences in zip(answer.contenders, certain, strict=True):
+            metric = each.metrics.get(name)
+            mark = "*" if name in differences and differences[name].is_significant else ""
+            cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
+        table.add(titled(measure_of(name)), *cells)
+    for resource in MAIN_RESOURCES:
+        table.add(f"{resource} free", *(_free(each, resource) for each in answer.contenders))
+    return table
+
+
+def _shown_names(answer: Comparison) -> list[str]:
+    """The metrics in the table: without amounts and times on the wall clock, and of others than `ALWAYS` not those that
+    are 0."""
+    metrics = [metric for each in answer.contenders for metric in each.metrics.values()]
+    telling = {metric.name for metric in metrics if any(metric.values)} | ALWAYS
+    names = dict.fromkeys(metric.name for metric in metrics if metric.name in telling)
+    return [
+        name
+        for name in names
+        if measure_of(name).unit is not MeasureUnit.AMOUNT and measure_of(name).is_repeatable
+    ]
+
+
+def _free(contender: Contender, resource: str) -> str:
+    """What is free on nodes that are open to every pod, before and after."""
+    totals = contender.totals
+    if totals is None:
+        return "-"
+    both = (totals.before.of(resource).free, totals.after.of(resource).free)
+    return value_change(*(amount(free, resource) for free in both))

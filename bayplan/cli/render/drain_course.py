@@ -1,0 +1,142 @@
+"""Drain course: how a drain or an upgrade went, where it stalls, and how many nodes are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from ...answers.courses import DrainCourse, DrainStall, PodAtRisk, UpgradeCourse
+from ...answers.what_if.answer import NodeSearch
+from ...api.text.durations import format_duration
+from .node_names import NodeNames
+from .table_layout import Listing
+from .tables import count, hint, section
+
+MAX_AT_RISK = 20
+MAX_NAMES = 3
+
+
+def render_course(
+    console: Console, course: DrainCourse | UpgradeCourse, everything: bool = False
+) -> None:
+    """Print the pods at risk, how it went, and every stall."""
+    risks = course.at_risk if everything else course.at_risk[:MAX_AT_RISK]
+    if risks:
+        section(console, _risk_table(risks))
+        hint(console, len(course.at_risk) - len(risks), "pod at risk")
+    if isinstance(course, DrainCourse):
+        if len(course.rounds) <= 1 and not course.seconds and not course.stalls:
+            return  # the summary says as much
+        text = drain_text(course)
+    else:
+        text = upgrade_text(course)
+    console.print(Text(text, style="bold yellow" if course.stalls else "bold"), soft_wrap=True)
+    names = NodeNames.of(console, course.nodes)
+    for line in _stall_lines(course.stalls, names):
+        console.print(Text(f"  {line}", style="yellow"), soft_wrap=True)
+
+
+def drain_text(course: DrainCourse) -> str:
+    """`40 pods evicted in 6 rounds, 3m`, or `the drain stops at 6 of 40 pods, after 3 rounds`."""
+    rounds = count(len(course.rounds), "round")
+    time = f", {format_duration(course.seconds)}" if course.seconds else ""
+    if not course.stalls:
+        return f"{count(course.evicted, 'pod')} evicted in {rounds}{time}"
+    nodes = f"{course.drained:,} of {count(len(course.nodes), 'node')} empty"
+    where = f"the drain stops at {course.evicted:,} of {count(course.pods, 'pod')}"
+    return f"{where}, after {rounds}{time} ({nodes}):"
+
+
+def upgrade_text(course: UpgradeCourse) -> str:
+    """`500 of 500 nodes replaced in 250 steps, 4h10m: 4,000 pods evicted, at most 3 pending at a time`."""
+    done = f"{len(course.replaced):,} of {count(len(course.nodes), 'node')} replaced"
+    time = f", {format_duration(course.seconds)}" if course.seconds else ""
+    peak = f" ({course.pending_before:,} before)" if course.pending_before else ""
+    if course.pending_peak > course.pending_before:
+        names = ", ".join(course.peak_nodes[:MAX_NAMES])
+        peak += f" while {names} {'was' if len(course.peak_nodes) == 1 else 'were'} drained"
+    pods = (
+        f"{count(course.evicted, 'pod')} evicted, at most {course.pending_peak:,} pending at a time"
+    )
+    stalls = f"; {count(len(_stuck(course)), 'node')} left:" if course.stalls else ""
+    return f"{done} in {count(course.steps, 'step')}{time}: {pods}{peak}{stalls}"
+
+
+def _stuck(course: UpgradeCourse) -> set[str]:
+    return {node for stall in course.stalls for node in stall.nodes}
+
+
+def _stall_lines(stalls: Sequence[DrainStall], names: NodeNames) -> Iterator[str]:
+    """The stalls; a reason for which evicted pods of several budgets have no node is written once."""
+    yield from (f"error: {stall.cause}" for stall in stalls if stall.is_refused)
+    alike: dict[str, list[DrainStall]] = {}
+    for stall in stalls:
+        if stall.is_refused:
+            continue
+        alike.setdefault(stall.no_node or stall.cause, []).append(stall)
+    for reason, group in alike.items():
+        if len(group) == 1 or not group[0].no_node:
+            yield from (_stall_text(stall, stall.cause, names) for stall in group)
+            continue
+        yield f"evicted pods of {count(len(group), 'budget')} have no node: {reason}"
+        yield from (f"  {_stall_text(stall, stall.allows, names)}" for stall in group)
+
+
+def _stall_text(stall: DrainStall, cause: str, names: NodeNames) -> str:
+    """`node-3 (2 pods): web allows 1 disruption; its evicted pod web-7 has no node`."""
+    more = f" and {len(stall.nodes) - MAX_NAMES:,} more" if len(stall.nodes) > MAX_NAMES else ""
+    shown = ", ".join(map(names.short, stall.nodes[:MAX_NAMES])) + more
+    return f"{shown} ({count(len(stall.pods), 'pod')}): {cause}"
+
+
+def _risk_table(risks: Sequence[PodAtRisk]) -> Listing:
+    table = Listing(("AT RISK", "NODE", "WHY"), text=("WHY",))
+    for risk in risks:
+        table.add(risk.pod, risk.node, risk.why)
+    return table
+
+
+def render_search(console: Console, search: NodeSearch) -> None:
+    """Print how many nodes it takes, and which pods fit on none of them."""
+    style = "bold yellow" if search.hopeless else "bold green" if search.nodes == 0 else "bold"
+    console.print(Text(search_text(search), style=style), soft_wrap=True)
+    alike: dict[str, list[str]] = {}
+    for pod, message in search.hopeless.items():
+        alike.setdefault(message, []).append(pod)
+    for message, pods in alike.items():
+        named = pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')}, such as {pods[0]},"
+        fit = "fits" if len(pods) == 1 else "fit"
+        console.print(Text.assemble((named, "yellow"), f" {fit} on no such node: {message}"))
+    console.print()
+
+
+def search_text(search: NodeSearch) -> str:
+    """`36 nodes needed: 12 like each of a1, b1, c1; with 35, 2 would wait`."""
+    likes = " or ".join(search.likes)
+    if search.nodes is None:
+        return f"no number of nodes like {likes} helps"
+    if search.nodes == 0:
+        return "0 nodes are needed: no pod waits"
+    nodes = count(search.nodes, "node")
+    if search.is_fewest is False:
+        nodes = f"at most {nodes}"
+    text = f"{nodes} like {likes} needed"
+    if len(search.counts) > 1:
+        text = f"{nodes} needed: {_shares(search)}"
+    if search.hopeless:
+        helped = search.waiting - len(search.hopeless)
+        text += f" for {helped:,} of {count(search.waiting, 'pod')}"
+    if search.is_fewest is False:
+        text += "; another choice of fewer nodes may be enough"
+    elif search.nodes - 1 in search.tried and search.nodes > 1:
+        text += f"; with {search.nodes - 1:,}, {search.tried[search.nodes - 1]:,} would wait"
+    return text
+
+
+def _shares(search: NodeSearch) -> str:
+    numbers = set(search.counts.values())
+    if len(numbers) == 1:
+        return f"{numbers.pop():,} like each of {', '.join(search.likes)}"
+    return ", ".join(f"{number:,} like {name}" for name, number in search.counts.items() if number)

@@ -1,0 +1,259 @@
+"""Run tables: the result of a simulation as tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from ...api.pod_workload import workload_key
+from ...api.text.durations import format_duration
+from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
+from .cluster_totals import render_totals, render_use
+from .launches import render_scaling
+from .node_names import NodeNames
+from .pending_rows import render_pending
+from .table_layout import Cell, Listing
+from .tables import (
+    BAR_WIDTH,
+    amount,
+    count,
+    duration,
+    hint,
+    make_bar,
+    section,
+    share_change,
+    value_change,
+)
+
+WIDE = 110
+"""From this width on there is room for bars beside amounts."""
+MAX_PODS = 40
+MAX_NODES = 20
+MAX_GROUPS = 20
+MAIN_RESOURCES = ("cpu", "memory")
+UNNAMED_RESOURCES = (*MAIN_RESOURCES, "ephemeral-storage", "pods")
+
+
+def render_report(
+    console: Console,
+    report: SimulationReport,
+    *,
+    wide: bool = False,
+    everything: bool = False,
+    details: bool = False,
+) -> None:
+    """Print pods, nodes, totals, what is pending and a summary.
+
+    Long tables are cut unless `everything`; with `details` each pending pod is named.
+    """
+    names = NodeNames.of(console, (use.node.name for use in report.nodes))
+    names.tell(console)
+    placed = report.placed
+    if everything or 0 < len(placed) <= MAX_PODS:
+        if placed:
+            section(console, _pod_table(placed, wide, names))
+    elif placed:
+        _render_workloads(console, report)
+    nodes = report.nodes if everything else _busiest(report.nodes)
+    section(console, _node_table(nodes, wide, _bar_width(console, wide), names))
+    hint(console, len(report.nodes) - len(nodes), "node")
+    render_totals(console, report.totals, wide=wide)
+    _render_preempted(console, report, names)
+    render_groups(console, report.groups, everything)
+    render_pending(console, report.pending_groups, names, details=details, everything=everything)
+    render_use(console, report.use_over_time(), report.time_s)
+    if report.scaling is not None:
+        render_scaling(console, report.scaling, report.pods)
+    console.print(summary(report))
+
+
+def summary(report: SimulationReport) -> Text:
+    """`12 of 14 pods placed, 2 pending, 1h30m in 3 ms`."""
+    placed = len(report.placed)
+    pending = len(report.pods) - placed
+    parts = [f"{placed:,} of {count(len(report.pods), 'pod')} placed"]
+    if pending:
+        parts.append(f"{pending:,} pending")
+    if report.groups:
+        started = sum(group.has_started for group in report.groups)
+        parts.append(f"{started:,} of {count(len(report.groups), 'pod group')} started")
+    if report.preempted:
+        parts.append(f"{len(report.preempted):,} preempted")
+    finished = sum(result.finished_s is not None for result in report.pods)
+    if finished:
+        parts.append(f"{finished:,} finished")
+    passed = f"{format_duration(report.time_s)} in " if report.time_s else ""
+    parts.append(passed + duration(report.seconds))
+    return Text(", ".join(parts), style="bold yellow" if pending else "bold green")
+
+
+def _render_workloads(console: Console, report: SimulationReport) -> None:
+    """Print a line per workload, for more pods than there is room for."""
+    pods: Counter[tuple[str, str]] = Counter()
+    placed: Counter[tuple[str, str]] = Counter()
+    nodes: dict[tuple[str, str], set[str]] = {}
+    for result in report.pods:
+        namespace, _, name = workload_key(result.pod)
+        key = (namespace, name or "pods without an owner")
+        pods[key] += 1
+        if result.is_placed:
+            placed[key] += 1
+            nodes.setdefault(key, set()).add(result.attempt.node_name)
+    numbers = ("PODS", "PLACED", "ON NODES")
+    table = Listing(("NAMESPACE", "WORKLOAD", *numbers), right=numbers)
+    for key in [*pods][:MAX_PODS]:
+        cells = (f"{number:,}" for number in (pods[key], placed[key], len(nodes.get(key, ()))))
+        table.add(*key, *cells, style="yellow" if placed[key] < pods[key] else "")
+    section(console, table)
+    hint(console, len(pods) - MAX_PODS, "workload")
+    console.print(f"{count(len(report.placed), 'pod')} placed; --all shows each\n", style="dim")
+
+
+def _pod_table(results: list[PodResult], wide: bool, names: NodeNames) -> Listing:
+    has_ended = any(map(_end, results))
+    numbers = ("SCORE", "TIME", *(("PRIORITY", "FEASIBLE", "ATTEMPTS") if wide else ()))
+    others = (*numbers, *(("ENDED",) if has_ended else ()))
+    table = Listing(
+        ("NAMESPACE", "POD", "NODE", *others),
+        right=numbers,
+        styles={"NODE": "cyan"},
+        spare=others,
+    )
+    times = {time_s: format_duration(time_s) for time_s in {result.time_s for result in results}}
+    for result in results:
+        pod, attempt = result.pod, result.attempt
+        score = "-" if attempt.score is None else str(attempt.score)
+        node = names.short(attempt.node_name)
+        cells = [pod.namespace, pod.name, node, score, times[result.time_s]]
+        if wide:
+            feasible = f"{attempt.feasible_nodes}/{attempt.evaluated_nodes}"
+            cells += [str(pod.priority), feasible, str(result.attempts)]
+        if has_ended:
+            cells.append(_end(result))
+        table.rows.append(cells)
+    return table
+
+
+def _end(result: PodResult) -> str:
+    """When and how the pod left its node; empty while it is there."""
+    if result.finished_s is not None:
+        return f"{format_duration(result.finished_s)} finished"
+    return "" if result.deleted_s is None else f"{format_duration(result.deleted_s)} deleted"
+
+
+def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int, names: NodeNames) -> Listing:
+    uses = list(uses)
+    extras = _extra_resources(uses, wide)
+    others = [extra.rpartition("/")[2].upper() for extra in extras]
+    headings = ("NODE", "PODS", "CPU", "MEMORY", *others)
+    table = Listing(headings, styles={"NODE": "cyan"}, spare=headings[1:])
+    for use in uses:
+        table.add(
+            _node_name(use, names),
+            value_change(str(use.pods_before), str(use.pods_after)),
+            *(_use(use, resource, wide, bar_width) for resource in MAIN_RESOURCES),
+            *(_amounts(use, resource) for resource in extras),
+        )
+    return table
+
+
+def _node_name(use: NodeUse, names: NodeNames) -> Cell:
+    """The node, and when it came or went in the meantime."""
+    moments = ((use.added_s, "added"), (use.removed_s, "removed"))
+    told = [
+        (f" ({what} {format_duration(moment)})", "dim")
+        for moment, what in moments
+        if moment is not None
+    ]
+    name = names.short(use.node.name)
+    return [(name, ""), *told] if told else name
+
+
+def _use(use: NodeUse, resource: str, wide: bool, width: int) -> Cell:
+    """A bar and numbers for one resource of a node."""
+    total = use.node.allocatable.get(resource, 0)
+    if not total:
+        return "-"
+    before, after = (sums.get(resource, 0) / total for sums in (use.before, use.after))
+    shares = share_change(before, after)
+    cell = [*make_bar(before, after, width), (f" {shares}", "")] if width else [(shares, "")]
+    if wide:
+        cell.append((f" ({_amounts(use, resource)})", "dim"))
+    return cell
+
+
+def _bar_width(console: Console, wide: bool) -> int:
+    if wide:
+        return BAR_WIDTH if console.width >= WIDE else 0
+    return BAR_WIDTH if console.width >= 72 else max(BAR_WIDTH - 4, 1)
+
+
+def _extra_resources(uses: list[NodeUse], wide: bool) -> list[str]:
+    """Resources beyond cpu and memory: all that nodes have, or those that are in use."""
+    found: dict[str, None] = {}
+    for use in uses:
+        for name, value in (use.node.allocatable if wide else use.after).items():
+            if value and name not in UNNAMED_RESOURCES:
+                found[name] = None
+    return list(found)
+
+
+def _amounts(use: NodeUse, resource: str) -> str:
+    """`2 → 3.1 of 4`."""
+    before, after = (amount(sums.get(resource, 0), resource) for sums in (use.before, use.after))
+    total = use.node.allocatable.get(resource, 0)
+    if not total and after == "0":
+        return "-"
+    return f"{value_change(before, after)} of {amount(total, resource)}"
+
+
+def _busiest(uses: list[NodeUse]) -> list[NodeUse]:
+    """The nodes to show when there are too many: those that gained most, in their order."""
+    if len(uses) <= MAX_NODES:
+        return uses
+    ranked = sorted(uses, key=lambda use: use.pods_before - use.pods_after)
+    chosen = {id(use) for use in ranked[:MAX_NODES]}
+    return [use for use in uses if id(use) in chosen]
+
+
+def _render_preempted(console: Console, report: SimulationReport, names: NodeNames) -> None:
+    if not report.preempted:
+        return
+    table = Listing(("PREEMPTED", "NODE", "FOR"))
+    for victim, by in report.preempted:
+        table.add(victim.key, names.short(victim.node_name), by.key)
+    section(console, table)
+
+
+def render_groups(console: Console, groups: list[GroupOutcome], everything: bool = False) -> None:
+    """Print each pod group: where its members are, and why it waits; those that wait come first."""
+    if not groups:
+        return
+    console.print(Text("POD GROUPS", style="bold"))
+    ordered = sorted(groups, key=lambda group: not group.cause)
+    shown = ordered if everything else ordered[:MAX_GROUPS]
+    for group in shown:
+        style = "green" if group.has_started and not group.cause else "yellow"
+        console.print(Text(group.key, style=style))
+        for line in _group_lines(group):
+            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+    hint(console, len(ordered) - len(shown), "group")
+    console.print()
+
+
+def _group_lines(group: GroupOutcome) -> list[str]:
+    lines = []
+    if group.placed:
+        since = "" if group.started_s is None else f", at {format_duration(group.started_s)}"
+        lines.append(
+            f"{group.placed} of {count(group.members, 'member')} placed {group.place}{since}"
+        )
+    elif not group.members:
+        lines.append("has no members")
+    if group.cause:
+        lines.append(f"waits: {group.cause}")
+    return lines

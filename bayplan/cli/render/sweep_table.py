@@ -1,0 +1,97 @@
+"""Sweep table: a row per input and scheduler, with the measures over the seeds; the runs that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ...sim.measures import measure_of
+from ...sweeps import SweepResults, SweepRun
+from ...sweeps.sweep import varied_paths
+from .metric_values import shown_metric, titled
+from .table_layout import Listing
+from .tables import count, hint, section
+
+MAX_FAILED = 10
+
+
+def render_results(console: Console, results: SweepResults) -> None:
+    """Print the summary, and the first failures."""
+    lines, names = results.summary(), results.shown_measures()
+    paths = varied_paths(results.runs)
+    named = [line.group.columns(paths) for line in lines]
+    columns = _used(named)
+    titles = [titled(measure_of(name)) for name in names]
+    heads = [_head(name) for name in columns]
+    table = Listing((*heads, "RUNS", *titles), right=("RUNS", *titles))
+    is_marked = False
+    for line, row in zip(lines, named, strict=True):
+        cells = []
+        for name in names:
+            metric, difference = line.group.metric(name), line.group.difference(name, line.first)
+            mark = "*" if difference is not None and difference.is_significant else ""
+            is_marked = is_marked or bool(mark)
+            cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
+        table.add(*(_shown(row[name]) for name in columns), str(len(line.group.by_seed)), *cells)
+    section(console, table)
+    if is_marked:
+        text = (
+            "* differs from the first of its input: 95 % interval of the differences, seed by seed"
+        )
+        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    _render_failed(console, results)
+    reused = f", {results.reused:,} of them before" if results.reused else ""
+    console.print(Text(f"{results.headline()}{reused}", style="bold"))
+
+
+def _render_failed(console: Console, results: SweepResults) -> None:
+    failed = results.failed
+    if not failed:
+        return
+    table = Listing(("FAILED RUN", "INPUT", "CONFIGURATION", "SEED", "ERROR"))
+    for entry in failed[:MAX_FAILED]:
+        run = entry.run
+        table.add(
+            run.id,
+            run.input,
+            run.configuration,
+            str(run.seed),
+            entry.result.error.partition("\n")[0],
+        )
+    section(console, table)
+    hint(console, len(failed) - MAX_FAILED, "run")
+
+
+def render_plan(
+    console: Console, runs: Sequence[SweepRun], states: Sequence[str], missing: int
+) -> None:
+    """Print the runs of a sweep."""
+    paths = varied_paths(runs)
+    pairs = zip(runs, states, strict=True)
+    rows = [{**run.columns(paths), "status": state} for run, state in pairs]
+    columns = _used(rows)
+    table = Listing(tuple(_head(name) for name in columns))
+    for row in rows:
+        table.add(*(_shown(row[name]) for name in columns))
+    section(console, table)
+    console.print(Text(f"{count(len(rows), 'run')}, {missing:,} to do", style="bold"))
+
+
+def _head(column: str) -> str:
+    """The head of a column; paths of configurations stay as they are."""
+    return column if "." in column else column.upper()
+
+
+def _used(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns in which some row has a value."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if any(row[name] is not None for row in rows)]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)

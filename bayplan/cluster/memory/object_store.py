@@ -1,0 +1,251 @@
+"""Object store: the objects of a cluster by kind, namespace and name, with change notification.
+
+Acts as the API server: assigns uids and resource versions, rejects a second object of the same
+name, binds pods. The scheduler uses it as its `Lister` and its `Client`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from ...api.meta import KubeObject
+from ...api.pod import Pod, PodCondition, PodStatus
+from ...api.pod_groups import GroupPreemptor
+from ...api.workloads import PodGroup
+from ...clock import Clock
+from ...errors import ConflictError, NotFoundError
+from ...framework import PodEvent, preempted_event
+from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
+from .created_names import make_name, make_uid
+
+NOTHING: dict[tuple[str, str], Any] = {}
+
+
+class MemoryCluster(ObjectIndex):
+    """A cluster within the process. Objects are immutable; a change replaces them.
+
+    Lists are in insertion order. With a `clock`, pods start when they are bound, and their status
+    says so. With `timers`, too, a deleted pod has its grace period; without, it is removed at once.
+    """
+
+    def __init__(self, clock: Clock | None = None, timers: Later | None = None) -> None:
+        assert timers is None or clock is not None, "timers need a clock"
+        super().__init__()
+        self._clock = clock
+        self._timers = timers
+        self.evictions: list[tuple[Pod, Pod | GroupPreemptor]] = []
+        """The evicted pods with their preemptors."""
+        self.events: list[PodEvent] = []
+        """The scheduler's events about pods, in order."""
+        self._last_resource_version = 0
+        self.first_status: Callable[[Pod, PodStatus], PodStatus] | None = None
+        """What kubelets make of the status of a pod that is being bound, which says that it runs."""
+
+    def add(self, obj: AnyObject) -> AnyObject:
+        """Store a new object and return it with its uid and resource version.
+
+        An object that has these already keeps them; one with a generateName gets a name. Raises
+        ConflictError if the name is taken.
+        """
+        if not obj.name:
+            obj = self._with_name(obj)
+        if self.get(obj.kind, obj.namespace, obj.name) is not None:
+            raise ConflictError(f"{describe(obj)} exists already")
+        changes = {} if obj.uid else {"uid": self._new_uid(obj)}
+        if obj.resource_version:
+            self._skip_resource_version(obj.resource_version)
+        else:
+            changes["resource_version"] = self._next_resource_version()
+        stored = _with_meta(obj, changes)
+        self.put_in(stored)
+        return stored
+
+    def update(self, obj: AnyObject) -> AnyObject:
+        """Replace the object of the same name and return it as stored.
+
+        Raises NotFoundError if there is none and ConflictError if that one has another uid, or, for
+        kinds other than pods and nodes, another resource version: it was changed since `obj` was
+        read.
+        """
+        old = self._find(obj)
+        if obj.kind not in UNVERSIONED_KINDS:
+            version = obj.resource_version
+            if version and version != old.resource_version:
+                raise ConflictError(f"{describe(obj)} was changed since it was read")
+        changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
+        stored = _with_meta(obj, changes)
+        self.put_in(stored)
+        return stored
+
+    def create(self, obj: AnyObject) -> AnyObject:
+        """The same as `add`, under the API client's name."""
+        return self.add(obj)
+
+    def update_status(self, obj: AnyObject) -> AnyObject:
+        """Replace the status of the object with the name of `obj`; otherwise as `update`.
+
+        The conditions of a PodGroup are merged by type, whatever else has changed since it was read; an unchanged
+        status is not written.
+        """
+        if not isinstance(obj, PodGroup):
+            return self.update(obj)
+        stored = self._find(obj)
+        status = stored.status.merged(obj.status)
+        return stored if status == stored.status else self.update(replace(stored, status=status))
+
+    def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
+        """Delete the object with the kind and name of `obj`; raises as `update` does.
+
+        A running pod is removed after `grace_s` seconds, if the cluster has timers, and is
+        terminating until then.
+        """
+        old = self._find(obj)
+        if isinstance(old, Pod) and grace_s > 0 and self._timers is not None:
+            if old.is_terminating:
+                return
+            if old.node_name and not old.is_finished:
+                self._terminate(old, grace_s)
+                return
+        self.take_out(old)
+
+    def forget(self, obj: ClusterObject) -> None:
+        """Keep no record of a deleted object: `was_deleted` says no of it."""
+        self._deaths.pop((obj.kind, obj.namespace, obj.name), None)
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Bind the pod to a node.
+
+        Raises NotFoundError if pod or node is gone, ConflictError if the pod has another node
+        already or is terminating.
+        """
+        stored = self._find(pod)
+        if ("", node_name) not in self._objects.get("Node", NOTHING):
+            raise NotFoundError(f'Node "{node_name}" not found')
+        if stored.deletion_timestamp is not None:
+            raise ConflictError(f"{describe(pod)} is being deleted")
+        if stored.node_name:
+            raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
+        status = stored.status
+        if self._clock is not None:
+            status = pod_life.running(stored, pod_life.timestamp(self._clock))
+            if self.first_status is not None:
+                status = self.first_status(stored, status)
+        bound = stored.bound(node_name, status, self._next_resource_version())
+        self._objects["Pod"][pod.namespace, pod.name] = bound
+        for handler in self._handlers:
+            handler.on_update(stored, bound)
+
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
+        """Delete `victim`, with its grace period, for `preemptor`; a terminating one is left as it
+        is."""
+        stored = self.get("Pod", victim.namespace, victim.name)
+        if stored is None or stored.is_terminating or stored.uid != victim.uid:
+            return
+        self.evictions.append((stored, preemptor))
+        self.record_event(preempted_event(stored, preemptor))
+        if self._timers is None or not stored.spec.grace_s:
+            self.take_out(stored)
+        else:
+            status = pod_life.disrupted(stored, preemptor)
+            self._terminate(stored.with_status(status), stored.spec.grace_s)
+
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Set a condition of the pod and its nominated node, each unless None; an unchanged status
+        is not written."""
+        stored = self.get("Pod", pod.namespace, pod.name)
+        if stored is None:
+            return
+        status, changes = stored.status, dict[str, Any]()
+        if condition is not None:
+            others = tuple([c for c in status.conditions or () if c.type != condition.type])
+            conditions = (*others, condition)
+            if conditions != status.conditions:
+                changes["conditions"] = conditions
+        if nominated_node_name is not None and nominated_node_name != status.nominated_node_name:
+            changes["nominated_node_name"] = nominated_node_name
+        if changes:
+            version = self._next_resource_version()
+            patched = stored.bound(stored.node_name, replace(status, **changes), version)
+            self._objects["Pod"][pod.namespace, pod.name] = patched
+            for handler in self._handlers:
+                handler.on_update(stored, patched)
+
+    def record_event(self, event: PodEvent) -> None:
+        """Record the event."""
+        self.events.append(event)
+
+    def clear_nomination(self, pod: Pod) -> None:
+        """Clear the nominated node in the pod's status."""
+        stored = self.get("Pod", pod.namespace, pod.name)
+        if stored is not None and stored.nominated_node_name:
+            self.update(stored.with_status(replace(stored.status, nominated_node_name="")))
+
+    def _terminate(self, pod: Pod, grace_s: float) -> None:
+        """Mark the pod as terminating, and remove it in `grace_s` seconds."""
+        assert self._timers is not None
+        assert self._clock is not None
+        leaves = pod_life.timestamp(self._clock, grace_s)
+        version = self._next_resource_version()
+        leaving = pod.replace(deletion_timestamp=leaves, resource_version=version)
+        self.put_in(leaving)
+
+        def leave() -> None:
+            stored = self.get("Pod", leaving.namespace, leaving.name)
+            if stored is not None and stored.uid == leaving.uid:
+                self.take_out(stored)
+
+        self._timers.after(grace_s, leave)
+
+    def _find(self, obj: AnyObject) -> AnyObject:
+        found = self._objects.get(obj.kind, NOTHING)
+        stored: AnyObject | None = found.get((obj.namespace, obj.name))
+        if stored is None:
+            raise NotFoundError(f"{describe(obj)} not found")
+        uid = obj.uid
+        if uid and uid != stored.uid:
+            raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
+        return stored
+
+    def _with_name(self, obj: AnyObject) -> AnyObject:
+        """The object with a generated name."""
+        prefix = getattr(getattr(obj, "metadata", obj), "generate_name", "")
+        assert prefix, "an object without a name has a generateName"
+        seeds = (f"{obj.kind}/{obj.namespace}/{prefix}/{number}" for number in count())
+        names = (make_name(prefix, seed) for seed in seeds)
+        free = (name for name in names if self.get(obj.kind, obj.namespace, name) is None)
+        return _with_meta(obj, {"name": next(free)})
+
+    def _new_uid(self, obj: ClusterObject) -> str:
+        """The deterministic uid of this name; a recreated object counts its incarnations."""
+        path = f"{obj.kind}/{obj.namespace}/{obj.name}"
+        lives = self._deaths.get((obj.kind, obj.namespace, obj.name))
+        return make_uid(f"{path}#{lives}" if lives else path)
+
+    def _next_resource_version(self) -> str:
+        self._last_resource_version += 1
+        return str(self._last_resource_version)
+
+    def _skip_resource_version(self, given: str) -> None:
+        """Skip the resource versions of the input."""
+        if given.isdecimal():
+            self._last_resource_version = max(self._last_resource_version, int(given))
+
+
+def describe(obj: ClusterObject) -> str:
+    """The object as named in messages: `Pod "default/web-0"`."""
+    return f'{obj.kind} "{obj.key}"'
+
+
+def _with_meta(obj: AnyObject, changes: dict[str, str]) -> AnyObject:
+    """The object with some of its metadata changed."""
+    if not changes:
+        return obj
+    if isinstance(obj, KubeObject):
+        return cast(AnyObject, replace(obj, metadata=replace(obj.metadata, **changes)))
+    return cast(AnyObject, obj.replace(**changes))

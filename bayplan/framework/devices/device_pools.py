@@ -1,0 +1,238 @@
+"""Device pools: what drivers offer, and what of it a node can reach.
+
+Mirrors staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go. A pool is
+put together once for all nodes that see the same of its slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from ...api.devices import BLOCKING_EFFECTS, Device, DeviceCapacity, ResourceSlice
+from ...api.node import Node
+from ...api.selectors import NodeSelector
+from ...api.text.quantity import parse_quantity
+from .features import ALL_FEATURES, DeviceFeatures
+
+PoolId: TypeAlias = tuple[str, str]
+"""Driver and name."""
+DeviceId: TypeAlias = tuple[str, str, str]
+"""Driver, pool and name."""
+Amounts: TypeAlias = dict[str, dict[str, int]]
+"""Nano-units by counter set and counter."""
+
+
+class Offer:
+    """A device as it can be had; `memo` is for what others work out about it."""
+
+    __slots__ = (
+        "capacity",
+        "consumes",
+        "device",
+        "id",
+        "is_allocatable",
+        "is_blocked",
+        "is_plain",
+        "is_selectable",
+        "is_shared",
+        "memo",
+        "slice",
+    )
+
+    def __init__(
+        self, made: ResourceSlice, device: Device, features: DeviceFeatures = ALL_FEATURES
+    ) -> None:
+        device = features.offered(device)
+        self.slice = made
+        self.device = device
+        self.id: DeviceId = (made.spec.driver, made.spec.pool.name, device.name)
+        self.is_shared = bool(device.allow_multiple_allocations)
+        self.capacity: Mapping[str, DeviceCapacity] = device.capacity or {}
+        self.is_selectable = features.is_selectable(device)
+        self.is_allocatable = features.is_allocatable(device)
+        self.is_blocked = not self.is_allocatable or any(
+            t.effect in BLOCKING_EFFECTS for t in device.taints or ()
+        )
+        self.consumes: Amounts = {}
+        for consumption in (device.consumes_counters or ()) if self.is_allocatable else ():
+            amounts = self.consumes.setdefault(consumption.counter_set, {})
+            for name, counter in (consumption.counters or {}).items():
+                amounts[name] = amounts.get(name, 0) + parse_quantity(counter.value)
+        self.is_plain = (
+            not self.is_shared
+            and not self.consumes
+            and all(c.request_policy is None for c in self.capacity.values())
+        )
+        """Whether it is free or in use, and there is no more to it."""
+        self.memo: dict[Any, Any] = {}
+
+    @property
+    def driver(self) -> str:
+        return self.id[0]
+
+    def is_on(self, node: Node) -> bool:
+        """Whether `node` can reach the device, given that it can reach the slice."""
+        if not self.slice.spec.per_device_node_selection:
+            return True
+        device = self.device
+        return _is_picked(node, device.node_name, device.all_nodes, device.node_selector)
+
+
+class PoolView:
+    """What a node sees of a pool. From one that is incomplete or invalid nothing can be had."""
+
+    __slots__ = (
+        "counters",
+        "has_conditions",
+        "id",
+        "is_incomplete",
+        "is_invalid",
+        "offers",
+        "others",
+    )
+
+    def __init__(
+        self, pool: PoolId, *, is_incomplete: bool = False, is_invalid: bool = False
+    ) -> None:
+        self.id = pool
+        self.is_incomplete = is_incomplete
+        self.is_invalid = is_invalid
+        self.offers: tuple[Offer, ...] = ()
+        self.others: tuple[Offer, ...] = ()
+        """Devices that other nodes can reach: they may use up the same counters."""
+        self.counters: Amounts = {}
+        self.has_conditions = False
+
+    @property
+    def is_usable(self) -> bool:
+        return not (self.is_incomplete or self.is_invalid)
+
+
+class Pool:
+    """The slices of one pool, all generations of it."""
+
+    def __init__(self, pool: PoolId, features: DeviceFeatures = ALL_FEATURES) -> None:
+        self.id = pool
+        self._features = features
+        self._slices: dict[str, tuple[ResourceSlice, tuple[Offer, ...]]] = {}
+        self._views: dict[frozenset[str], PoolView | None] = {}
+        self.node_names: frozenset[str] | None = frozenset()
+        """The nodes that see it; None when that depends on more than their names."""
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+    def __iter__(self) -> Iterator[ResourceSlice]:
+        return (made for made, _ in self._slices.values())
+
+    def put(self, name: str, made: ResourceSlice | None) -> None:
+        """A slice came, changed or (None) went."""
+        self._views.clear()
+        self._slices.pop(name, None)
+        if made is not None:
+            offers = tuple(
+                Offer(made, device, self._features) for device in made.spec.devices or ()
+            )
+            self._slices[name] = (made, offers)
+        specs = [made.spec for made in self]
+        is_local = all(spec.node_name and not spec.shared_counters for spec in specs)
+        self.node_names = frozenset(spec.node_name or "" for spec in specs) if is_local else None
+
+    def device(self, name: str) -> Device | None:
+        """The device of that name, of the newest generation."""
+        newest = sorted(self._slices.values(), key=lambda known: -known[0].spec.pool.generation)
+        offers = (offer for _, offered in newest for offer in offered)
+        return next((offer.device for offer in offers if offer.device.name == name), None)
+
+    def reached(self, node: Node) -> Iterator[Offer]:
+        """All devices of all slices that `node` can reach."""
+        for made, offers in self._slices.values():
+            if not made.spec.shared_counters and _sees(node, made):
+                yield from (offer for offer in offers if offer.is_on(node))
+
+    def view(self, node: Node) -> PoolView | None:
+        """What `node` sees of the pool; None when that is nothing."""
+        seen = frozenset(
+            name
+            for name, (made, _) in self._slices.items()
+            if self._features.reads(made) and _sees(node, made)
+        )
+        if not seen:
+            return None
+        if seen not in self._views:
+            self._views[seen] = self._build(seen)
+        return self._views[seen]
+
+    def _build(self, seen: frozenset[str]) -> PoolView | None:
+        """The view of a node that sees those slices.
+
+        A newer generation of which it sees nothing counts only when the one it sees is not complete.
+        """
+        newest = max(self._slices[name][0].spec.pool.generation for name in seen)
+        current = sorted(n for n in seen if self._slices[n][0].spec.pool.generation == newest)
+        wanted = self._slices[current[0]][0].spec.pool.resource_slice_count
+        everything = current
+        if len(current) != wanted:
+            generations = {n: made.spec.pool.generation for n, (made, _) in self._slices.items()}
+            if max(generations.values()) > newest:
+                return None
+            everything = sorted(n for n, generation in generations.items() if generation == newest)
+            if len(everything) != wanted:
+                return PoolView(self.id, is_incomplete=True)
+        return self._put_together(current, [name for name in everything if name not in current])
+
+    def _put_together(self, current: Iterable[str], others: Iterable[str]) -> PoolView:
+        view, invalid = PoolView(self.id), PoolView(self.id, is_invalid=True)
+        offers: list[Offer] = []
+        for name in current:
+            made, offered = self._slices[name]
+            offers += offered if not made.spec.shared_counters else ()
+            for counters in made.spec.shared_counters or ():
+                if counters.name in view.counters:
+                    return invalid
+                view.counters[counters.name] = {
+                    key: parse_quantity(counter.value)
+                    for key, counter in (counters.counters or {}).items()
+                }
+        view.offers = tuple(offers)
+        view.others = tuple(offer for name in others for offer in self._slices[name][1])
+        names = {offer.id for offer in offers}
+        if len(names) != len(offers) or not _are_counted(view):
+            return invalid
+        view.has_conditions = any(o.device.binding_conditions is not None for o in offers)
+        return view
+
+
+def _are_counted(view: PoolView) -> bool:
+    """Whether every counter that a device takes from is there."""
+    return all(
+        counters in view.counters and amounts.keys() <= view.counters[counters].keys()
+        for offer in (*view.offers, *view.others)
+        for counters, amounts in offer.consumes.items()
+    )
+
+
+def _sees(node: Node, made: ResourceSlice) -> bool:
+    """Whether a slice matters on `node`. Counters always do."""
+    spec = made.spec
+    if spec.shared_counters:
+        return True
+    if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+        return _is_picked(node, spec.node_name, spec.all_nodes, spec.node_selector)
+    if not spec.per_device_node_selection:
+        return False
+    return any(
+        _is_picked(node, device.node_name, device.all_nodes, device.node_selector)
+        for device in spec.devices or ()
+    )
+
+
+def _is_picked(
+    node: Node, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
+) -> bool:
+    if node_name:
+        return node.name == node_name
+    if all_nodes:
+        return True
+    return selector is not None and selector.matches(node.labels, node.name)

@@ -1,0 +1,70 @@
+"""Lister changes: which objects of a lister changed, so that an index over them need not be rebuilt.
+
+A plugin that keeps an index over thousands of volumes must not read them all again because one claim was bound.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from ..table import ChangeLog
+from .lister import Lister
+
+
+class ObjectKey(NamedTuple):
+    """Names one object; cluster-wide kinds have the namespace ""."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@runtime_checkable
+class ChangeFeed(Protocol):
+    """A lister that can also say what changed. It should: without, everything is read again after every change."""
+
+    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
+        """Objects that came, changed or went after `version`; None when that is no longer known."""
+
+
+class ObjectLog(ChangeLog[ObjectKey]):
+    """What a lister needs to be a ChangeFeed."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: defaultdict[str, int] = defaultdict(int)
+
+    def mark(self, entry: ObjectKey) -> None:
+        """Note that an object came, changed or went."""
+        self._counts[entry.kind] += 1
+        super().mark(entry)
+
+    def version_of(self, kinds: Iterable[str]) -> int:
+        """The number of changes of objects of these kinds."""
+        counts = self._counts
+        return sum([counts[kind] for kind in kinds])
+
+
+class Follower:
+    """Remembers up to where one reader has read."""
+
+    __slots__ = ("_feed", "_lister", "_version")
+
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
+        # Asking a Protocol takes longer than reading a short log.
+        self._feed: ChangeFeed | None = lister if isinstance(lister, ChangeFeed) else None
+        self._version = -1
+
+    def changes(self) -> Iterable[ObjectKey] | None:
+        """What changed since the last call; None means anything, as it does the first time."""
+        version, self._version = self._version, self._lister.version
+        if version == self._version:
+            return ()
+        if version < 0 or self._feed is None:
+            return None
+        return self._feed.changes_since(version)

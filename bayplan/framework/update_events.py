@@ -1,0 +1,124 @@
+"""Update events: the events that the update of a pod or a node makes.
+
+Mirrors PodSchedulingPropertiesChange and NodeSchedulingPropertiesChange of
+pkg/scheduler/framework/events.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..api.equality import is_equal
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.pod_status import PodStatus
+from ..api.resources import pod_amounts
+from ..api.text.quantity import nano_to_milli
+from .events import (
+    ASSIGNED_POD,
+    ASSIGNED_POD_UPDATE,
+    NODE,
+    UNSCHEDULABLE_POD,
+    UNSCHEDULABLE_POD_UPDATE,
+    ActionType,
+    ClusterEvent,
+)
+
+
+def pod_update_events(old: Pod, new: Pod) -> tuple[ClusterEvent, ...]:
+    """What the update of a pod makes, in order: one event per change, or a general Update."""
+    on_node = bool(new.node_name)
+    found: tuple[ClusterEvent, ...] = ()
+    same = old.spec is new.spec and old.labels is new.labels
+    if not same or _has_grants(old.status) or _has_grants(new.status):
+        events = ASSIGNED_POD_EVENTS if on_node else UNSCHEDULABLE_POD_EVENTS
+        found = tuple(event for event, changed in events if changed(old, new))
+    return found or (ONLY_ASSIGNED_POD_UPDATE if on_node else ONLY_UNSCHEDULABLE_POD_UPDATE)
+
+
+def _has_grants(status: PodStatus) -> bool:
+    """Whether the status says what the pod was given, or which claims are its own."""
+    return (
+        status.has_resources
+        or status.resource_claim_statuses is not None
+        or status.extended_resource_claim_status is not None
+    )
+
+
+def node_update_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
+    """What the update of a node makes, in order; nothing when it does not bear on scheduling.
+
+    The same event comes twice when a node is uncordoned and its taints change at once.
+    """
+    return tuple(event for event, changed in NODE_EVENTS if changed(old, new))
+
+
+def _has_other_labels(old: Pod | Node, new: Pod | Node) -> bool:
+    return old.labels is not new.labels and old.labels != new.labels
+
+
+def _is_scaled_down(old: Pod, new: Pod) -> bool:
+    """Whether a request is gone or smaller, what the pod was given included."""
+    given = old.status.has_resources or new.status.has_resources
+    if old.spec is new.spec and not given:
+        return False
+    before, after = (pod_amounts(pod.spec, status=pod.status) for pod in (old, new))
+    return any(
+        name not in after or nano_to_milli(amount) > nano_to_milli(after[name])
+        for name, amount in before.items()
+    )
+
+
+def _has_lost_its_gates(old: Pod, new: Pod) -> bool:
+    return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
+
+
+def _has_other_tolerations(old: Pod, new: Pod) -> bool:
+    """Whether their number differs: the API only lets tolerations be added."""
+    return len(old.tolerations) != len(new.tolerations)
+
+
+def _has_other_claims(old: Pod, new: Pod) -> bool:
+    before, after = old.status, new.status
+    return not (
+        is_equal(before.resource_claim_statuses, after.resource_claim_statuses)
+        and is_equal(before.extended_resource_claim_status, after.extended_resource_claim_status)
+    )
+
+
+def _is_uncordoned(old: Node, new: Node) -> bool:
+    return old.unschedulable and not new.unschedulable
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.conditions}
+
+
+PodChange = Callable[[Pod, Pod], bool]
+NodeChange = Callable[[Node, Node], bool]
+
+# The order of both lists is the order of the events.
+POD_CHANGES: tuple[tuple[ActionType, PodChange], ...] = (
+    (ActionType.UpdatePodLabel, _has_other_labels),
+    (ActionType.UpdatePodScaleDown, _is_scaled_down),
+    (ActionType.UpdatePodSchedulingGatesEliminated, _has_lost_its_gates),
+    (ActionType.UpdatePodToleration, _has_other_tolerations),
+    (ActionType.UpdatePodGeneratedResourceClaim, _has_other_claims),
+)
+NODE_CHANGES: tuple[tuple[ActionType, NodeChange], ...] = (
+    (ActionType.UpdateNodeTaint, _is_uncordoned),
+    (ActionType.UpdateNodeAllocatable, lambda old, new: old.allocatable != new.allocatable),
+    (ActionType.UpdateNodeLabel, _has_other_labels),
+    (ActionType.UpdateNodeTaint, lambda old, new: old.taints != new.taints),
+    (ActionType.UpdateNodeCondition, lambda old, new: _conditions(old) != _conditions(new)),
+    (ActionType.UpdateNodeAnnotation, lambda old, new: old.annotations != new.annotations),
+    (
+        ActionType.UpdateNodeDeclaredFeature,
+        lambda old, new: old.declared_features != new.declared_features,
+    ),
+)
+ASSIGNED_POD_EVENTS = tuple((ClusterEvent(ASSIGNED_POD, a), c) for a, c in POD_CHANGES)
+UNSCHEDULABLE_POD_EVENTS = tuple((ClusterEvent(UNSCHEDULABLE_POD, a), c) for a, c in POD_CHANGES)
+NODE_EVENTS = tuple((ClusterEvent(NODE, action), changed) for action, changed in NODE_CHANGES)
+ONLY_ASSIGNED_POD_UPDATE = (ASSIGNED_POD_UPDATE,)
+ONLY_UNSCHEDULABLE_POD_UPDATE = (UNSCHEDULABLE_POD_UPDATE,)

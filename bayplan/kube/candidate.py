@@ -1,0 +1,163 @@
+"""Candidate: leader election in which the API server chooses the holder of the lease.
+
+Mirrors NewCandidate and tryCoordinatedRenew of k8s.io/client-go/tools/leaderelection; feature gate
+CoordinatedLeaderElection. Each replica announces itself with a LeaseCandidate and answers its pings. A controller of
+the API server writes a candidate into the Lease, by default the one with the oldest emulated version. The holder renews
+the lease, until it has a preferred holder: then the term ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ..clock import Clock
+from ..errors import ApiError, NotFoundError
+from .leader import LeaderElector, micro_time
+from .reflector import Chunks
+from .retry_backoff import Backoff
+
+STRATEGY = "OldestEmulationVersion"
+API_VERSION = "coordination.k8s.io/v1beta1"
+RENEW_S = 300
+"""How often a candidate is renewed without a ping."""
+SILENCE_S = 30.0
+FIRST_WAIT_S, MAX_WAIT_S = 1.0, 5.0
+
+Tree = dict[str, Any]
+log = logging.getLogger(__name__)
+
+
+class CoordinatedElector(LeaderElector):
+    """Waits until the lease is given to `identity`, and renews it."""
+
+    async def _acquire_or_renew(self) -> bool:
+        try:
+            return await self._renew_own()
+        except NotFoundError:
+            return False  # until there are candidates
+        except (ApiError, TimeoutError) as error:
+            log.warning("unable to get at the lease %s: %s", self._lock.name, error)
+            return False
+
+    async def _renew_own(self) -> bool:
+        lease = await self._within(self._lock.get())
+        spec = lease.get("spec") or {}
+        if spec != self._seen_spec:
+            self._see(lease, spec)
+        self._lease = lease
+        if self.leader != self.identity:
+            self.end_term()
+            return False
+        if not self._is_valid():
+            return False
+        if spec.get("preferredHolder"):
+            log.info("the term of the lease %s ends", self._lock.name)
+            return False
+        self._slow_renewals += 1
+        return await self._update(lease, spec)
+
+
+class CandidateConnection(Protocol):
+    """The required part of a `Connection`."""
+
+    async def get(self, path: str) -> Tree:
+        """GET `path`."""
+
+    async def send(self, method: str, path: str, tree: Any = None) -> Tree:
+        """Send `tree` and return the response."""
+
+    def stream(
+        self, path: str, query: Mapping[str, str | int], silence_s: float
+    ) -> AbstractAsyncContextManager[Chunks]:
+        """The body of the response as a stream."""
+
+
+class CandidateSpec(NamedTuple):
+    """Which lease the candidate is for, under which name, and the versions by which it is chosen."""
+
+    namespace: str
+    lease: str
+    identity: str
+    binary_version: str
+    emulation_version: str
+
+
+class LeaseCandidate:
+    """The LeaseCandidate of this process."""
+
+    def __init__(self, connection: CandidateConnection, spec: CandidateSpec, clock: Clock) -> None:
+        self._connection = connection
+        self._spec = spec
+        self._clock = clock
+        self._path = f"/apis/{API_VERSION}/namespaces/{spec.namespace}/leasecandidates"
+
+    async def run(self) -> None:
+        """Announce the candidate, and renew it when it is pinged and every few minutes; never returns."""
+        backoff = Backoff(FIRST_WAIT_S, MAX_WAIT_S)
+        while True:
+            try:
+                candidate = await self._renew()
+                backoff.reset()
+                await self._wait_for_ping(candidate)
+            except (ApiError, TimeoutError) as error:
+                problem = str(error) or "no answer in time"
+                log.warning("unable to renew the lease candidate: %s", problem)
+                await asyncio.sleep(backoff.next_s())
+
+    async def _renew(self) -> Tree:
+        """Create the candidate, or write that it is alive."""
+        own, now = f"{self._path}/{self._spec.identity}", micro_time(self._clock.now())
+        try:
+            candidate = await self._connection.get(own)
+        except NotFoundError:
+            return await self._connection.send("POST", self._path, self._new(now))
+        spec = {**(candidate.get("spec") or {}), "renewTime": now}
+        return await self._connection.send("PUT", own, {**candidate, "spec": spec})
+
+    def _new(self, now: str) -> Tree:
+        spec = self._spec
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "LeaseCandidate",
+            "metadata": {"namespace": spec.namespace, "name": spec.identity},
+            "spec": {
+                "leaseName": spec.lease,
+                "binaryVersion": spec.binary_version,
+                "emulationVersion": spec.emulation_version,
+                "strategy": STRATEGY,
+                "renewTime": now,
+            },
+        }
+
+    async def _wait_for_ping(self, candidate: Tree) -> None:
+        """Return when the candidate is to be renewed: it was pinged or deleted, or the watch has ended."""
+        query: dict[str, str | int] = {
+            "watch": 1,
+            "fieldSelector": f"metadata.name={self._spec.identity}",
+            "resourceVersion": candidate["metadata"]["resourceVersion"],
+            "timeoutSeconds": RENEW_S,
+        }
+        rest = b""
+        async with self._connection.stream(self._path, query, RENEW_S + SILENCE_S) as body:
+            async for chunk in body.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                if any(map(_asks_for_renewal, lines)):
+                    return
+
+
+def _asks_for_renewal(line: bytes) -> bool:
+    """Whether an event of the watch is a ping, or something that ends the watch."""
+    if not line.strip():
+        return False
+    event = msgspec.json.decode(line)
+    if event["type"] != "MODIFIED" and event["type"] != "ADDED":
+        return True
+    spec = event["object"].get("spec") or {}
+    # Both have the same form, so that their order is that of the texts.
+    return (spec.get("pingTime") or "") > (spec.get("renewTime") or "")

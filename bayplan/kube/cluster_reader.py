@@ -1,0 +1,117 @@
+"""Cluster reader: read all objects of a live cluster that affect placement, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..api.custom import readable_resources
+from ..api.wire.kinds import KINDS
+from ..api.wire.sourced import is_keeping_sources
+from ..errors import ApiError
+from .connection import Connection
+from .discovery import custom_path, find_custom, find_served
+from .reflector import Batch, ExpiredError, Reflector
+from .watched_kinds import RESOURCES, Resource
+
+OnKind = Callable[[int, int], None]
+"""Progress callback: kinds read and kinds in total."""
+
+FORBIDDEN = 403
+TRIES = 5
+"""How often a list is restarted after its continuation expired on the server."""
+
+KINDS_READ: tuple[Resource, ...] = (
+    # Not read by the scheduler, but by admission and the controllers that create pods where a snapshot is opened.
+    Resource(KINDS["LimitRange"], "limitranges"),
+    Resource(KINDS["ResourceQuota"], "resourcequotas"),
+    Resource(KINDS["PriorityClass"], "priorityclasses"),
+    Resource(KINDS["RuntimeClass"], "runtimeclasses"),
+    Resource(KINDS["ResourceClaimTemplate"], "resourceclaimtemplates"),
+    *RESOURCES.values(),
+)
+"""Order: pods last, after the objects they refer to."""
+
+WORKLOADS: tuple[Resource, ...] = (
+    # Not followed: a recording has the pods that their controllers made.
+    Resource(KINDS["Deployment"], "deployments"),
+    Resource(KINDS["DaemonSet"], "daemonsets"),
+    Resource(KINDS["Job"], "jobs"),
+    Resource(KINDS["CronJob"], "cronjobs"),
+    Resource(KINDS["Workload"], "workloads"),
+)
+"""Read once, for questions about workloads and for the controllers where a snapshot is opened."""
+
+
+class InNamespace(Resource, frozen=True):
+    """The objects of one namespace only."""
+
+    namespace: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of the objects."""
+        return self.path_of(self.namespace, "")
+
+
+async def read_snapshot(
+    connection: Connection, namespace: str = "", on_kind: OnKind | None = None
+) -> list[Any]:
+    """All objects, in the server's order within each kind; kinds that are not served are left out.
+
+    Custom resources are read within `reading_custom`.
+
+    With a `namespace`, only its objects and cluster-scoped ones. Raises ApiError, with one line per
+    kind without permission, or when the server fails.
+    """
+    objects: list[Any] = []
+    refused: list[str] = []
+    served = await find_served(connection, (*WORKLOADS, *KINDS_READ))
+    for declared in readable_resources():
+        custom = await find_custom(connection, declared)
+        served += [] if custom is None else [custom_path(custom)]
+    for number, resource in enumerate(within(served, namespace)):
+        if on_kind is not None:
+            on_kind(number, len(served))
+        try:
+            objects += await read_kind(connection, resource)
+        except ApiError as error:
+            if error.code != FORBIDDEN:
+                raise
+            refused.append(f"expected to be allowed to list {name_of(resource)}; got: {error}")
+    if refused:
+        raise ApiError("\n".join(refused), FORBIDDEN)
+    return objects
+
+
+def within(resources: Sequence[Resource], namespace: str) -> list[Resource]:
+    """The resources; namespaced ones restricted to `namespace` unless it is empty."""
+    if not namespace:
+        return list(resources)
+    return [
+        InNamespace(resource.kind, resource.plural, resource.field_selector, namespace=namespace)
+        if resource.kind.is_namespaced
+        else resource
+        for resource in resources
+    ]
+
+
+async def read_kind(connection: Connection, resource: Resource) -> list[Any]:
+    """All objects of a kind, page by page."""
+    found: Batch = []
+    for left in range(TRIES - 1, -1, -1):
+        found = []
+        try:
+            keep = is_keeping_sources()
+            await Reflector(resource, connection, found.extend, keep_sources=keep).read_all()
+            break
+        except ExpiredError:
+            if not left:
+                raise
+    return [change.obj for change in found]
+
+
+def name_of(resource: Resource) -> str:
+    """The name in RBAC: `pods`, `replicasets.apps`."""
+    group = resource.kind.group
+    return f"{resource.plural}.{group}" if group else resource.plural

@@ -1,0 +1,293 @@
+"""Credentials: the API server's address, its certificate check, and our identity.
+
+They come from a kubeconfig (its files, contexts, tokens, certificates and exec plugins) or from the
+service account of the pod we run in. Expiring tokens are read or requested again, as in
+k8s.io/client-go/transport/token_source.go and plugin/pkg/client/auth/exec.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import ssl
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from ..errors import InputError
+from .exec_plugin import PluginCalls, run_plugin
+from .kubeconfig import Kubeconfig, Section, read_kubeconfig
+
+REFRESH_S = 60.0
+"""How long a token is used before its file is read again."""
+EXPIRY_MARGIN_S = 300.0
+"""A token of a plugin is requested again this long before it expires."""
+DEFAULT_KUBECONFIG = Path("~/.kube/config")
+DEFAULT_NAMESPACE = "default"
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod has `token`, `ca.crt` and `namespace`."""
+
+
+def is_cluster_configured() -> bool:
+    """Whether kubectl would find a cluster to talk to, if no option named one."""
+    return bool(
+        os.environ.get("KUBECONFIG")
+        or DEFAULT_KUBECONFIG.expanduser().exists()
+        or os.environ.get("KUBERNETES_SERVICE_HOST")
+    )
+
+
+class Identity(NamedTuple):
+    """Who we are to the server."""
+
+    authorization: str | None = None
+    """The Authorization header."""
+    certificate: bytes | None = None
+    """The client certificate, PEM."""
+    key: bytes | None = None
+    expires_at: float | None = None
+    """As seconds since the epoch."""
+    valid_until: float = math.inf
+    """The same, of a client certificate from a credential plugin."""
+
+
+class Place(NamedTuple):
+    """Where the server is, and how its certificate is checked."""
+
+    server: str
+    authority: str | None = None
+    """The trusted certificates, PEM; None for those of the system."""
+    server_name: str | None = None
+    """The name in the server's certificate, if it differs from the host."""
+    proxy: str | None = None
+    is_verified: bool = True
+    context: str = ""
+    namespace: str = DEFAULT_NAMESPACE
+
+
+Identify = Callable[[], Awaitable[Identity]]
+
+
+class Credentials:
+    """The parameters of a connection; made by `load_credentials`."""
+
+    def __init__(self, place: Place, identity: Identity, identify: Identify, source: str) -> None:
+        self._place = place
+        self._identity = identity
+        self._identify = identify
+        self._read_at = time.monotonic()
+        self.plugin_calls: PluginCalls = Counter()
+        """Calls of a credential plugin by exit status and what came of them."""
+        self.source = source
+        """The kubeconfig's name, for messages."""
+        self.server: str = place.server
+        """The server's address, without a slash at its end."""
+        self.server_name = place.server_name
+        """The name in the server's certificate, if it differs from the host."""
+        self.proxy = _checked_proxy(place.proxy or _proxy_for(self.server), source)
+        self.ssl_context = _make_ssl_context(place, identity, source)
+
+    @property
+    def context(self) -> str:
+        """The name of the kubeconfig's context; empty for a service account."""
+        return self._place.context
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that kubectl uses when none is given."""
+        return self._place.namespace
+
+    @property
+    def authorization(self) -> str | None:
+        """The Authorization header; None with a client certificate, or without authentication."""
+        return self._identity.authorization
+
+    @property
+    def certificate_ttl_s(self) -> float:
+        """How long the client certificate from a credential plugin is valid; infinity without one."""
+        return self._identity.valid_until - time.time()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether `refresh` is due."""
+        return time.monotonic() - self._read_at > REFRESH_S
+
+    async def refresh(self, was_refused: bool = False) -> None:
+        """Read tokens again that may have changed; after a refusal, all of them.
+
+        Raises InputError when they cannot be read.
+        """
+        self._read_at = time.monotonic()
+        old = self._identity
+        is_due = old.expires_at is None or time.time() > old.expires_at - EXPIRY_MARGIN_S
+        if not is_due and not was_refused:
+            return
+        self._identity = await self._identify()
+        if (old.certificate, old.key) != (self._identity.certificate, self._identity.key):
+            self.ssl_context = _make_ssl_context(self._place, self._identity, self.source)
+
+
+async def load_credentials(
+    kubeconfig: Path | str | None = None, context: str | None = None
+) -> Credentials:
+    """Read the kubeconfig: the given one, those in KUBECONFIG, the user's; or use the pod's service account.
+
+    Raises InputError when there is none, or when it is invalid.
+    """
+    source = str(kubeconfig or os.environ.get("KUBECONFIG") or "")
+    if not source and DEFAULT_KUBECONFIG.expanduser().exists():
+        source = str(DEFAULT_KUBECONFIG.expanduser())
+    if not source:
+        place, identify = _service_account()
+        return Credentials(place, await identify(), identify, "service account")
+    files = [Path(name).expanduser() for name in source.split(os.pathsep) if name]
+    if not any(file.exists() for file in files):
+        raise InputError(f"{source}: expected a kubeconfig; got no such file")
+    read = read_kubeconfig(files, source, context)
+    calls: PluginCalls = Counter()
+    identify = _user(read.user, calls)
+    credentials = Credentials(_place(read), await identify(), identify, source)
+    credentials.plugin_calls = calls
+    return credentials
+
+
+def _place(read: Kubeconfig) -> Place:
+    cluster = read.cluster
+    server = cluster.text("server")
+    if server is None:
+        raise cluster.wrong("server", "an address", "none")
+    authority = cluster.data("certificate-authority")
+    return Place(
+        server.rstrip("/"),
+        None if authority is None else authority.decode("ascii", "ignore"),
+        cluster.text("tls-server-name"),
+        cluster.text("proxy-url"),
+        not cluster.flag("insecure-skip-tls-verify"),
+        read.context,
+        read.namespace or DEFAULT_NAMESPACE,
+    )
+
+
+def _user(user: Section, calls: PluginCalls) -> Identify:
+    """How the identity of a user is read, each time anew."""
+    if "auth-provider" in user:
+        got = "auth-provider, which Kubernetes has replaced by exec plugins"
+        raise user.wrong("auth-provider", "a token, a client certificate or exec", got)
+
+    async def plugin() -> Identity:
+        status = await run_plugin(user.part("exec"), calls)
+        return Identity(
+            f"Bearer {status.token}" if status.token else None,
+            status.client_certificate_data.encode() or None,
+            status.client_key_data.encode() or None,
+            status.expires_at or math.inf,  # without a time: until it is refused
+            _valid_until(status.client_certificate_data),
+        )
+
+    async def static() -> Identity:
+        certificate, key = user.data("client-certificate"), user.data("client-key")
+        return Identity(_authorization(user), certificate, key)
+
+    return plugin if "exec" in user else static
+
+
+def _valid_until(certificate: str) -> float:
+    """The end of the certificate, as seconds since the epoch; infinity when there is none to read."""
+    if not certificate:
+        return math.inf
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(certificate)
+        file.flush()
+        try:
+            decoded = ssl._ssl._test_decode_cert(file.name)  # type: ignore[attr-defined]
+        except ssl.SSLError:  # loading it says what is wrong with it
+            return math.inf
+    return float(ssl.cert_time_to_seconds(decoded["notAfter"]))
+
+
+def _authorization(user: Section) -> str | None:
+    stored = user.file("tokenFile")
+    token = stored.decode().strip() if stored else user.text("token")
+    if token:
+        return f"Bearer {token.strip()}"
+    name, password = user.text("username"), user.text("password")
+    if name is None or password is None:
+        return None
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+def _service_account() -> tuple[Place, Identify]:
+    host = os.environ.get("KUBERNETES_SERVICE_HOST")
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    token_file = SERVICE_ACCOUNT / "token"
+    if not host or not token_file.exists():
+        raise InputError(
+            f"kubeconfig: expected --kubeconfig, KUBECONFIG, {DEFAULT_KUBECONFIG} "
+            "or the service account of a pod; got none"
+        )
+
+    async def identify() -> Identity:
+        return Identity(f"Bearer {_read(token_file)}")
+
+    host = f"[{host}]" if ":" in host else host  # IPv6
+    namespace = SERVICE_ACCOUNT / "namespace"
+    place = Place(
+        f"https://{host}:{port}",
+        _read(SERVICE_ACCOUNT / "ca.crt"),
+        namespace=(_read(namespace) if namespace.exists() else "") or DEFAULT_NAMESPACE,
+    )
+    return place, identify
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("ascii", "ignore").strip()
+    except OSError as error:
+        raise InputError(
+            f"{file}: expected a file that can be read; got {error.strerror}"
+        ) from None
+
+
+def _make_ssl_context(place: Place, identity: Identity, source: str) -> ssl.SSLContext | None:
+    """The SSL context with certificate check and client certificate; None without TLS."""
+    if not place.server.startswith("https:"):
+        return None
+    try:
+        context = ssl.create_default_context(cadata=place.authority)
+        if identity.certificate:
+            _load_certificate(context, identity)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source}: expected certificates and a key; got {error}") from None
+    if not place.is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, identity: Identity) -> None:
+    """Give the context the client certificate, for which OpenSSL needs a file; it is removed at once."""
+    pem = (identity.certificate or b"") + b"\n" + (identity.key or b"")
+    with tempfile.NamedTemporaryFile() as file:  # readable for this user alone
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
+def _proxy_for(server: str) -> str | None:
+    """The proxy for the server from the environment."""
+    address = urlsplit(server)
+    if not address.hostname or urllib.request.proxy_bypass(address.hostname):
+        return None
+    return urllib.request.getproxies().get(address.scheme)
+
+
+def _checked_proxy(proxy: str | None, source: str) -> str | None:
+    if proxy is not None and urlsplit(proxy).scheme not in ("http", "https"):
+        raise InputError(f"{source}: proxy: expected an http or https address; got {proxy}")
+    return proxy

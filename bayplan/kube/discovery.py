@@ -1,0 +1,46 @@
+"""Discovery: the kinds that an API server serves. Older ones lack some, and some are opt-in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from ..api.custom import CustomResource, custom_kind
+from ..errors import NotFoundError
+from .connection import Connection
+from .watched_kinds import Resource
+
+
+async def find_served(connection: Connection, resources: Iterable[Resource]) -> list[Resource]:
+    """Those of `resources` that the server serves, in order. Raises ApiError when discovery fails."""
+    wanted = list(resources)
+    paths = list(dict.fromkeys(resource.group_path for resource in wanted))
+    served = await asyncio.gather(*(_served(connection, path) for path in paths))
+    groups = dict(zip(paths, served, strict=True))
+    return [resource for resource in wanted if resource.plural in groups[resource.group_path]]
+
+
+async def find_custom(connection: Connection, declared: CustomResource) -> CustomResource | None:
+    """The resource with the kind and the scope that the server has for it; None if it is not served."""
+    served = await _served(connection, custom_path(declared).group_path)
+    found = served.get(declared.plural)
+    if found is None:
+        return None
+    kind, is_namespaced = str(found.get("kind")), bool(found.get("namespaced"))
+    return CustomResource(declared.name, kind, is_namespaced)
+
+
+def custom_path(resource: CustomResource) -> Resource:
+    """The custom resource in the API."""
+    return Resource(custom_kind(resource), resource.plural)
+
+
+async def _served(connection: Connection, group_path: str) -> dict[str, dict[str, Any]]:
+    """What an API group serves, by plural."""
+    try:
+        found = await connection.get(group_path)
+    except NotFoundError:
+        return {}
+    resources: list[dict[str, Any]] = found.get("resources") or []
+    return {str(resource.get("name")): resource for resource in resources}

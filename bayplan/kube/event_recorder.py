@@ -1,0 +1,285 @@
+"""Event recorder: events about pods, as events.k8s.io/v1; repeated events are counted, not sent again.
+
+Mirrors k8s.io/client-go/tools/events/event_broadcaster.go. Works on the event loop of the
+connection. Events have their own sender: when it cannot keep up, some are dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections import deque
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ..api.meta import Wire
+from ..api.pod import Pod
+from ..api.workloads import PodGroup
+from ..clock import Clock, SystemClock
+from ..errors import ApiError, ConflictError, NotFoundError
+from ..framework import PodEvent
+from .connection import JSON, STRATEGIC_MERGE_PATCH, Answer, UnreachableError
+from .sender import Sender
+
+log = logging.getLogger(__name__)
+
+MAX_WAITING = 10_000
+MAX_TRIES = 12
+RETRY_S = 10.0
+FINISH_S = 6 * 60.0
+REFRESH_S = 30 * 60.0
+DROP_NOTE_S = 60.0
+ONCE = "Scheduled"
+"""Reasons that occur once per pod, and so are not remembered: there may be a thousand per second."""
+
+Key = tuple[str, ...]
+
+
+class EventObject(Wire, frozen=True):
+    """The object of an event."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+
+
+class EventMeta(Wire, frozen=True):
+    """The name of an event."""
+
+    name: str
+    namespace: str
+
+
+class Series(Wire, frozen=True):
+    """The count of an event series, and its last time."""
+
+    count: int
+    last_observed_time: str
+
+
+class Event(Wire, frozen=True):
+    """An event as sent, including empty fields."""
+
+    metadata: EventMeta
+    event_time: str
+    reporting_controller: str
+    reporting_instance: str
+    action: str
+    reason: str
+    type: str
+    note: str
+    regarding: EventObject
+    related: EventObject | UnsetType = UNSET
+    series: Series | UnsetType = UNSET
+    api_version: str = msgspec.field(default="")
+    kind: str = msgspec.field(default="")
+
+
+class Known:
+    """A sent event, and its count since."""
+
+    __slots__ = ("count", "event", "last_s", "last_time")
+
+    def __init__(self, event: Event, now_s: float) -> None:
+        self.event = event
+        self.count = 1
+        self.last_s = now_s
+        self.last_time = ""
+
+    def with_series(self) -> Event:
+        """The event with its count."""
+        series = Series(count=self.count, last_observed_time=self.last_time)
+        return msgspec.structs.replace(self.event, series=series)
+
+
+class EventRecorder:
+    """Sends events, with a separate sender."""
+
+    def __init__(self, sender: Sender, clock: Clock | None = None) -> None:
+        self._sender = sender
+        self._clock = clock or SystemClock()
+        self._host = socket.gethostname()
+        self._known: dict[Key, Known] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._posted = 0
+        self._dropped = 0
+        self._drop_noted = float("-inf")
+        self._is_finished = False
+
+    def take(self, events: deque[PodEvent]) -> None:
+        """Send all events, or count them in existing series."""
+        while events:
+            said = events.popleft()
+            if self._posted + len(self._under_way) >= MAX_WAITING:
+                self._drop()
+                continue
+            event = self._to_send(said)
+            if event is None:
+                continue
+            if event.series is UNSET and self._sender.can_post:
+                self._post(event)
+            else:
+                self._begin(event)
+
+    async def run(self) -> None:
+        """Periodically write the counts; forget series without repetitions."""
+        refreshed = self._clock.monotonic()
+        while True:
+            await asyncio.sleep(FINISH_S)
+            now = self._clock.monotonic()
+            is_refresh = now - refreshed >= REFRESH_S
+            refreshed = now if is_refresh else refreshed
+            self.finish_series(now - FINISH_S, is_refresh)
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait until all events are sent, up to a timeout; the rest is dropped."""
+        await self._sender.finish(timeout_s)
+        self._is_finished = True
+        for task in self._under_way:
+            task.cancel()
+
+    def finish_series(self, before_s: float, is_refresh: bool = False) -> None:
+        """End the series last updated before `before_s`."""
+        for key, known in list(self._known.items()):
+            is_over = known.last_s < before_s
+            if known.count > 1 and (is_over or is_refresh):
+                self._begin(known.with_series())
+            if is_over:
+                del self._known[key]
+
+    def _to_send(self, said: PodEvent) -> Event | None:
+        """The event to send; None if it is only counted."""
+        if said.reason == ONCE:
+            return self._make(said)
+        regarding = said.regarding
+        controller = said.reporting_controller
+        related = said.related.uid if said.related is not None else ""
+        key = (
+            said.type,
+            said.action,
+            said.reason,
+            controller,
+            regarding.uid,
+            regarding.resource_version,
+            related,
+        )
+        now_s = self._clock.monotonic()
+        known = self._known.get(key)
+        if known is None:
+            event = self._make(said)
+            self._known[key] = Known(event, now_s)
+            return event
+        known.count += 1
+        known.last_s = now_s
+        known.last_time = self._now()
+        return known.with_series() if known.count == 2 else None
+
+    def _make(self, said: PodEvent) -> Event:
+        pod, controller = said.regarding, said.reporting_controller
+        nanos = int(self._clock.timestamp() * 1_000_000) * 1000
+        return Event(
+            api_version="events.k8s.io/v1",
+            kind="Event",
+            metadata=EventMeta(name=f"{pod.name}.{nanos:x}", namespace=pod.namespace),
+            event_time=self._now(),
+            reporting_controller=controller,
+            reporting_instance=f"{controller}-{self._host}",
+            action=said.action,
+            reason=said.reason,
+            type=said.type,
+            note=said.note,
+            regarding=_reference(pod),
+            related=UNSET if said.related is None else _reference(said.related),
+        )
+
+    def _post(self, event: Event) -> None:
+        """Send a new event by the fast path; failures use the slow one."""
+
+        def done(answer: Answer | ApiError) -> None:
+            self._posted -= 1
+            if isinstance(answer, UnreachableError) or (
+                isinstance(answer, ApiError) and answer.code == 401
+            ):
+                self._begin(event)
+            elif isinstance(answer, ApiError):
+                log.log(
+                    logging.DEBUG if answer.code == 409 else logging.WARNING,
+                    "event %s: %s",
+                    event.metadata.name,
+                    answer,
+                )
+
+        self._posted += 1
+        self._sender.post(_path(event), _encode(event), done)
+
+    def _begin(self, event: Event) -> None:
+        if self._is_finished:
+            return
+        task = asyncio.get_running_loop().create_task(self._send(event))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _send(self, event: Event) -> None:
+        """Send, and retry when the server is unreachable; refused events are dropped."""
+        for _ in range(MAX_TRIES):
+            try:
+                await self._record(event)
+                return
+            except UnreachableError as error:
+                log.debug("event %s: %s", event.metadata.name, error)
+            except ConflictError as error:
+                if event.series is UNSET:
+                    log.debug("event %s: %s", event.metadata.name, error)
+                    return
+            except ApiError as error:
+                log.warning("event %s: %s", event.metadata.name, error)
+                return
+            await asyncio.sleep(RETRY_S * (1 + random.random() / 4))
+
+    async def _record(self, event: Event) -> None:
+        path = _path(event)
+        if event.series is not UNSET:
+            body = msgspec.json.encode({"series": event.series})
+            try:
+                await self._sender.request(
+                    "PATCH", f"{path}/{event.metadata.name}", body, STRATEGIC_MERGE_PATCH
+                )
+                return
+            except NotFoundError:
+                pass  # it has expired on the server: start a new one
+        await self._sender.request("POST", path, _encode(event), JSON)
+
+    def _drop(self) -> None:
+        self._dropped += 1
+        now = self._clock.monotonic()
+        if now - self._drop_noted > DROP_NOTE_S:
+            self._drop_noted = now
+            log.warning("events cannot keep up: %d dropped so far", self._dropped)
+
+    def _now(self) -> str:
+        moment = self._clock.now().isoformat(timespec="microseconds")
+        return moment.replace("+00:00", "Z")
+
+
+def _reference(obj: Pod | PodGroup) -> EventObject:
+    return EventObject(
+        kind=obj.kind,
+        namespace=obj.namespace,
+        name=obj.name,
+        uid=obj.uid,
+        api_version=obj.api_version,
+        resource_version=obj.resource_version,
+    )
+
+
+def _path(event: Event) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{event.metadata.namespace}/events"
+
+
+_encode = msgspec.json.Encoder().encode

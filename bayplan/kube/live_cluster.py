@@ -1,0 +1,87 @@
+"""Live cluster: read all objects of a live cluster that affect placement, once, without writing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from .cluster_reader import OnKind
+    from .connection import Connection
+
+Result = TypeVar("Result")
+
+
+class LiveObjects(msgspec.Struct, frozen=True):
+    """The objects, and their source."""
+
+    server: str
+    """The address of the API server."""
+    objects: list[Any]
+    context: str = ""
+    """The name of the kubeconfig's context; empty for the service account of a pod."""
+    namespace: str = "default"
+    """The namespace that kubectl uses when none is given."""
+
+
+def is_cluster_configured() -> bool:
+    """Whether kubectl would find a cluster to talk to, if no option named one."""
+    from . import credentials
+
+    return credentials.is_cluster_configured()
+
+
+@asynccontextmanager
+async def connected(
+    kubeconfig: str | Path | None, context: str | None
+) -> AsyncIterator[Connection]:
+    """A connection for the duration of the `with`; None stands for the default kubeconfig, with its
+    current context."""
+    from .connection import Connection
+    from .credentials import load_credentials
+
+    connection = Connection(await load_credentials(kubeconfig, context))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def read_live(
+    kubeconfig: str | Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    on_kind: OnKind | None = None,
+) -> LiveObjects:
+    """Read the cluster once. With a `namespace`, only its objects and cluster-scoped ones.
+
+    Raises InputError when credentials are missing, ApiError when the server is
+    unreachable or denies access.
+    """
+
+    async def read() -> LiveObjects:
+        from .cluster_reader import read_snapshot
+
+        async with connected(kubeconfig, context) as connection:
+            objects = await read_snapshot(connection, namespace, on_kind)
+            known = connection.credentials
+            return LiveObjects(connection.server, objects, known.context, known.namespace)
+
+    return _run(read())
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run it to its end; in a notebook, where a loop is running already, in a separate thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(copy_context().run, asyncio.run, work).result()

@@ -1,0 +1,115 @@
+"""Pod statuses: conditions and nominated nodes of pods, one patch per pod at a time.
+
+Mirrors part of pkg/scheduler/backend/api_dispatcher: changes that arrive while a patch of the same
+pod is running are merged and follow it. So patches never overtake each other, and each is the
+difference to the last written state, not to the last watched one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ..api.pod import Pod, PodCondition
+from ..errors import ApiError
+from .api_calls import BINDING, STATUS_PATCH
+from .connection import UnreachableError
+from .patches import status_patch
+
+log = logging.getLogger(__name__)
+
+Send = Callable[[Pod, bytes], "asyncio.Future[bytes]"]
+
+
+class StatusChange:
+    """The next change to write."""
+
+    def __init__(self) -> None:
+        self.conditions: dict[str, PodCondition] = {}
+        self.nominated_node_name: str | None = None
+        self.bind: Callable[[], None] | None = None
+        """Sends the binding of the pod, which follows the running patch instead of a change."""
+
+    @property
+    def has_status(self) -> bool:
+        """Whether there is a status to write."""
+        return bool(self.conditions) or self.nominated_node_name is not None
+
+
+class PodStatuses:
+    """Used on the scheduler's thread alone, as the futures of `send` are.
+
+    `newest` returns a pod as last seen or written, `stored` receives the API server's response.
+    """
+
+    def __init__(
+        self,
+        send: Send,
+        newest: Callable[[Pod], Pod],
+        stored: Callable[[Pod, bytes], object],
+        now: Callable[[], str],
+    ) -> None:
+        self._send = send
+        self._newest = newest
+        self._stored = stored
+        self._now = now
+        self._next: dict[str, StatusChange] = {}
+        """By the uid of a pod with a running patch."""
+
+    def write(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Set a condition of the pod and its nominated node, each unless None; an unchanged status
+        is not written."""
+        wanted = self._next.get(pod.uid)
+        if wanted is not None:
+            if condition is not None:
+                wanted.conditions[condition.type] = condition
+            if nominated_node_name is not None:
+                wanted.nominated_node_name = nominated_node_name
+            return
+        patch = status_patch(self._newest(pod), condition, nominated_node_name, self._now())
+        if patch is not None:
+            self._next[pod.uid] = StatusChange()
+            self._send(pod, patch).add_done_callback(lambda done: self._written(pod, done))
+
+    def pending(self) -> dict[tuple[str], int]:
+        """How many writes wait for an earlier one of their pod, by the type of call."""
+        waiting = self._next.values()
+        bindings = sum(change.bind is not None for change in waiting)
+        patches = sum(change.has_status for change in waiting)
+        return {(STATUS_PATCH,): patches, (BINDING,): bindings}
+
+    def bind_after(self, pod: Pod, bind: Callable[[], None]) -> None:
+        """Call `bind`, at once or when the running patch of the pod has ended.
+
+        The API server refuses a nominated node for a pod that is bound. Changes that have not been sent are dropped:
+        they were about a pod without a node.
+        """
+        if pod.uid not in self._next:
+            bind()
+            return
+        wanted = self._next[pod.uid] = StatusChange()
+        wanted.bind = bind
+
+    def _written(self, pod: Pod, done: asyncio.Future[bytes]) -> None:
+        wanted = self._next.pop(pod.uid)
+        if wanted.bind is not None:
+            wanted.bind()
+        if done.cancelled():
+            return
+        problem = done.exception()
+        try:
+            if problem is not None:
+                raise problem
+            self._stored(pod, done.result())
+        except ApiError as error:
+            if isinstance(error, UnreachableError):  # already logged by the watchers
+                log.debug("pod %s: cannot write its status: %s", pod.key, error)
+            elif error.code != 404:
+                log.warning("pod %s: cannot write its status: %s", pod.key, error)
+        for condition in wanted.conditions.values():
+            self.write(pod, condition, wanted.nominated_node_name)
+        if wanted.nominated_node_name is not None:
+            self.write(pod, None, wanted.nominated_node_name)

@@ -1,0 +1,290 @@
+"""Sender: writes to the API server, limited in concurrency and rate.
+
+Works on the event loop of the connection; results are passed to `answered`. When writing is no
+longer allowed, as after the loss of the lease, waiting orders fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from ..errors import ApiError
+from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
+from .post_pipeline import Done, Post, PostPool
+from .request_metrics import NO_RESPONSE
+from .throttle import TokenBucket
+
+log = logging.getLogger(__name__)
+
+MAX_AT_ONCE = 64
+"""Maximum number of concurrent requests."""
+TRIES = 4
+FIRST_WAIT_S = 0.01
+WAIT_FACTOR = 5
+"""Retries of a patch: k8s.io/client-go/util/retry.DefaultBackoff."""
+
+Result = tuple["asyncio.Future[Any]", Any, ApiError | None]
+Job = Callable[["Sender"], Awaitable[Any]]
+
+
+class ClosedError(ApiError):
+    """This process is not, or no longer, allowed to write."""
+
+
+class Order(NamedTuple):
+    """A request, and the future of its result."""
+
+    job: Job
+    future: asyncio.Future[Any] | None
+    what: str
+    """For the log, if it fails without a waiter."""
+
+
+class PostOrder(NamedTuple):
+    """A POST whose response matters only if it is a refusal: there may be thousands."""
+
+    path: str
+    body: bytes
+    future: asyncio.Future[Any]
+    confirm: Callable[[Sender, ApiError], Awaitable[Any]] | None = None
+    """Determines the outcome when the response does not tell; raises the error if it failed."""
+
+
+class Posting(NamedTuple):
+    """A POST until it has its last response."""
+
+    path: str
+    body: bytes
+    done: Done
+    started: float
+
+
+class Sender:
+    """Sends orders."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        bucket: TokenBucket,
+        answered: Callable[[Result], None],
+        may_send: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._connection = connection
+        self._bucket = bucket
+        self._is_limited = bucket.is_limited
+        self._requests = connection.requests
+        self._answered = answered
+        self._is_ending = False
+        self._may_send: Callable[[], bool] = lambda: not self._is_ending and may_send()
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._pool: PostPool | None = None
+        if connection.credentials.proxy is None:
+            self._pool = PostPool(connection.credentials, self._may_send, _not_sent)
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[Any] | None] = set()
+        self._delayed: deque[tuple[float, Post]] = deque()
+        """Delayed posts with their times, first in first out."""
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def take(self, orders: deque[Order | PostOrder]) -> None:
+        """Start all orders."""
+        while orders:
+            order = orders.popleft()
+            if isinstance(order, Order):
+                self._begin(order)
+            else:
+                self._post(order)
+
+    def post(self, path: str, body: bytes, done: Done, tries: int = MAX_RETRIES) -> None:
+        """Post `body` in its turn; `done` receives the response, or the error."""
+        self._post_at(Posting(path, body, done, perf_counter()), tries)
+
+    def _post_at(self, posting: Posting, tries: int, is_retry: bool = False) -> None:
+        path, body, done, started = posting
+        requests = self._requests
+
+        def answered(answer: Answer | ApiError) -> None:
+            received = None
+            if not isinstance(answer, ClosedError):
+                requests.sent("POST", len(body))
+            if isinstance(answer, Answer):
+                received = len(answer.body)
+                requests.answered("POST", answer.code, is_retry=is_retry)
+                if answer.code >= 300:
+                    if tries and answer.retry_after_s is not None:
+                        again = lambda: self._post_at(posting, tries - 1, True)  # noqa: E731
+                        asyncio.get_running_loop().call_later(answer.retry_after_s, again)
+                        return
+                    answer = refusal(answer, f"POST {path}")
+            elif not isinstance(answer, ClosedError):
+                requests.answered("POST", NO_RESPONSE, is_retry=is_retry)
+            if not isinstance(answer, ClosedError):
+                requests.ended("POST", perf_counter() - started, received)
+            done(answer)
+
+        wait_s = self._take("POST")
+        assert self._pool is not None, "callers check can_post first"
+        post = Post(path, body, answered)
+        if wait_s:
+            self._delayed.append((asyncio.get_running_loop().time() + wait_s, post))
+            self._post_delayed()
+        else:
+            self._pool.post(post)
+
+    @property
+    def can_post(self) -> bool:
+        """Whether the fast path is available."""
+        return self._pool is not None
+
+    def refuse_waiting(self) -> None:
+        """Fail all waiting orders: writing is no longer allowed."""
+        delayed = [post for _, post in self._delayed]
+        self._delayed.clear()
+        for post in delayed:
+            post.done(_not_sent(post.path))
+        if self._pool is not None:
+            self._pool.pump()
+
+    def end(self) -> None:
+        """Stop sending. Requests in flight continue, the rest is dropped without callbacks."""
+        self._is_ending = True
+        self._delayed.clear()
+        if self._pool is not None:
+            self._pool.forget_waiting()
+        for task in self._under_way - self._sending:
+            task.cancel()
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait until all started requests have ended, up to a timeout."""
+        end = asyncio.get_running_loop().time() + timeout_s
+        while self.is_busy and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        """Cancel the unfinished requests."""
+        if self._pool is not None:
+            self._pool.close()
+        for task in self._under_way:
+            task.cancel()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is in flight."""
+        posting = self._pool is not None and self._pool.under_way
+        return bool(self._under_way or self._delayed or posting)
+
+    def _take(self, method: str) -> float:
+        """The seconds for which the rate limit holds the next request."""
+        wait_s = self._bucket.take()
+        if self._is_limited:
+            self._requests.waited(method, wait_s)
+        return wait_s
+
+    def _post_delayed(self) -> None:
+        """Post the delayed posts that are due, and set a timer for the rest."""
+        loop = asyncio.get_running_loop()
+        while self._delayed and self._delayed[0][0] <= loop.time() and self._pool is not None:
+            self._pool.post(self._delayed.popleft()[1])
+        if self._delayed and self._alarm is None:
+            self._alarm = loop.call_at(self._delayed[0][0], self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        self._post_delayed()
+
+    def _begin(self, order: Order) -> None:
+        task = asyncio.get_running_loop().create_task(self._do(order))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def _post(self, order: PostOrder) -> None:
+        path, body, future, confirm = order
+        what = f"POST {path}"
+
+        async def surely(sender: Sender) -> Any:
+            try:
+                return await sender.request("POST", path, body)
+            except ApiError as error:
+                if confirm is None or not is_unclear(error):
+                    raise
+                return await confirm(sender, error)
+
+        slowly = Order(surely, future, what)
+        if self._pool is None:
+            self._begin(slowly)
+            return
+
+        def done(answer: Answer | ApiError) -> None:
+            if isinstance(answer, Answer):
+                self._answered((future, None, None))
+            elif answer.code == 401:  # the token must be renewed first
+                self._begin(slowly)
+            elif confirm is not None and is_unclear(answer):
+                self._begin(Order(lambda sender: confirm(sender, answer), future, what))
+            else:
+                self._answered((future, None, answer))
+
+        self.post(path, body, done)
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> bytes:
+        """Send one request in its turn; raises ApiError."""
+        wait_s = self._take(method)
+        if wait_s:
+            await asyncio.sleep(wait_s)
+        async with self._slots:
+            if not self._may_send():
+                raise _not_sent(path)
+            task = asyncio.current_task()
+            self._sending.add(task)
+            try:
+                return await self._connection.request(method, path, body, content_type=content_type)
+            finally:
+                self._sending.discard(task)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but only until an unreachable server responds to any request again."""
+        await self._connection.pause(seconds)
+
+    async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
+        """Send a patch, and retry on server errors."""
+        wait_s = FIRST_WAIT_S
+        for _ in range(TRIES - 1):
+            try:
+                return await self.request("PATCH", path, body, content_type)
+            except ApiError as error:
+                if error.code not in (500, 503) and not isinstance(error, UnreachableError):
+                    raise
+            await asyncio.sleep(wait_s)
+            wait_s *= WAIT_FACTOR
+        return await self.request("PATCH", path, body, content_type)
+
+    async def _do(self, order: Order) -> None:
+        answer, problem = None, None
+        try:
+            answer = await order.job(self)
+        except ApiError as error:
+            problem = error
+        except Exception as error:
+            log.exception("%s failed", order.what)
+            problem = ApiError(f"{order.what}: {error!r}")
+        if order.future is not None:
+            self._answered((order.future, answer, problem))
+        elif problem is not None and problem.code != 404:
+            log.warning("%s: %s", order.what, problem)
+
+
+def _not_sent(path: str) -> ApiError:
+    return ClosedError(f"{path}: not sent, as another scheduler may have the lease")
+
+
+def is_unclear(error: ApiError) -> bool:
+    """Whether the object may have been written nevertheless: no response, an unreliable one, or a
+    conflict."""
+    return isinstance(error, UnreachableError) or error.code == 409 or error.code >= 500

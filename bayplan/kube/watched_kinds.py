@@ -1,0 +1,81 @@
+"""Watched kinds: the kinds of objects a scheduler reads, and their API paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..api.wire.kinds import KINDS, Kind
+from ..errors import ApiError
+
+NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Finished pods need no node; they are excluded."""
+DEVICES = "DynamicResourceAllocation"
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One kind of objects in the API."""
+
+    kind: Kind
+    plural: str
+    field_selector: str = ""
+    gate: str = ""
+    """The feature gate without which it is not read."""
+
+    @property
+    def group_path(self) -> str:
+        """The path of its API group: `/api/v1`, `/apis/apps/v1`."""
+        version = self.kind.api_version
+        return f"/apis/{version}" if "/" in version else f"/api/{version}"
+
+    @property
+    def path(self) -> str:
+        """The path of all of its objects, of all namespaces."""
+        return f"{self.group_path}/{self.plural}"
+
+    def path_of(self, namespace: str, name: str) -> str:
+        """The path of one object; its namespace is "" for cluster-scoped kinds. Without a name: the
+        path for creation."""
+        folder = f"{self.group_path}/namespaces/{namespace}" if namespace else self.group_path
+        return f"{folder}/{self.plural}/{name}" if name else f"{folder}/{self.plural}"
+
+
+def _resource(kind: str, plural: str, field_selector: str = "", gate: str = "") -> Resource:
+    return Resource(KINDS[kind], plural, field_selector, gate)
+
+
+RESOURCES: dict[str, Resource] = {
+    resource.kind.name: resource
+    for resource in (
+        _resource("Namespace", "namespaces"),
+        _resource("Service", "services"),
+        _resource("ReplicationController", "replicationcontrollers"),
+        _resource("ReplicaSet", "replicasets"),
+        _resource("StatefulSet", "statefulsets"),
+        _resource("PodDisruptionBudget", "poddisruptionbudgets"),
+        _resource("PersistentVolume", "persistentvolumes"),
+        _resource("PersistentVolumeClaim", "persistentvolumeclaims"),
+        _resource("StorageClass", "storageclasses"),
+        _resource("CSINode", "csinodes"),
+        _resource("CSIDriver", "csidrivers"),
+        _resource("CSIStorageCapacity", "csistoragecapacities"),
+        _resource("VolumeAttachment", "volumeattachments"),
+        _resource("ResourceClaim", "resourceclaims", gate=DEVICES),
+        _resource("ResourceSlice", "resourceslices", gate=DEVICES),
+        _resource("DeviceClass", "deviceclasses", gate=DEVICES),
+        _resource("DeviceTaintRule", "devicetaintrules", gate="DRADeviceTaintRules"),
+        _resource("PodGroup", "podgroups"),
+        _resource("Node", "nodes"),
+        _resource("Pod", "pods", NOT_FINISHED),
+    )
+}
+"""The kinds that the event handlers and the plugins read."""
+
+
+def path_of(obj: Any, subresource: str = "") -> str:
+    """The path of the object, or of one of its subresources; ApiError for one that is only read."""
+    if obj.kind not in RESOURCES:
+        raise ApiError(f"{obj.kind}: expected an object of a kind that the scheduler writes")
+    path = RESOURCES[obj.kind].path_of(obj.namespace, obj.name)
+    return f"{path}/{subresource}" if subresource else path

@@ -1,0 +1,371 @@
+"""Decoder: decode the objects of one text in order."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from ..api.wire.decode import NO_KIND, UnknownObject, decode_items, iter_objects
+from ..api.wire.kinds import KINDS
+from ..cluster.objects.yaml_tree import UndefinedAliasError, YamlError, iter_trees
+from ..errors import DecodeError
+from .field_check import MisfitField, unknown_in_document, unknown_in_items
+from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
+from .object_check import InvalidObject, invalid_in_document, invalid_in_items
+from .pieces import (
+    JSON_PIECE,
+    YAML_PIECE,
+    ItemList,
+    cut_documents,
+    find_json_list,
+    find_yaml_list,
+)
+from .sources import Source
+
+REPARSE_UP_TO = 64 << 20
+"""Texts up to this size are read again as a whole when a piece fails, since the cut may be wrong."""
+
+LONG_LIST = 1 << 16
+"""Objects of longer lists are not searched for unknown fields if an API server wrote all of them."""
+
+BATCH = 1000
+"""How many items of a list are decoded together."""
+
+_SPACE = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+_PROBE = 4096
+_TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
+_NOT_SPACE = re.compile(r"\S")
+
+
+class FoundObject(NamedTuple):
+    """An object, its document and item (-1: none), and the position in the text."""
+
+    obj: object
+    document: int
+    item: int
+    position: int
+
+
+class FoundItems(NamedTuple):
+    """Consecutive objects of a list, their document, the number of the first, and the position in the text."""
+
+    objects: list[object]
+    document: int
+    first_item: int
+    position: int
+
+
+class FoundMisfit(NamedTuple):
+    """An unknown field, the document and the item (-1: none) of its object, and the position in the text."""
+
+    misfit: MisfitField
+    document: int
+    item: int
+    position: int
+
+
+class FoundInvalid(NamedTuple):
+    """An object that kube-apiserver refuses, its document and item (-1: none), and the position in the text."""
+
+    invalid: InvalidObject
+    document: int
+    item: int
+    position: int
+
+
+Found: TypeAlias = FoundObject | FoundItems | FoundMisfit | FoundInvalid
+
+
+class NotInPiecesError(Exception):
+    """The text must be read as a whole."""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The fields that distinguish a list from other objects."""
+
+    kind: str = ""
+
+
+class _List(msgspec.Struct, frozen=True, rename="camel"):
+    """A list with undecoded items."""
+
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] = []
+
+
+_HEADS = msgspec.json.Decoder(_Head)
+_LISTS = msgspec.json.Decoder(_List)
+
+
+def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
+    """Yield the objects of a source.
+
+    Raises DecodeError with the place, and NotInPiecesError where reading piece by piece failed but
+    reading as a whole might not.
+    """
+    start = source.data[:_PROBE].removeprefix(_BOM).lstrip(_SPACE)
+    if start[:1] in (b"{", b"["):
+        yield from _iter_json(source, in_pieces)
+    elif in_pieces:
+        yield from _iter_yaml_pieces(source)
+    else:
+        yield from _iter_yaml(source)
+
+
+def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
+    items = find_json_list(source.data) if in_pieces else None
+    if items is not None:
+        yield from _iter_json_items(source, items)
+        return
+    text = source.data[:].removeprefix(_BOM)
+    try:
+        yield from _decode_batches(source, text) if in_pieces else _decode(source, text, document=1)
+    except DecodeError as error:
+        if "trailing characters" not in error.problem:
+            raise
+        yield from _iter_json_stream(source, text)
+
+
+def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
+    try:
+        kind = _HEADS.decode(items.shell).kind
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise NotInPiecesError from None
+    if not kind.endswith("List"):
+        raise NotInPiecesError
+    count = 0
+    for start, end in items.pieces(source.data, JSON_PIECE):
+        first = start + (source.data[start : start + 1] == b",")
+        with memoryview(source.data) as view:
+            text = b"".join((b"[", view[first:end], b"]"))
+        for found in _decode_items(source, text, kind, count):
+            yield found._replace(position=start)
+            count += _objects_in(found)
+
+
+def _decode_batches(source: Source, text: bytes) -> Iterator[Found]:
+    """Yield the objects of one JSON document: those of a long list in batches."""
+    listed = _long_list(text)
+    if listed is None:
+        yield from _decode(source, text, document=1)
+        return
+    count = 0
+    for start in range(0, len(listed.items), BATCH):
+        batch = b",".join(listed.items[start : start + BATCH])
+        for found in _decode_items(source, b"[" + batch + b"]", listed.kind, count):
+            yield found
+            count += _objects_in(found)
+
+
+def _long_list(text: bytes) -> _List | None:
+    """The list in a text, unless it is short or of a kind of another API group."""
+    if len(text) <= LONG_LIST:
+        return None
+    try:
+        listed = _LISTS.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    kind = KINDS.get(listed.kind.removesuffix("List"))
+    is_known = kind is not None and listed.api_version == kind.api_version
+    return listed if listed.kind == "List" or is_known else None
+
+
+def _decode_items(source: Source, text: bytes, kind: str, first_item: int) -> Iterator[Found]:
+    """Yield some items, a JSON array, of a list of that kind: all at once where they can be decoded so."""
+    try:
+        objects = decode_items(text, kind)
+    except DecodeError:
+        raise NotInPiecesError from None
+    if objects is None:
+        whole = b"".join((b'{"kind":"', kind.encode(), b'","items":', text, b"}"))
+        yield from _decode(source, whole, 1, first_item)
+        return
+    yield FoundItems(objects, 1, first_item, 0)
+    if len(source.data) <= LONG_LIST or not all(map(_is_stored, objects)):
+        for misfit in unknown_in_items(text, kind):
+            yield FoundMisfit(misfit, 1, first_item + misfit.item, 0)
+        for invalid in invalid_in_items(text, kind):
+            yield FoundInvalid(invalid, 1, first_item + invalid.item, 0)
+
+
+def _objects_in(found: Found) -> int:
+    if isinstance(found, FoundItems):
+        return len(found.objects)
+    return isinstance(found, FoundObject)
+
+
+def _iter_json_stream(
+    source: Source, data: bytes
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+    """Yield from concatenated JSON documents, as from `jq` or one per line."""
+    text = data.decode(errors="replace")
+    decoder = json.JSONDecoder()
+    position, document = 0, 0
+    while True:
+        found = _NOT_SPACE.search(text, position)
+        if found is None:
+            return
+        position = found.start()
+        document += 1
+        try:
+            tree, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            problem = f"expected JSON; got {error.msg} (line {error.lineno})"
+            raise DecodeError(_place(source, document), problem) from None
+        except RecursionError:
+            raise DecodeError(_place(source, document), "expected less deep nesting") from None
+        except ValueError as error:  # a number of very many digits
+            raise DecodeError(_place(source, document), f"expected JSON; got {error}") from None
+        yield from _decode_tree(source, tree, document, 0)
+
+
+def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+    data, document = source.data, 0
+    for start, end in cut_documents(data):
+        items = find_yaml_list(data, start, end)
+        if items is not None:
+            document += 1
+            yield from _iter_yaml_items(source, items, document)
+            continue
+        for tree in _parse(source, start, end, document + 1):
+            document += 1
+            yield from _decode_tree(source, tree, document, start)
+
+
+def _iter_yaml(source: Source) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+    document = 0
+    try:
+        for tree in iter_trees(source.data[:]):
+            document += 1
+            yield from _decode_tree(source, tree, document, 0)
+    except YamlError as error:
+        raise DecodeError(_place(source, document + 1), str(error)) from None
+
+
+def _iter_yaml_items(
+    source: Source, items: ItemList, document: int
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+    try:
+        shells = list(iter_trees(items.shell))
+    except YamlError:
+        raise NotInPiecesError from None
+    shell = shells[0] if len(shells) == 1 else None
+    kind = shell.get("kind", "List") if isinstance(shell, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        raise NotInPiecesError
+    count = 0
+    for start, end in items.pieces(source.data, YAML_PIECE):
+        trees = list(_parse(source, start, end, document))
+        if len(trees) != 1 or not isinstance(trees[0], list):
+            raise NotInPiecesError
+        text = _encode({"kind": kind, "items": trees[0]})
+        for found in _decode(source, text, document, count):
+            yield found._replace(position=start)
+            count += isinstance(found, FoundObject)
+
+
+def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]:
+    """Yield the documents in a piece of YAML."""
+    try:
+        yield from iter_trees(source.data[start:end])
+    except YamlError as error:
+        is_piece = end - start < len(source.data)
+        short = len(source.data) <= REPARSE_UP_TO or isinstance(error, UndefinedAliasError)
+        if is_piece and short:
+            raise NotInPiecesError from None
+        line = error.line + source.data[:start].count(b"\n") if error.line else 0
+        moved = YamlError(error.problem, line)
+        raise DecodeError(_place(source, document), str(moved)) from None
+
+
+def _decode_tree(
+    source: Source, tree: Any, document: int, position: int
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+    if tree is None:
+        return
+    if not isinstance(tree, dict):
+        problem = f"expected an object; got {_TYPE_NAMES.get(type(tree), 'a number')}"
+        raise DecodeError(_place(source, document), problem)
+    for found in _decode(source, _encode(tree), document):
+        yield found._replace(position=position)
+
+
+def _encode(tree: Any) -> bytes:
+    return msgspec.json.encode(tree)
+
+
+def _decode(
+    source: Source, text: bytes, document: int, first_item: int | None = None
+) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+    """Yield the objects of one JSON document; `first_item` numbers them in a list that was cut."""
+    is_list = first_item is not None or _is_list(text)
+    item = first_item or 0
+    size = len(text) if first_item is None else len(source.data)
+    is_dump = is_list and size > LONG_LIST
+    try:
+        for obj in iter_objects(text):
+            _refuse_foreign(obj, source, b"" if is_list else text)
+            yield FoundObject(obj, document, item if is_list else -1, 0)
+            item += 1
+            is_dump = is_dump and _is_stored(obj)
+        if not is_dump:
+            yield from _findings(text, document, (first_item or 0) if is_list else None)
+    except DecodeError as error:
+        if first_item is not None and error.problem.startswith("expected JSON"):
+            raise NotInPiecesError from None
+        place = _place(source, document, item if is_list else -1)
+        where, problem = error.where, error.problem
+        if problem == NO_KIND and not is_list:
+            where, problem = "", nameless_fault(msgspec.json.decode(text), source.name)
+        raise DecodeError(f"{place}: {where}" if where else place, problem) from None
+    except RecursionError:
+        raise DecodeError(_place(source, document), "expected less deep nesting") from None
+
+
+def _findings(
+    text: bytes, document: int, first_item: int | None
+) -> Iterator[FoundMisfit | FoundInvalid]:
+    """Yield the unknown fields and the invalid objects of one JSON document; a list counts from `first_item`."""
+    for misfit in unknown_in_document(text):
+        item = -1 if first_item is None else first_item + misfit.item
+        yield FoundMisfit(misfit, document, item, 0)
+    for invalid in invalid_in_document(text):
+        item = -1 if first_item is None else first_item + invalid.item
+        yield FoundInvalid(invalid, document, item, 0)
+
+
+def _refuse_foreign(obj: object, source: Source, text: bytes) -> None:
+    """Raise DecodeError for a kustomization, and for an object whose `text` has actions of a Helm template."""
+    if isinstance(obj, UnknownObject):
+        if is_kustomization(obj.api_version, obj.kind):
+            folder = str(Path(source.name).parent) if source.name != "stdin" else "DIR"
+            problem = f"expected a manifest; got a kustomization: {kustomize(folder)}"
+            raise DecodeError("", problem)
+    elif b"{{" in text:
+        fault = helm_fault(text)
+        if fault:
+            raise DecodeError("", fault)
+
+
+def _is_stored(obj: object) -> bool:
+    """Whether an API server wrote the object; it has dropped fields that do not exist."""
+    return bool(getattr(obj, "uid", ""))
+
+
+def _is_list(text: bytes) -> bool:
+    try:
+        return _HEADS.decode(text).kind.endswith("List")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _place(source: Source, document: int, item: int = -1) -> str:
+    place = f"{source.name}: document {document}"
+    return place if item < 0 else f"{place}: items[{item}]"

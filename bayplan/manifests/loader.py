@@ -1,0 +1,310 @@
+"""Loader: read objects from YAML and JSON, with the place of each for errors.
+
+JSON is decoded directly into objects. YAML is converted to JSON piece by piece and decoded the same
+way.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import repeat
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from ..api.custom_workloads import CustomWorkload, is_custom_group
+from ..api.wire.decode import AUTOSCALER, AutoscalerObject, UnknownObject
+from ..api.wire.kinds import KINDS, group_of
+from ..errors import DecodeError, InputError
+from .decoder import (
+    FoundInvalid,
+    FoundItems,
+    FoundMisfit,
+    FoundObject,
+    NotInPiecesError,
+    iter_source,
+)
+from .driven_autoscalers import DrivenAutoscalers
+from .field_check import unknown_text
+from .foreign_documents import template_fault
+from .object_check import image_note
+from .sources import STDIN, Source, find_files, is_blank, open_source, total_size
+from .timeline import InputObject, Timeline
+
+DESCRIBE_KIND = "describe the kind in a file for --workload-kinds, or go on without with --lenient"
+_NUMBERS = re.compile(r"\[\d+\]")
+_SYNTAX = re.compile(r"line \d+: |expected (?:JSON|YAML|a key)")
+
+OnProgress: TypeAlias = Callable[[int, int], None]
+"""Progress callback: bytes done and bytes in total."""
+
+
+class ManifestPlace(NamedTuple):
+    """Place of an object; `item` is -1 outside of lists, `document` is 0 without a file."""
+
+    source: str
+    document: int
+    item: int
+
+    def __str__(self) -> str:
+        if not self.document:
+            return self.source
+        place = f"{self.source}: document {self.document}"
+        return place if self.item < 0 else f"{place}: items[{self.item}]"
+
+
+class UnknownFieldRemark(msgspec.Struct):
+    """A field that does not exist, where it is first, and in how many more places of the file."""
+
+    place: ManifestPlace
+    label: str
+    path: str
+    expected: str
+    others: int = 0
+
+    def __str__(self) -> str:
+        fault = unknown_text(self.expected)
+        more = ""
+        if self.others:
+            more = f" (and in {self.others:,} more place{'s' if self.others > 1 else ''})"
+        return f"{self.place}: {self.label}: {self.path}: {fault}{more}"
+
+
+class InvalidRemark(msgspec.Struct):
+    """An object that kube-apiserver refuses, where it is, and the number of others refused for the same reason."""
+
+    place: ManifestPlace
+    label: str
+    reason: str
+    others: int = 0
+
+    def __str__(self) -> str:
+        more = f" (and {self.others:,} more)" if self.others else ""
+        return f"{self.place}: {self.label}: {self.reason}{more}"
+
+
+class Manifests(msgspec.Struct):
+    """The objects in order, their places, the ignored kinds, and what is wrong with them."""
+
+    objects: list[InputObject] = msgspec.field(default_factory=list)
+    places: list[ManifestPlace] = msgspec.field(default_factory=list)
+    unused: Counter[str] = msgspec.field(default_factory=Counter)
+    """Number of ignored objects per kind that does not affect scheduling."""
+    unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(default_factory=dict)
+    """Fields that do not exist, by file, kind, and path without the numbers of list items."""
+    stored_unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(
+        default_factory=dict
+    )
+    """The same of objects that an API server stored; each is a note."""
+    autoscalers: list[AutoscalerObject] = msgspec.field(default_factory=list)
+    """Those that a series in a Timeline may name; `unused` has the others."""
+    notes: list[str] = msgspec.field(default_factory=list)
+    """Where autoscalers limit their series; lists without items."""
+    invalid: dict[tuple[str, str, str], InvalidRemark] = msgspec.field(default_factory=dict)
+    """Objects that kube-apiserver refuses, by file, kind, and reason without names."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is wrong with the files: fields that do not exist, and objects that kube-apiserver refuses."""
+        return [*map(str, self.unknown.values()), *map(str, self.invalid.values())]
+
+    def refuse_remarks(self) -> None:
+        """Raise InputError, a line for each remark, if there is any."""
+        if self.remarks:
+            raise InputError("\n".join(self.remarks))
+
+    def place_of(self, obj: InputObject) -> str:
+        """The place of `obj`, as the beginning of an error; empty if unknown."""
+        for place, candidate in zip(self.places, self.objects, strict=True):
+            if candidate is obj:
+                return str(place)
+        return ""
+
+    def add(self, source: str, found: FoundObject) -> None:
+        """Add an object found in `source`."""
+        if isinstance(found.obj, UnknownObject):
+            self.unused[kind_name(found.obj)] += 1
+            if isinstance(found.obj, AutoscalerObject):
+                self.autoscalers.append(found.obj)
+        else:
+            self.objects.append(cast(InputObject, found.obj))
+            self.places.append(ManifestPlace(source, found.document, found.item))
+            if isinstance(found.obj, CustomWorkload):
+                self._add_unmade(found.obj)
+
+    def _add_unmade(self, workload: CustomWorkload) -> None:
+        """Refuse a new workload whose pods cannot be made; those of a stored one are in its dump."""
+        if workload.missing and workload.is_certain and not workload.uid:
+            reason = f"expected pods that can be made; got {workload.missing}: {DESCRIBE_KIND}"
+            label, place = f"{workload.kind} {workload.key}", self.places[-1]
+            self.invalid[str(place), label, reason] = InvalidRemark(place, label, reason)
+
+    def add_items(self, source: str, found: FoundItems) -> None:
+        """Add objects of a list in `source`, all of which affect scheduling."""
+        self.objects += cast(list[InputObject], found.objects)
+        numbers = range(found.first_item, found.first_item + len(found.objects))
+        self.places += map(ManifestPlace, repeat(source), repeat(found.document), numbers)
+
+    def add_misfit(self, source: str, found: FoundMisfit) -> None:
+        """Add an unknown field found in `source`, as one more place if it was found before."""
+        label, (path, expected) = found.misfit.label, found.misfit.field
+        key = source, label.partition(" ")[0], _NUMBERS.sub("[]", path)
+        known = self.unknown.get(key)
+        if known is not None:
+            known.others += 1
+            return
+        place = ManifestPlace(source, found.document, found.item)
+        remark = UnknownFieldRemark(place, label, path, expected)
+        if found.misfit.is_stored:
+            self.stored_unknown.setdefault(key, remark)
+        else:
+            self.unknown[key] = remark
+
+    def add_invalid(self, source: str, found: FoundInvalid) -> None:
+        """Add an object that kube-apiserver refuses; those with the same reason are counted."""
+        _, label, reason = found.invalid
+        cause = reason.partition(" is invalid: ")[2] or reason
+        key = source, label.partition(" ")[0], cause
+        known = self.invalid.get(key)
+        if known is not None:
+            known.others += 1
+            return
+        place = ManifestPlace(source, found.document, found.item)
+        self.invalid[key] = InvalidRemark(place, label, reason)
+
+    def extend(self, other: Manifests) -> None:
+        """Append the contents of `other`."""
+        self.objects += other.objects
+        self.places += other.places
+        self.unused += other.unused
+        self.unknown |= other.unknown
+        self.invalid |= other.invalid
+        self.notes += other.notes
+        self.notes += (f"{one}; an API server stored it" for one in other.stored_unknown.values())
+        self.autoscalers += other.autoscalers
+
+    def drive_autoscalers(self) -> None:
+        """Have series that name autoscalers change the workloads of these."""
+        driven = DrivenAutoscalers(self.autoscalers)
+        self.objects = [
+            driven.apply(obj) if isinstance(obj, Timeline) else obj for obj in self.objects
+        ]
+        self.unused -= Counter({AUTOSCALER: len(driven.driven)})
+        self.notes += driven.notes()
+
+
+def kind_name(obj: UnknownObject) -> str:
+    """The kind as people write it; with its group where it is a custom one, or another kind has that name."""
+    group = group_of(obj.api_version)
+    has_group = is_custom_group(group) or (obj.kind in KINDS and group)
+    return f"{obj.kind}.{group}" if has_group else obj.kind
+
+
+def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None = None) -> Manifests:
+    """Read all objects in files, folders and standard input (`-`).
+
+    Raises InputError, one line with file, document and field, for unreadable or empty input and for a second
+    object of the same kind and name. `remarks` has what else is wrong.
+    """
+    given = list(paths)
+    groups = [find_files([path]) for path in given]
+    total, done = total_size(file for files in groups for file in files), 0
+    manifests = Manifests()
+    blank = [0] * len(groups)
+    with _garbage_collection_off():
+        for i, file in ((i, file) for i, files in enumerate(groups) for file in files):
+            source = open_source(file)
+
+            def tell(share: float, size: int = source.size, before: int = done) -> None:
+                if on_progress is not None:
+                    on_progress(before + int(share * size), max(total, before + size))
+
+            found = read_source(source, tell)
+            if not found.objects and not found.unused:
+                blank[i] += is_blank(source.data)
+                manifests.notes.append(f"{source.name}: no objects")
+            manifests.extend(found)
+            done += source.size
+            tell(1.0)
+    _refuse_nothing(given, [n == len(files) for n, files in zip(blank, groups, strict=True)])
+    if given and not manifests.objects and not manifests.unused:
+        raise InputError(f"{given[0]}: expected objects; got none")
+    _refuse_duplicates(manifests)
+    if manifests.autoscalers:
+        manifests.drive_autoscalers()
+    lacking = image_note(manifests.objects)
+    if lacking:
+        manifests.notes.append(lacking)
+    return manifests
+
+
+def read_source(source: Source, tell: Callable[[float], None] | None = None) -> Manifests:
+    """Read the objects of one source; `tell` receives the progress."""
+    try:
+        try:
+            return _collect(source, True, tell)
+        except NotInPiecesError:
+            return _collect(source, False, tell)
+    except DecodeError as error:
+        fault = template_fault(source.data[:]) if _SYNTAX.match(error.problem) else ""
+        if fault:
+            raise DecodeError(source.name, fault) from None
+        raise
+
+
+def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | None) -> Manifests:
+    manifests = Manifests()
+    told = 0
+    for found in iter_source(source, in_pieces):
+        if isinstance(found, FoundItems):
+            manifests.add_items(source.name, found)
+        elif isinstance(found, FoundMisfit):
+            manifests.add_misfit(source.name, found)
+        elif isinstance(found, FoundInvalid):
+            manifests.add_invalid(source.name, found)
+        else:
+            manifests.add(source.name, found)
+        if found.position > told:
+            told = found.position
+            source.release(told)
+            if tell is not None:
+                tell(told / len(source.data))
+    return manifests
+
+
+def _refuse_nothing(paths: Sequence[str | Path], blank: Sequence[bool]) -> None:
+    """Raise InputError for a file or folder that has no document at all, as after a command that failed."""
+    for path, is_empty in zip(paths, blank, strict=True):
+        if is_empty:
+            name = "stdin" if str(path) == STDIN else path
+            raise InputError(f"{name}: expected objects; got no document")
+
+
+def _refuse_duplicates(manifests: Manifests) -> None:
+    """Raise InputError for a duplicate object; unnamed ones get their names later."""
+    first: dict[tuple[str, str, str], int] = {}
+    for i, obj in enumerate(manifests.objects):
+        if not obj.name:
+            continue
+        j = first.setdefault((obj.kind, obj.namespace, obj.name), i)
+        if j != i:
+            here, there = manifests.places[i], manifests.places[j]
+            name = f"{obj.kind.lower()} {obj.key}"
+            raise InputError(f"{here}: {name}: expected it once; got it before in {there}")
+
+
+@contextmanager
+def _garbage_collection_off() -> Iterator[None]:
+    """Keep the garbage collector from scanning long-lived objects repeatedly."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,302 @@
+"""Timeline: changes to a cluster during a simulation, with their times.
+
+A document of kind Timeline (bayplan.dev/v1) has a list of events, each with a time and what is
+added, changed or removed, and series of replicas over time, as a HorizontalPodAutoscaler would set
+them. An annotation of an object can also state when it is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, TypeAlias, cast
+
+import msgspec
+
+from ..api.custom import find_custom_kind, readable_kinds
+from ..api.meta import Wire
+from ..api.own_documents import API_VERSION
+from ..api.pod_stages import StageRule
+from ..api.text.durations import EXPECTED, parse_duration
+from ..api.wire.decode import AUTOSCALER, UnknownObject, iter_objects
+from ..api.wire.kinds import KINDS, FieldError, Kind
+from ..cluster.objects import ClusterObject
+from ..errors import DecodeError
+
+KIND = "Timeline"
+CREATED_AT = "bayplan.dev/created-at"
+FIELDS = ("at", "add", "change", "remove")
+SERIES_FIELDS = ("target", "replicas", "minReplicas", "maxReplicas", "every", "until")
+SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+MAX_POINTS = 100_000
+"""Of a series that repeats."""
+
+
+class TimelineTarget(msgspec.Struct, frozen=True):
+    """Names an object; written `node/worker-a1` or `pod/shop/web-1`."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.kind.lower(), self.namespace, self.name) if part)
+
+
+class ObjectPatch(msgspec.Struct, frozen=True):
+    """A JSON merge patch, and its object."""
+
+    ref: TimelineTarget
+    patch: Mapping[str, Any]
+
+
+class WorkloadScale(msgspec.Struct, frozen=True):
+    """A number of replicas, as the scale subresource sets it."""
+
+    ref: TimelineTarget
+    replicas: int
+
+
+class TimelineEvent(msgspec.Struct, frozen=True):
+    """The changes at one moment, in the order add, change, scale, remove."""
+
+    at_s: float
+    add: tuple[ClusterObject, ...] = ()
+    change: tuple[ObjectPatch, ...] = ()
+    scale: tuple[WorkloadScale, ...] = ()
+    remove: tuple[TimelineTarget, ...] = ()
+    path: str = ""
+    """Where it is in its timeline, if it is not one of its `events`."""
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """Events, in input order, or the stages of pods, of a document of kind PodStages."""
+
+    events: tuple[TimelineEvent, ...]
+    stages: tuple[StageRule, ...] = ()
+
+    kind: ClassVar[str] = KIND
+    name: ClassVar[str] = ""
+    namespace: ClassVar[str] = ""
+    key: ClassVar[str] = ""
+
+
+InputObject: TypeAlias = ClusterObject | Timeline
+"""The input of a simulation."""
+
+
+class TimelineWire(Wire, frozen=True):
+    """A timeline on the wire: each event is decoded by hand, as patches need their nulls."""
+
+    events: Any = None
+    series: Any = None
+
+
+def created_at(obj: ClusterObject) -> float:
+    """When the object is added, in seconds, by its annotation; 0: at the start."""
+    text = obj.annotations.get(CREATED_AT)
+    return 0.0 if text is None else parse_duration(text) or 0.0
+
+
+def created_at_problem(obj: ClusterObject) -> str | None:
+    """The fault of the object's arrival annotation; None when it is valid or absent."""
+    text = obj.annotations.get(CREATED_AT)
+    if text is None or parse_duration(text) is not None:
+        return None
+    return f'{EXPECTED}; got "{text}"'
+
+
+def build_timeline(wire: TimelineWire) -> Timeline:
+    """Make a timeline; raises FieldError where it is invalid."""
+    events = wire.events
+    if events is None and wire.series is not None:
+        events = []
+    if not isinstance(events, list):
+        raise FieldError("events", f"expected a list of events; got {found(wire.events)}")
+    given = [_event(tree, f"events[{i}]") for i, tree in enumerate(events)]
+    if wire.series is not None and not isinstance(wire.series, list):
+        raise FieldError("series", f"expected a list of series; got {found(wire.series)}")
+    for i, tree in enumerate(wire.series or ()):
+        given += _series_events(tree, f"series[{i}]")
+    return Timeline(tuple(given))
+
+
+def _series_events(tree: Any, path: str) -> Iterator[TimelineEvent]:
+    """A change of replicas for each point of a series, and for each time that it repeats."""
+    if not isinstance(tree, Mapping):
+        raise FieldError(path, f"expected an object with target and replicas; got {found(tree)}")
+    for name in tree:
+        if name not in SERIES_FIELDS:
+            raise FieldError(f"{path}.{name}", f"expected {', '.join(SERIES_FIELDS)}")
+    target = _series_target(tree.get("target"), f"{path}.target")
+    if target.kind == AUTOSCALER:
+        for name in ("minReplicas", "maxReplicas"):
+            if name in tree:
+                expected = "expected it in the HorizontalPodAutoscaler only"
+                raise FieldError(f"{path}.{name}", f"{expected}; got {found(tree[name])}")
+    points = list(_points(tree, path))
+    for at_s in _repeats(tree, points, path):
+        for i, (offset_s, replicas) in enumerate(points):
+            if i and replicas == points[i - 1][1]:
+                continue
+            scale = (WorkloadScale(target, replicas),)
+            yield TimelineEvent(at_s + offset_s, scale=scale, path=path)
+
+
+def _series_target(text: Any, path: str) -> TimelineTarget:
+    """A workload with replicas, or a HorizontalPodAutoscaler of the input (`driven_autoscalers.py`)."""
+    parts = text.split("/") if isinstance(text, str) else []
+    if len(parts) in (2, 3) and all(parts) and parts[0].lower() == AUTOSCALER.lower():
+        return TimelineTarget(AUTOSCALER, parts[1] if len(parts) == 3 else "default", parts[-1])
+    target = parse_ref(text, path)
+    if target.kind not in SCALED_KINDS:
+        expected = (
+            f"expected a workload with replicas ({', '.join(SCALED_KINDS)}) or a {AUTOSCALER}"
+        )
+        raise FieldError(path, f"{expected}; got {found(text)}")
+    return target
+
+
+def _points(tree: Mapping[str, Any], path: str) -> Iterator[tuple[float, int]]:
+    """The times of a series with the replicas from each on, within minReplicas and maxReplicas."""
+    low = _count(tree.get("minReplicas", 0), f"{path}.minReplicas")
+    high = tree.get("maxReplicas")
+    most = None if high is None else _count(high, f"{path}.maxReplicas")
+    if most is not None and most < low:
+        raise FieldError(f"{path}.maxReplicas", f"expected minReplicas or more; got {most}")
+    items = list(_items(tree, "replicas", path))
+    if not items:
+        raise FieldError(f"{path}.replicas", "expected a list of times and numbers; got none")
+    last_s = -1.0
+    for at, item in items:
+        if not isinstance(item, Mapping) or set(item) != {"at", "replicas"}:
+            raise FieldError(at, f"expected an object with at and replicas; got {found(item)}")
+        at_s = _moment(item["at"], f"{at}.at")
+        if at_s <= last_s:
+            problem = f"expected a later time than the one before; got {found(item['at'])}"
+            raise FieldError(f"{at}.at", problem)
+        last_s = at_s
+        replicas = max(_count(item["replicas"], f"{at}.replicas"), low)
+        yield at_s, replicas if most is None else min(replicas, most)
+
+
+def _repeats(
+    tree: Mapping[str, Any], points: list[tuple[float, int]], path: str
+) -> Iterator[float]:
+    """The times at which the series begins."""
+    if "every" not in tree and "until" not in tree:
+        yield 0.0
+        return
+    every = _moment(tree.get("every"), f"{path}.every")
+    until = _moment(tree.get("until"), f"{path}.until")
+    if every <= points[-1][0]:
+        problem = f"expected more than the last time of the series; got {found(tree['every'])}"
+        raise FieldError(f"{path}.every", problem)
+    if until / every * len(points) > MAX_POINTS:
+        raise FieldError(f"{path}.until", f"expected at most {MAX_POINTS:,} changes of replicas")
+    number = 0
+    while number * every < until:
+        yield number * every
+        number += 1
+
+
+def _count(value: Any, path: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise FieldError(path, f"expected a number of pods, 0 or more; got {found(value)}")
+    return value
+
+
+def _event(tree: Any, path: str) -> TimelineEvent:
+    if not isinstance(tree, Mapping):
+        raise FieldError(path, f"expected an object with at and what happens; got {found(tree)}")
+    for name in tree:
+        if name not in FIELDS:
+            raise FieldError(f"{path}.{name}", "expected at, add, change or remove")
+    event = TimelineEvent(
+        at_s=_moment(tree.get("at"), f"{path}.at"),
+        add=tuple(obj for at, item in _items(tree, "add", path) for obj in added_objects(item, at)),
+        change=tuple(read_change(item, at) for at, item in _items(tree, "change", path)),
+        remove=tuple(parse_ref(item, at) for at, item in _items(tree, "remove", path)),
+    )
+    if not (event.add or event.change or event.remove):
+        raise FieldError(path, "expected add, change or remove; got none of them")
+    return event
+
+
+def _moment(value: Any, path: str) -> float:
+    moment = None if isinstance(value, bool) else parse_duration(str(value))
+    if moment is None:
+        raise FieldError(path, f"{EXPECTED}; got {found(value)}")
+    return moment
+
+
+def _items(tree: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[str, Any]]:
+    """The entries of a list, each with its path."""
+    items = tree.get(name)
+    if items is None:
+        return
+    if not isinstance(items, list):
+        raise FieldError(f"{path}.{name}", f"expected a list; got {found(items)}")
+    for i, item in enumerate(items):
+        yield f"{path}.{name}[{i}]", item
+
+
+def added_objects(tree: Any, path: str) -> Iterator[ClusterObject]:
+    """The objects of a manifest or a list of them; raises FieldError where it is invalid."""
+    try:
+        objects = list(iter_objects(tree))
+    except DecodeError as error:
+        where = f"{path}: {error.where}" if error.where else path
+        raise FieldError(where, error.problem) from None
+    for obj in objects:
+        if isinstance(obj, UnknownObject | Timeline):
+            problem = f"expected an object that affects scheduling; got a {obj.kind}"
+            raise FieldError(path, problem)
+        yield cast(ClusterObject, obj)
+
+
+def read_change(tree: Any, path: str) -> ObjectPatch:
+    """Decode a merge patch with kind and name of its object; raises FieldError where it is invalid."""
+    metadata = tree.get("metadata") if isinstance(tree, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
+        raise FieldError(f"{path}.metadata.name", "expected the name of an object; got none")
+    word = str(tree.get("kind"))
+    kind = find_custom_kind(str(tree.get("apiVersion")), word) or KINDS.get(word)
+    if kind is None or word == KIND:
+        raise FieldError(f"{path}.kind", f"expected a kind we know; got {found(tree.get('kind'))}")
+    space = (metadata.get("namespace") or "default") if kind.is_namespaced else ""
+    return ObjectPatch(TimelineTarget(kind.name, space, metadata["name"]), tree)
+
+
+def parse_ref(text: Any, path: str) -> TimelineTarget:
+    """Parse `kind/name` or `kind/namespace/name`; raises FieldError otherwise."""
+    expected = "expected kind/name or kind/namespace/name"
+    parts = text.split("/") if isinstance(text, str) else []
+    if len(parts) not in (2, 3) or not all(parts):
+        raise FieldError(path, f"{expected}; got {found(text)}")
+    known = readable_kinds() | {name.lower(): kind for name, kind in KINDS.items() if name != KIND}
+    kind = known.get(parts[0].lower())
+    if kind is None:
+        raise FieldError(path, f"{expected} of a kind we know; got {found(text)}")
+    if not kind.is_namespaced and len(parts) == 3:
+        raise FieldError(path, f"{expected[: len('expected kind/name')]}; got {found(text)}")
+    space = "" if not kind.is_namespaced else parts[1] if len(parts) == 3 else "default"
+    return TimelineTarget(kind.name, space, parts[-1])
+
+
+def found(value: Any) -> str:
+    """A value as it is shown in an error."""
+    match value:
+        case None:
+            return "none"
+        case str():
+            return f'"{value}"'
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case list():
+            return "a list"
+    return "an object"
+
+
+KINDS[KIND] = Kind(KIND, API_VERSION, TimelineWire, build_timeline, is_namespaced=False)

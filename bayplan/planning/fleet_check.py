@@ -1,0 +1,212 @@
+"""Fleet check: whether the scheduler places every pod on a fleet, also with a zone or a node gone."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from msgspec.structs import replace
+
+from ..api.pod import Pod
+from ..sim.autoscaling_record import is_of_daemon
+from ..sim.settings import Settings
+from ..sim.simulation import Simulation
+from ..sim.world import is_waiting
+from ..table import Ints
+from .fleet import Fleet, NodeOption, fleet_objects, node_names
+from .node_probe import Probe, class_key, pending_counts
+from .plan_input import PlanInput
+from .workers import WorkerPool, count_workers
+
+ANY_NODE, ANY_ZONE = "node", "zone"
+COLLECT_EVERY = 8
+MOST_OTHER_SEEDS = 4
+LONG_S = 0.1
+"""Workers are started when a fleet takes longer than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a plan must stand besides the workload."""
+
+    survive: str = ""
+    """`zone` or `node`: one of them may be gone."""
+    survive_priority: int | None = None
+    """Pods below it may wait then; None: no pod may."""
+    headroom: float = 0.0
+    """The share of every node that stays free."""
+    seeds: int = 1
+    """With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores."""
+
+
+NO_DEMANDS = Demands()
+
+
+@dataclass(slots=True)
+class OtherSeeds:
+    """Whether a plan holds with seeds that were not asked for."""
+
+    tried: int = 0
+    held: int = 0
+    """With how many of them every pod is placed."""
+    most_pending: int = 0
+    """How many pods stay pending with the worst of them."""
+
+
+@dataclass(slots=True)
+class FleetVerdict:
+    """What the scheduler makes of a fleet."""
+
+    fleet: Fleet
+    pending: list[Pod] = field(default_factory=list)
+    """Pods without a node that a pool could hold."""
+    missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """int64 per class: how many of them belong to it."""
+    lost_zone: str | None = None
+    """The zone that is gone when they are pending."""
+    idle: Fleet = field(default_factory=Fleet)
+    """The nodes of a good fleet that run no pod but those of daemons."""
+    simulation: Simulation | None = None
+    """Of a good fleet that was verified by this process."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every pod has a node."""
+        return not self.pending
+
+
+class Verifier:
+    """Runs simulations of a workload on fleets; each fleet is run once."""
+
+    def __init__(
+        self,
+        given: PlanInput,
+        probe: Probe,
+        settings: Settings,
+        demands: Demands,
+    ) -> None:
+        self._given, self._probe, self._demands = given, probe, demands
+        # Without a seed, ties would be broken differently in each run.
+        self.settings = settings if settings.seed is not None else replace(settings, seed=0)
+        self._known: dict[object, FleetVerdict] = {}
+        self.runs = 0
+        has_extenders = settings.config is not None and bool(settings.config.extenders)
+        # Connections to extenders cannot be shared by processes.
+        self._workers = WorkerPool(self._work, 0 if has_extenders else count_workers())
+        self._longest_s = 0.0
+
+    @property
+    def options(self) -> Sequence[NodeOption]:
+        """The types that fleets are made of."""
+        return self._probe.options
+
+    def verify(self, fleet: Fleet) -> FleetVerdict:
+        """Place all pods on the fleet, and again on what is left of it after each loss that it must stand."""
+        key = fleet.key()
+        if key not in self._known:
+            answer = self._workers.take(fleet)
+            if answer is None:
+                started = time.monotonic()
+                self._known[key] = self._verify(fleet)
+                self._longest_s = max(self._longest_s, time.monotonic() - started)
+            else:
+                self._known[key], runs = answer
+                self.runs += runs
+        return self._known[key]
+
+    def announce(self, fleets: Sequence[Fleet]) -> None:
+        """Say which fleets are to be verified next, so that workers can begin with some."""
+        if self._longest_s > LONG_S:
+            self._workers.announce([one for one in fleets if not self.has_verified(one)])
+
+    def simulation_of(self, verdict: FleetVerdict) -> Simulation | None:
+        """The simulation of a fleet, which is run again unless this process found it to be good."""
+        if verdict.simulation is None:
+            verdict.simulation = self.run(verdict.fleet)[0]
+        return verdict.simulation
+
+    def close(self) -> None:
+        """End the workers."""
+        self._workers.end()
+
+    def has_verified(self, fleet: Fleet) -> bool:
+        """Whether the verdict about a fleet is there."""
+        return fleet.key() in self._known
+
+    def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int]:
+        """In a worker: the verdict without the simulation, and how many simulations were run for it."""
+        before = self.runs
+        verdict = self._verify(fleet)
+        verdict.simulation = None
+        return verdict, self.runs - before
+
+    def _verify(self, fleet: Fleet) -> FleetVerdict:
+        verdict = self._judge(fleet)
+        verdict.missing = pending_counts(self._probe, verdict.pending)
+        return verdict
+
+    def _judge(self, fleet: Fleet) -> FleetVerdict:
+        simulation, pending = self.run(fleet)
+        if pending or simulation is None:
+            return FleetVerdict(fleet, pending)
+        verdict = FleetVerdict(fleet, simulation=simulation, idle=self._idle(fleet, simulation))
+        for seed in range(1, self._demands.seeds):
+            _, missing = self.run(fleet, seed)
+            if missing:
+                return FleetVerdict(fleet, missing)
+        for zone, left in self._losses(fleet):
+            _, missing = self.run(left)
+            floor = self._demands.survive_priority
+            missing = [pod for pod in missing if floor is None or pod.priority >= floor]
+            if missing:
+                return FleetVerdict(fleet, missing, lost_zone=zone)
+        return verdict
+
+    def _idle(self, fleet: Fleet, simulation: Simulation) -> Fleet:
+        used = {pod.node_name for pod in simulation.cluster.list("Pod") if not is_of_daemon(pod)}
+        names = node_names(fleet, self.options)
+        return Fleet(Counter(group for name, group in names if name not in used))
+
+    def _losses(self, fleet: Fleet) -> Iterator[tuple[str | None, Fleet]]:
+        """The zone that is gone, if one is, and what is left."""
+        if self._demands.survive == ANY_ZONE:
+            for zone in fleet.zones():
+                yield zone, fleet.without_zone(zone)
+        elif self._demands.survive == ANY_NODE:
+            for group, _ in fleet.key():
+                yield None, fleet.changed({group: -1})
+
+    def try_other_seeds(self, fleet: Fleet, deadline: float) -> OtherSeeds:
+        """Place all pods with seeds that were not asked for, one after another until a moment on the clock."""
+        found = OtherSeeds()
+        for further in range(MOST_OTHER_SEEDS):
+            _, pending = self.run(fleet, self._demands.seeds + further)
+            found.tried += 1
+            found.held += not pending
+            found.most_pending = max(found.most_pending, len(pending))
+            if time.monotonic() > deadline:
+                break
+        return found
+
+    def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
+        """Place all pods on a fleet; returns the simulation and the pods that stay pending."""
+        objects = fleet_objects(fleet, self.options, self._demands.headroom)
+        if not objects and not self._given.kept_nodes:
+            return None, [one.pod for one in self._probe.classes for _ in range(one.count)]
+        self.runs += 1
+        if self.runs % COLLECT_EVERY == 0:
+            gc.collect()  # simulations are cycles, which Python does not search for while one runs
+        everything = [*self._given.kept, *objects, *self._given.workload]
+        seed = (self.settings.seed or 0) + further_seed
+        settings = replace(self.settings, seed=seed) if further_seed else self.settings
+        simulation = settings.simulation(everything, pods_end=False)
+        simulation.proceed()
+        left_out = self._probe.unplaceable_keys
+        waiting = [pod for pod in simulation.cluster.list("Pod") if is_waiting(pod)]
+        if left_out:
+            waiting = [pod for pod in waiting if class_key(pod) not in left_out]
+        return simulation, waiting

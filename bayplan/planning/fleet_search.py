@@ -1,0 +1,473 @@
+"""Fleet search: find a cheap fleet on which the scheduler places every pod; every step is verified by a simulation.
+
+Order: the fluid problem, which gives a bound at once; first fit decreasing, to compare with; ever more nodes, if there
+is no plan by then (`growth.py`); whole nodes of the fluid problem, with the smallest reserve on every node with which
+the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are exchanged: of
+many fleets those are simulated that promise most by a guess (`screen.py`).
+
+A fleet on which pods stay pending is not a plan, and still says something: its price and what these pods are worth are
+an estimate of what a plan like it costs. Types and exchanges are judged by it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..table import Ints
+from .exchanges import CLOSE, FleetExchanges
+from .first_fit import first_fit
+from .fleet import Fleet, all_pools, pools_allow, spread_over_zones
+from .fleet_check import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
+from .fluid import (
+    MOST_LP_S,
+    MOST_RESERVE,
+    PLAIN,
+    RESERVE_ACCURACY,
+    FleetVariant,
+    FluidPlan,
+    PlanningProblem,
+    least_price,
+)
+from .growth import grow, with_more
+from .master import Master
+from .node_probe import Probe
+from .pool_rows import pool_rows
+from .price_sums import next_sum
+from .screen import FleetScreen
+
+REPAIRS = 10
+AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
+RESERVE_STEP = 0.15
+RESERVE_SHARE, VARIANTS_SHARE = 0.5, 0.8
+"""How much of the time has passed after the search for a reserve and for variants."""
+LP_SHARE = 0.2
+"""How much of the time a linear program may take."""
+RELAX_S = 2.0
+"""What column generation takes: few classes are done by then, with many it does not raise the bound for long."""
+VARIANT_STEP = 0.015
+"""How much of the price a variant is to save."""
+LEAST_RESERVE = 0.5
+"""The share of the reserve that there must be without a type."""
+LEFT_FACTOR = 1.3
+"""A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
+STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
+"""How much of the price exchanges may save, in turn, and how many times as much where fleets are small."""
+DRAWN, BATCH, UNFIT = 48, 4, 2
+"""How many fleets are drawn at a time, and how many of them are verified: of those that are guessed to be good, or of
+the others if there are none."""
+WIDE_GAP = 0.25
+"""Above the bound by this share, many nodes are exchanged at a time."""
+COARSE_SHARE, COARSE_DRAWN = 8, 16
+"""An eighth of the nodes at first; and how many such fleets are drawn at a time."""
+PATIENCE = 100
+"""How many exchanges in a row may fail before the search ends."""
+
+
+@dataclass(slots=True)
+class SearchState:
+    """How far a search is."""
+
+    started: float
+    time_limit_s: float
+    best: FleetVerdict | None = None
+    price: float = np.inf
+    bound: float = 0.0
+    first_fit_price: float | None = None
+    first_plan_s: float | None = None
+    failed: FleetVerdict | None = None
+    """The fleet of a search that found no plan."""
+    is_interrupted: bool = False
+    is_out_of_time: bool = False
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self.started
+
+    @property
+    def deadline(self) -> float:
+        """When to stop."""
+        return self.started + self.time_limit_s
+
+
+OnSearch = Callable[[SearchState], None]
+
+
+@dataclass(slots=True)
+class FleetSearch:
+    """One search; `run` fills its state."""
+
+    probe: Probe
+    verifier: Verifier
+    demands: Demands
+    state: SearchState
+    kept_room: Ints | None = None
+    candidates: list[Fleet] = field(default_factory=list)
+    """Fleets to begin with."""
+    on_state: OnSearch | None = None
+    _worth: NDArray[np.float64] = field(init=False)
+    """float64 per class: what a pod is worth in the relaxed problem."""
+    _lead: Fleet | None = None
+    """The fleet with the lowest estimate."""
+    _lead_estimate: float = np.inf
+    _screen: FleetScreen | None = None
+    _guessed: Fleet | None = None
+    """The fleet with the lowest guess of those that were drawn last."""
+
+    def __post_init__(self) -> None:
+        """Without a solution of the relaxed problem, a pod is worth a small node."""
+        self._worth = np.full(len(self.probe.classes), min(one.price for one in self.probe.options))
+
+    def run(self) -> SearchState:
+        """Search until nothing helps or the time is over. Ctrl-C ends it with the best plan so far."""
+        try:
+            self._search()
+        except KeyboardInterrupt:
+            if self.state.best is None:
+                raise
+            self.state.is_interrupted = True
+        finally:
+            self.verifier.close()
+        return self.state
+
+    def _search(self) -> None:
+        for fleet in self.candidates:
+            if pools_allow(fleet, self.probe.options):
+                self._offer(self.verifier.verify(fleet))
+        problem = self._problem()
+        self._raise_bound(least_price(problem))
+        limit_s = min(MOST_LP_S, LP_SHARE * self.state.time_limit_s)
+        fluid = FluidPlan(problem, self._penalty, limit_s)
+        relaxed = fluid.relax()
+        if relaxed is not None:
+            self._raise_bound(relaxed.price)
+            self._worth = relaxed.duals[: len(self.probe.classes)]
+        high = self._begin_with_reserve(fluid)
+        self._begin_with_first_fit()
+        self._begin_with_many()
+        self._find_reserve(fluid, high)
+        self._vary(fluid)
+        if relaxed is not None and not self._is_over():
+            master = Master(problem, self._penalty, relaxed)
+            self._relax(master)
+            self._try_patterns(master)
+        self._improve()
+
+    # The parts in order
+
+    def _begin_with_first_fit(self) -> None:
+        probe = self.probe
+        # Karpenter does not count the volumes and devices of new nodes.
+        is_amount = np.array([name not in probe.attachments for name in probe.resources])
+        requests = probe.requests * is_amount
+        counts = first_fit(probe.options, requests, self._first_fit_demand())
+        verdict = self._repair(self._fleet(counts), np.inf, requests=requests)
+        if verdict.is_good:
+            self.state.first_fit_price = verdict.fleet.price(self.probe.options)
+        else:
+            self.state.failed = verdict
+
+    def _begin_with_many(self) -> None:
+        """A plan in any case, even if dear."""
+        if self.state.best is None and self.state.failed is not None:
+            verdict = grow(self.state.failed, self.probe, self.verifier.verify, self._is_over)
+            self.state.failed = None if self._offer(verdict) else verdict
+
+    def _begin_with_reserve(self, fluid: FluidPlan) -> float:
+        """A plan soon: an ample reserve is mostly enough. Returns the highest reserve to try."""
+        counts = fluid.whole(AMPLE_RESERVE)
+        if counts is None:
+            return MOST_RESERVE
+        self._try(self._fleet(counts))
+        return AMPLE_RESERVE if self.state.best is not None else MOST_RESERVE
+
+    def _find_reserve(self, fluid: FluidPlan, high: float) -> None:
+        """The smallest reserve on every node with which the scheduler places all pods, by bisection."""
+        low, reserve = 0.0, min(FIRST_RESERVE, high)
+        while high - low > RESERVE_STEP and not self._has_passed(RESERVE_SHARE):
+            counts = fluid.whole(reserve)
+            if counts is None:
+                break
+            if self._is_enough(self._fleet(counts)):
+                high = reserve
+            else:
+                low = reserve
+            reserve = (low + high) / 2
+
+    def _is_enough(self, fleet: Fleet) -> bool:
+        """Whether a fleet is good, or too dear to be of use; one that promises to become good is repaired."""
+        price = fleet.price(self.probe.options)
+        if price >= self.state.price - CLOSE:
+            return True
+        estimate = self._try(fleet)
+        if price < estimate < np.inf:
+            self._repair(fleet, self.state.price, most=2)
+        return estimate <= price
+
+    def _vary(self, fluid: FluidPlan) -> None:
+        """Try other fleets at a price below the best, as long as they promise more: without one type after the other,
+        because a scheduler fills fewer kinds of nodes better, and with more of one resource."""
+        variant: FleetVariant | None = PLAIN
+        while variant is not None and not self._has_passed(VARIANTS_SHARE):
+            variant = next(self._better_variants(fluid, variant), None)
+
+    def _better_variants(self, fluid: FluidPlan, variant: FleetVariant) -> Iterator[FleetVariant]:
+        """Variants next to one whose fleet has a lower estimate than all before it."""
+        for one in self._next_variants(fluid, variant):
+            if self._has_passed(VARIANTS_SHARE):
+                return
+            least = self._lead_estimate
+            fleet = self._variant_fleet(fluid, one)
+            if fleet is not None and not self.verifier.has_verified(fleet):
+                self._is_enough(fleet)
+                if self._lead_estimate < least - CLOSE:
+                    yield one
+
+    def _next_variants(self, fluid: FluidPlan, variant: FleetVariant) -> Iterator[FleetVariant]:
+        """One more type left out, those with most nodes first, and one more resource tilted, the tightest first.
+
+        Without some types the price is enough for a small reserve only; these stay.
+        """
+        price = self._variant_price
+        reserve = fluid.reserve_for(price, variant)
+        counts = None if reserve is None else fluid.whole(reserve, variant)
+        if reserve is None or counts is None:
+            return
+        if reserve >= MOST_RESERVE - RESERVE_ACCURACY:
+            return  # whole nodes of the fluid problem are far below this price
+        options = [i for i, _ in counts.most_common()]
+        for option, resource in zip_longest(options, self._by_tightness(counts)):
+            if option is not None:
+                other = replace(variant, without=variant.without | {option})
+                if fluid.price(reserve * LEAST_RESERVE, other) <= price:
+                    yield other
+            if resource is not None:
+                yield replace(variant, tilts=(*variant.tilts, resource))
+
+    def _by_tightness(self, counts: Mapping[int, int]) -> list[int]:
+        """The resources, those first of which nodes have the least more than pods request."""
+        needed = self.probe.demand @ self.probe.requests
+        room = sum((self.probe.options[i].free * n for i, n in counts.items()), 0 * needed)
+        spare = room / np.maximum(needed, 1)
+        return sorted(
+            range(1, len(spare)), key=lambda i: spare[i]
+        )  # the first is the number of pods
+
+    def _variant_fleet(self, fluid: FluidPlan, variant: FleetVariant) -> Fleet | None:
+        """The fleet a little below the best price with the largest reserve for it; None: all are dearer."""
+        reserve = fluid.reserve_for(self._variant_price, variant)
+        counts = None if reserve is None else fluid.whole(reserve, variant)
+        return None if counts is None else self._fleet(counts)
+
+    @property
+    def _variant_price(self) -> float:
+        return self.state.price * (1 - VARIANT_STEP)
+
+    def _relax(self, master: Master) -> None:
+        for relaxation in master.relax(min(self.state.deadline, time.monotonic() + RELAX_S)):
+            self._raise_bound(relaxation.bound)
+            self._tell()
+
+    def _try_patterns(self, master: Master) -> None:
+        """Whole numbers of nodes from the patterns, which suit a scheduler that fills nodes up."""
+        whole = master.dive(self.state.deadline)
+        if whole is not None and not self._is_over():
+            self._is_enough(self._fleet(whole))
+
+    def _improve(self) -> None:
+        """Exchange nodes of the best fleet and of those that promise most; far above the bound many at a time, then
+        ever fewer."""
+        exchanges = FleetExchanges(self.probe, self.kept_room)
+        if self.kept_room is None and not self.demands.survive:
+            self._screen = FleetScreen(self.probe, self.verifier.settings)
+        failures, reach, scale = 0, 1.0, self._first_scale()
+        while self.state.best is not None and failures < PATIENCE and not self._is_over():
+            below = self.state.price
+            drawn = self._draw(exchanges, self.state.best.fleet, reach, scale)
+            if len(drawn) < BATCH and scale == 1:
+                if reach >= MOST_REACH and not drawn:
+                    return
+                reach = min(reach * 2, MOST_REACH)
+            fleets = self._screened(drawn, UNFIT if scale == 1 else 0)
+            self.verifier.announce([fleet for fleet, _ in fleets])
+            for fleet, guess in fleets:
+                if not self._is_over():
+                    self._is_enough(fleet)
+                    if self._screen is not None and self.verifier.has_verified(fleet):
+                        self._screen.learn(guess, len(self.verifier.verify(fleet).pending))
+            if self.state.price < below:
+                failures = 0
+            elif scale > 1:
+                scale //= 2
+            else:
+                failures += BATCH
+
+    def _first_scale(self) -> int:
+        """How many nodes are exchanged at a time."""
+        best = self.state.best
+        if best is None or self.state.price <= self.state.bound * (1 + WIDE_GAP):
+            return 1
+        return max(best.fleet.size() // COARSE_SHARE, 1)
+
+    def _draw(
+        self, exchanges: FleetExchanges, best: Fleet, reach: float, scale: int
+    ) -> list[Fleet]:
+        """Fleets near the best one, near the one that promises most and near the one of the best guess, all cheaper
+        than the best, by so many times the usual steps."""
+        drawn: dict[object, Fleet] = {}
+
+        def is_known(fleet: Fleet) -> bool:
+            return fleet.key() in drawn or self.verifier.has_verified(fleet)
+
+        is_fine = scale == 1
+        starts = [best, self._lead or best, self._guessed or best] if is_fine else [best]
+        count = DRAWN if is_fine else COARSE_DRAWN
+        for number in range(count if self._screen is not None else BATCH):
+            step = STEPS[number % len(STEPS)] * reach if is_fine else 1.0
+            lowest = max(self.state.price * (1 - step), self.state.bound)
+            limits = (lowest, self.state.price - CLOSE)
+            fleet = exchanges.draw(starts[number % len(starts)], limits, is_known, scale)
+            if fleet is not None:
+                drawn[fleet.key()] = fleet
+            elif number >= len(drawn) + len(STEPS):
+                break  # few fleets are left
+        return list(drawn.values())
+
+    def _screened(self, fleets: list[Fleet], unfit: int) -> list[tuple[Fleet, int]]:
+        """The fleets that are guessed to be best, the best first, with the number of pods that may stay pending; so
+        many if all are guessed to be unfit."""
+        if not fleets:
+            return []
+        missing = None if self._screen is None else self._screen.missing(fleets)
+        if missing is None:
+            self._screen = None
+            return [(fleet, 0) for fleet in fleets[:BATCH]]
+        prices = np.array([fleet.price(self.probe.options) for fleet in fleets])
+        guesses = prices + LEFT_FACTOR * (missing @ self._worth)
+        order = np.argsort(guesses, kind="stable").tolist()
+        self._guessed = fleets[order[0]]
+        fitting = [i for i in order if not missing[i].any()]
+        chosen = fitting[:BATCH] or order[:unfit]
+        return [(fleets[i], int(missing[i].sum())) for i in chosen]
+
+    def _try(self, fleet: Fleet) -> float:
+        """Verify and offer a fleet; returns its estimate, which is its price if it is good."""
+        price = fleet.price(self.probe.options)
+        if price >= self.state.price - CLOSE or not pools_allow(fleet, self.probe.options):
+            return np.inf
+        verdict = self.verifier.verify(fleet)
+        self._offer(verdict)
+        left = float(verdict.missing @ self._worth)
+        estimate = price + LEFT_FACTOR * max(left, 0.0 if verdict.is_good else CLOSE)
+        if estimate < self._lead_estimate:
+            self._lead, self._lead_estimate = fleet, estimate
+        return estimate
+
+    # Fleets
+
+    def _fleet(self, counts: Mapping[int, int]) -> Fleet:
+        """Nodes by option in zones, with what the minimum of each pool adds."""
+        counts = Counter(counts)
+        for pool in all_pools(self.probe.options):
+            members = [i for i, one in enumerate(self.probe.options) if one.pool is pool]
+            missing = pool.minimum - sum(counts[i] for i in members)
+            if missing > 0:
+                counts[min(members, key=lambda i: self.probe.options[i].price)] += missing
+        return spread_over_zones(counts, self.probe.options)
+
+    def _repair(
+        self, fleet: Fleet, below: float, most: int = REPAIRS, requests: Ints | None = None
+    ) -> FleetVerdict:
+        """Add nodes for pods that stay pending until none does, or the fleet is not below a price."""
+        verdict = self.verifier.verify(fleet)
+        for attempt in range(most):
+            if verdict.is_good or self._is_over(only_after_first=True):
+                break
+            more = with_more(verdict, 1 << max(attempt - 2, 0), self.probe, requests)
+            if more is None or more.price(self.probe.options) >= below - CLOSE:
+                break
+            verdict = self.verifier.verify(more)
+        self._offer(verdict)
+        return verdict
+
+    # State
+
+    def _demand(self) -> Ints:
+        """Pods per class, and as many more as the loss of a zone leaves to the others."""
+        demand: Ints = np.ceil(self.probe.demand * self._zone_factor()).astype(np.int64)
+        return demand
+
+    def _first_fit_demand(self) -> Ints:
+        """The demand; with nodes that stay, only the pods that the scheduler does not place on them."""
+        if self.kept_room is None or self.demands.survive:
+            return self._demand()
+        return self.verifier.verify(self._fleet({})).missing
+
+    def _problem(self) -> PlanningProblem:
+        """What the bound is about: pods that must have a node also after the loss of a zone are covered so often."""
+        factor = self._zone_factor() if self.demands.survive_priority is None else 1.0
+        room = None if self.kept_room is None else np.maximum(self.kept_room, 0) * factor
+        options = self.probe.options
+        demand = self.probe.demand.astype(np.float64) * np.float64(factor)
+        return PlanningProblem(options, self.probe.requests, demand, list(pool_rows(options)), room)
+
+    @property
+    def _penalty(self) -> float:
+        """The price of a pod that no node is had for."""
+        return 10 * max((one.price for one in self.probe.options), default=1.0)
+
+    def _zone_factor(self) -> float:
+        """How many times the demand a fleet must cover: what is left after the loss of any zone must cover it once."""
+        if self.demands.survive != ANY_ZONE:
+            return 1.0
+        zones = {zone for one in self.probe.options for zone in one.zones}
+        return len(zones) / max(len(zones) - 1, 1)
+
+    def _raise_bound(self, bound: float) -> None:
+        """Take a bound for the workload as one for the plan: with any node gone, the rest must suffice."""
+        prices = [one.price for one in self.probe.options]
+        if self.demands.survive == ANY_NODE and self.demands.survive_priority is None:
+            bound += min(prices)
+        self.state.bound = max(self.state.bound, next_sum(bound, prices))
+
+    def _offer(self, verdict: FleetVerdict) -> bool:
+        """Take a good fleet that is cheaper than the best one, and try it without the nodes that run no pods."""
+        price = verdict.fleet.price(self.probe.options)
+        if not verdict.is_good or price >= self.state.price - CLOSE:
+            verdict.simulation = None
+            return False
+        if self.state.best is not None:
+            self.state.best.simulation = None
+        self.state.best, self.state.price = verdict, price
+        if self.state.first_plan_s is None:
+            self.state.first_plan_s = self.state.elapsed_s
+        self._tell()
+        if verdict.idle:
+            self._try(verdict.fleet.changed({group: -n for group, n in verdict.idle.items()}))
+        return True
+
+    def _has_passed(self, share: float) -> bool:
+        """Whether a share of the time is over, or all of it, or nothing can be better."""
+        return self._is_over() or self.state.elapsed_s > share * self.state.time_limit_s
+
+    def _is_over(self, only_after_first: bool = False) -> bool:
+        """Whether to stop: the time is over, or nothing can be better."""
+        if only_after_first and self.state.best is None:
+            return False
+        if self.state.price <= self.state.bound * (1 + CLOSE):
+            return True
+        if time.monotonic() < self.state.deadline:
+            return False
+        self.state.is_out_of_time = True
+        return True
+
+    def _tell(self) -> None:
+        if self.on_state is not None:
+            self.on_state(self.state)

@@ -1,0 +1,167 @@
+"""Pool files: pools from files: our NodePools, Karpenter's, and the groups of Cluster Autoscaler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..api.node import Node
+from ..api.own_documents import API_VERSION
+from ..api.wire.decode import decode_object
+from ..cluster.objects.yaml_tree import YamlError, iter_trees
+from ..config.problems import Problems
+from ..errors import DecodeError, InputError
+from ..manifests.sources import Source, find_files, open_source
+from .instance_types import NO_TABLE, InstanceTable
+from .karpenter import KARPENTER_V1, read_karpenter_pool
+from .node_groups import STATUS_NAME, GroupSize, find_groups, read_status, unmatched_sizes
+from .node_types import NodeType
+from .pool_documents import KIND, read_pool_document
+from .pools import NodePool
+
+EXPECTED = f"a NodePool of {API_VERSION} or {KARPENTER_V1}, a Node, or the ConfigMap {STATUS_NAME}"
+
+
+@dataclass(slots=True)
+class PoolReading:
+    """The pools of some files."""
+
+    pools: list[NodePool] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is not modelled, each with its place."""
+
+    @property
+    def types(self) -> Iterator[tuple[NodePool, NodeType]]:
+        """Every type of every pool."""
+        return ((pool, one) for pool in self.pools for one in pool.types)
+
+
+@dataclass(slots=True)
+class _Found:
+    pools: list[NodePool] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    sizes: list[GroupSize] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_pools(
+    paths: Iterable[str | Path],
+    table: InstanceTable = NO_TABLE,
+    nodes: Sequence[Node] = (),
+) -> PoolReading:
+    """Read all pools in files, folders and standard input (`-`).
+
+    Nodes in the files, or else `nodes`, give the groups of Cluster Autoscaler if there is its status, or no other pool.
+    Raises InputError with a line for each problem: file, path, expected, found.
+    """
+    files = find_files(paths)
+    found = _Found()
+    for file in files:
+        _read_source(open_source(file), table, found)
+    source = ", ".join(files)
+    if found.nodes or found.sizes:
+        groups = find_groups(found.nodes or nodes, table, found.sizes, source)
+        found.pools += groups
+        if not groups:
+            found.problems.append(
+                f"{source}: expected nodes with a label of their group, such as "
+                "eks.amazonaws.com/nodegroup; got none"
+            )
+    _check_names(found)
+    if not found.pools and not found.problems:
+        found.problems.append(f"{source}: expected {EXPECTED}; got none")
+    if found.problems:
+        raise InputError("\n".join(found.problems))
+    notes = [f"{pool.place}: {pool.name}: {note}" for pool in found.pools for note in pool.notes]
+    for name in unmatched_sizes(found.sizes, found.pools):
+        notes.append(f"{source}: no node belongs to the group {name}, so its shape is unknown")
+    return PoolReading(found.pools, notes)
+
+
+def pools_of_nodes(nodes: Sequence[Node], table: InstanceTable = NO_TABLE) -> PoolReading:
+    """The groups that the nodes of a cluster belong to."""
+    pools = find_groups(nodes, table, place="nodes of the cluster")
+    notes = [f"{pool.name}: {note}" for pool in pools for note in pool.notes]
+    return PoolReading(pools, notes)
+
+
+def _read_source(source: Source, table: InstanceTable, found: _Found) -> None:
+    try:
+        for number, tree in enumerate(_trees(source), 1):
+            place = f"{source.name}: document {number}"
+            if isinstance(tree, Mapping) and isinstance(tree.get("items"), list):
+                for i, item in enumerate(tree["items"]):
+                    _read_tree(item, table, f"{place}: items[{i}]", found)
+            elif tree is not None:
+                _read_tree(tree, table, place, found)
+    except YamlError as error:
+        found.problems.append(f"{source.name}: expected YAML or JSON; {error}")
+    except RecursionError:
+        found.problems.append(f"{source.name}: expected less deep nesting")
+
+
+def _trees(source: Source) -> Iterator[Any]:
+    data = bytes(source.data[:])
+    if data.lstrip()[:1] == b"{":
+        try:
+            yield json.loads(data)
+            return
+        except ValueError:
+            pass  # several documents, YAML in the style of JSON, or a fault that its parser reports
+    yield from iter_trees(data)
+
+
+def _read_tree(tree: Any, table: InstanceTable, place: str, found: _Found) -> None:
+    """Read one object into what was found so far."""
+    problems = Problems()
+    head = (tree.get("apiVersion"), tree.get("kind")) if isinstance(tree, Mapping) else (None, None)
+    match head:
+        case (str(version), "NodePool") if version == API_VERSION:
+            found.pools.append(read_pool_document(tree, table, place, problems))
+        case (str(version), "NodePool") if version == KARPENTER_V1:
+            found.pools.append(read_karpenter_pool(tree, table, place, problems))
+        case (_, "Node"):
+            _read_node(tree, place, found)
+        case (_, "ConfigMap") if _name(tree) == STATUS_NAME:
+            found.sizes += read_status(tree, problems)
+        case (version, "NodePool"):
+            problems.add("apiVersion", f"{API_VERSION} or {KARPENTER_V1}", version)
+        case (_, str(kind)) if kind not in (KIND, "ConfigMap") and _is_cluster_object(tree):
+            pass  # a snapshot of a cluster has its nodes among other objects
+        case (_, kind):
+            problems.add("kind", EXPECTED, kind)
+    found.problems += (f"{place}: {problem}" for problem in problems)
+
+
+def _read_node(tree: Any, place: str, found: _Found) -> None:
+    try:
+        node = decode_object(tree)
+    except DecodeError as error:
+        found.problems.append(f"{place}: {error}")
+        return
+    assert isinstance(node, Node), "the tree names the kind"
+    found.nodes.append(node)
+
+
+def _name(tree: Mapping[str, Any]) -> str:
+    metadata = tree.get("metadata")
+    return str(metadata.get("name")) if isinstance(metadata, Mapping) else ""
+
+
+def _is_cluster_object(tree: Mapping[str, Any]) -> bool:
+    metadata = tree.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("uid"))
+
+
+def _check_names(found: _Found) -> None:
+    first: dict[str, NodePool] = {}
+    for pool in found.pools:
+        other = first.setdefault(pool.name, pool)
+        if other is not pool and pool.name:
+            found.problems.append(
+                f"{pool.place}: metadata.name: expected each pool once; got {pool.name} before in "
+                f"{other.place}"
+            )

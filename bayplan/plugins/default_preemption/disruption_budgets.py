@@ -1,0 +1,119 @@
+"""Disruption budgets: how many pods may be disrupted, and which pods that is about.
+
+Mirrors filterPodsWithPDBViolation of pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+
+from ...api.pod import Pod
+from ...api.workloads import PodDisruptionBudget
+from ...framework import Lister
+from ...stamped_cache import StampedCache
+from ...table import Bools, Ints
+from ...table.pod_matrix import PodMatrix
+
+
+class Budgets:
+    """The disruption budgets of the cluster at one moment.
+
+    Which of them protect a pod depends on its namespace and labels: that is asked once per distinct ones.
+    """
+
+    def __init__(self, listed: Iterable[PodDisruptionBudget] = ()) -> None:
+        self.listed = list(listed)
+        self._in: dict[str, list[PodDisruptionBudget]] = {}
+        for budget in self.listed:
+            self._in.setdefault(budget.namespace, []).append(budget)
+        self._of: StampedCache[Hashable, tuple[PodDisruptionBudget, ...]] = StampedCache(
+            "disruption budgets", 65_536
+        )
+
+    def of(self, pod: Pod) -> Sequence[PodDisruptionBudget]:
+        """Those that are about pods like this one."""
+        if pod.namespace not in self._in or not pod.labels:
+            return ()
+        key = (pod.namespace, frozenset(pod.labels.items()))
+        found = self._of.get(key)
+        if found is None:
+            here = self._in[pod.namespace]
+            found = self._of.put(key, tuple(budget for budget in here if protects(budget, pod)))
+        return found
+
+    def split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+        """Pods whose removal, one after the other, would exceed some budget, and the others."""
+        if not self.listed:
+            return [], list(pods)
+        allowed: dict[int, int] = {}
+        violating: list[Pod] = []
+        harmless: list[Pod] = []
+        for pod in pods:
+            exceeded = False
+            for budget in self.of(pod):
+                if pod.name not in budget.disrupted_pods:
+                    left = allowed.get(id(budget), budget.status.disruptions_allowed) - 1
+                    allowed[id(budget)] = left
+                    exceeded = exceeded or left < 0
+            (violating if exceeded else harmless).append(pod)
+        return violating, harmless
+
+    def exceeded(self, matrix: PodMatrix, rows: Ints, priority: int) -> Bools | None:
+        """bool [rows, places]: removing the pod, after the more important ones below `priority`, exceeds a budget.
+
+        None: that is true of no pod on these rows.
+        """
+        if not self.listed:
+            return None
+        lower = matrix.priority[rows] < priority
+        labels = np.where(lower, matrix.labels[rows], 0)
+        protected: dict[int, tuple[PodDisruptionBudget, list[int]]] = {}
+        for number in np.unique(labels).tolist():
+            sample = matrix.label_samples[number]
+            for budget in self.of(sample) if sample is not None else ():
+                protected.setdefault(id(budget), (budget, []))[1].append(number)
+        if not protected:
+            return None
+        exceeded = np.zeros(lower.shape, dtype=np.bool_)
+        for budget, numbers in protected.values():
+            matched = np.isin(labels, numbers)
+            if budget.disrupted_pods:
+                for position, place in np.argwhere(matched):
+                    pod = matrix.pods[rows[position]][place]
+                    matched[position, place] = pod.name not in budget.disrupted_pods
+            exceeded |= matched & (np.cumsum(matched, axis=1) > budget.status.disruptions_allowed)
+        return exceeded
+
+
+class BudgetFollower:
+    """The budgets as they are now: the same object for as long as none of them changes."""
+
+    def __init__(self) -> None:
+        self._lister: Lister | None = None
+        self._version = -1
+        self._budgets = Budgets()
+
+    def get(self, lister: Lister) -> Budgets:
+        """The budgets that `lister` has."""
+        if lister is not self._lister or lister.version != self._version:
+            self._lister, self._version = lister, lister.version
+            known, listed = self._budgets.listed, list(lister.list("PodDisruptionBudget"))
+            if len(known) != len(listed) or any(
+                a is not b for a, b in zip(known, listed, strict=True)
+            ):
+                self._budgets = Budgets(listed)
+        return self._budgets
+
+
+def protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Whether the budget is about pods like this one."""
+    selector = budget.spec.selector
+    return (
+        budget.namespace == pod.namespace
+        and bool(pod.labels)
+        and selector is not None
+        and not selector.is_empty
+        and selector.matches(pod.labels)
+    )

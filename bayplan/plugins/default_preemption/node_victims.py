@@ -1,0 +1,140 @@
+"""Node victims: the pods that must leave one node so that another pod fits.
+
+Mirrors SelectVictimsOnNode of pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...amounts.removing import rotated
+from ...api.pod import Pod
+from ...errors import PluginError
+from ...framework import (
+    CycleState,
+    FilterRunner,
+    Preemption,
+    Status,
+    Victims,
+    failure,
+    unresolvable,
+)
+from ...table import Ints, NodeTable
+from ...table.pod_matrix import by_importance
+from ...table.what_if import WhatIf
+from .beside_room import BesideRoom
+from .candidates import NO_VICTIMS, best_candidate
+from .disruption_budgets import Budgets
+
+
+class OneByOne:
+    """The search for victims on one node after the other, for filters that do more than add up."""
+
+    def __init__(
+        self,
+        filters: FilterRunner,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        budgets: Budgets,
+        wanted: int,
+    ) -> None:
+        self._filters = filters
+        self._state = state
+        self._pod = pod
+        self._table = table
+        self.budgets = budgets
+        self.wanted = wanted
+        self.beside_room: BesideRoom | None = None
+        """How to find victims where only room counts; None: the filters cannot say where."""
+
+    def select(self, row: int) -> Victims | Status:
+        """The victims on one row, or why there are none."""
+        try:
+            found = self.beside_room.select(row) if self.beside_room is not None else None
+            if found is not None:
+                return found
+            return select_victims(
+                self._filters, self._state.clone(), self._pod, self._table, row, self.budgets
+            )
+        except PluginError as error:  # counts only when no other node is a candidate
+            if error.is_fault:
+                raise
+            status = getattr(error, "status", None)
+            return status if isinstance(status, Status) else failure(error)
+
+    def search(self, rows: Ints, offset: int, account: Preemption) -> Victims | Status | None:
+        """Try `rows`, from that at `offset` on, until there are enough candidates; returns the best, the errors if
+        there is none, or None."""
+        rows = rotated(rows, offset)
+        has_victims = self._table.priorities.below(self._pod.priority)[rows] > 0
+        idle, order = rows[~has_victims], rows[has_victims]
+        reject_without_victims(self._table, idle, 0, account)
+        harmless = 0
+        reasons: Counter[str] = Counter()
+        errors: dict[str, Status] = {}
+        for row in order.tolist():
+            found = self.select(row)
+            if isinstance(found, Victims):
+                account.candidates[found.node_name] = found
+                harmless += found.pdb_violations == 0
+                if harmless and len(account.candidates) >= self.wanted:
+                    break
+            else:
+                account.rejected[self._table.names[row]] = found
+                reasons.update(found.reasons)
+                if not found.is_rejected:
+                    errors.setdefault(found.message, found)
+        if account.candidates:
+            return best_candidate(account.candidates.values())
+        account.reasons.update(reasons)
+        account.reasons += Counter({NO_VICTIMS: len(idle)})
+        if len(errors) > 1:
+            return failure(f"[{', '.join(errors)}]")
+        return next(iter(errors.values()), None)
+
+    def fill_in(self, rows: Ints, offset: int, account: Preemption) -> None:
+        """Say of every node what `search` would have said."""
+        self.search(rows, offset, Preemption(account.candidates, account.rejected))
+
+
+def reject_without_victims(table: NodeTable, rows: Ints, offset: int, account: Preemption) -> None:
+    """Say of the nodes at `rows`, from that at `offset` on, that they have no pods of lower priority."""
+    names = map(table.names.__getitem__, rotated(rows, offset).tolist())
+    account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
+
+
+def select_victims(
+    filters: FilterRunner,
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    row: int,
+    budgets: Budgets,
+) -> Victims | Status:
+    """The fewest, least important pods to remove from `row`; or why removing pods does not help.
+
+    All pods of lower priority are removed; then as many as possible are put back, first those whose removal would
+    break a disruption budget, and of each kind the most important first. `state` is changed.
+    """
+    what_if = WhatIf(table, row)
+    lower = [other for other in what_if.node.pods if other.priority < pod.priority]
+    for victim in reversed(lower):  # the last pod of a node is the cheapest to remove
+        filters.remove_pod(state, pod, victim, what_if)
+    status = filters.filter_with_nominated(state, pod, what_if.node)
+    if not status.is_success:
+        return status
+    violating, harmless = budgets.split(by_importance(lower))
+    victims: list[Pod] = []
+    violations = 0
+    for candidate in (*violating, *harmless):
+        filters.add_pod(state, pod, candidate, what_if)
+        if not filters.filter_with_nominated(state, pod, what_if.node).is_success:
+            filters.remove_pod(state, pod, candidate, what_if)
+            victims.append(candidate)
+            violations += candidate in violating
+    if not victims:
+        return failure(f'expected at least one victim pod on node "{table.names[row]}"')
+    if violating and harmless:
+        victims = by_importance(victims)
+    return Victims(table.names[row], victims, violations)

@@ -1,0 +1,454 @@
+"""DefaultPreemption: preempt pods of lower priority to make room for a pod that fits nowhere.
+
+Mirrors pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go and
+pkg/scheduler/framework/preemption/preemption.go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Self
+
+from ...amounts import FitRule
+from ...api.pod import Pod
+from ...api.pod_groups import GroupPreemptor
+from ...api.workloads import PodGroup
+from ...config.plugin_args import DefaultPreemptionArgs
+from ...errors import ApiError, ExtenderError
+from ...framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    Diagnosis,
+    GroupTrial,
+    Handle,
+    HeldEviction,
+    PodGroupPostFilterPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    Preemption,
+    PreemptionExtenders,
+    PreEnqueuePlugin,
+    Status,
+    TryGroup,
+    Victims,
+    failure,
+    held_evictions,
+    no_node_available,
+    preempted_event,
+    unresolvable,
+    unschedulable,
+)
+from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
+from ...framework.reserved import Reserved
+from ...framework.room import RoomFilters, room_filters
+from ...table.pod_matrix import PodMatrix
+from .beside_room import BesideRoom
+from .by_amounts import ByAmounts
+from .candidates import NO_VICTIMS, best_candidate
+from .disruption_budgets import BudgetFollower, Budgets
+from .for_groups import preempt_for_group, victim_units
+from .node_victims import OneByOne, reject_without_victims
+
+log = logging.getLogger(__name__)
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+NO_CANDIDATE = "no candidate node for preemption"
+NEVER = "not eligible due to preemptionPolicy=Never."
+TERMINATING = "not eligible due to a terminating pod on the nominated node."
+IN_PROGRESS_FOR_GROUP = "waiting for the preemption for this pod group to be finished"
+NO_GROUP = "pod group for pod not found"
+BY_PLACEMENT = "not eligible due to placement-based pod group scheduling limitation"
+BY_GROUP = "not eligible due to workload aware preemption enabled"
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
+    """Tries the nodes where removing pods may help, and nominates the one that costs least."""
+
+    name = "DefaultPreemption"
+    acts_on_placements = False
+    _is_async = True
+    _has_placements = False
+    """Feature gate TopologyAwareWorkloadScheduling."""
+    _has_groups = False
+    """Feature gate WorkloadAwarePreemption: pod groups preempt as a whole."""
+
+    def __init__(self, min_percentage: int = 10, min_absolute: int = 100) -> None:
+        self._min_percentage = min_percentage
+        self._min_absolute = min_absolute
+        self._budgets = BudgetFollower()
+        self._matrix: PodMatrix | None = None
+        self._useless: tuple[int, PostFilterResult, Status] | None = None
+        """What comes of it when no node can be helped, in a cluster of so many nodes."""
+        self._last_refusal: tuple[int, tuple[tuple[str, int], ...], Status] = (0, (), SUCCESS)
+        """What was said last, for so many nodes and these reasons: pods of a class fail one after another."""
+        self._preempting: dict[str, Pod] = {}
+        """By uid of the pod that makes room, the last of its victims that is being deleted."""
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        args = args or DefaultPreemptionArgs()
+        plugin = cls(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
+        plugin.handle = handle
+        gates = handle.feature_gates
+        plugin._is_async = gates.enabled("SchedulerAsyncPreemption")
+        plugin._has_placements = gates.enabled("TopologyAwareWorkloadScheduling")
+        plugin._has_groups = gates.enabled("WorkloadAwarePreemption")
+        return plugin
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold the pod back while its victims are being deleted; the last one leaving is enough."""
+        if not self._preempting:
+            return SUCCESS
+        uid, message = pod.uid, IN_PROGRESS
+        if self._has_groups and pod.spec.scheduling_group is not None:
+            group, message = self._group_of(pod), IN_PROGRESS_FOR_GROUP
+            uid = "" if group is None else group.uid
+        last = self._preempting.get(uid)
+        if last is None:
+            return SUCCESS
+        current = self.handle.lister.get("Pod", last.namespace, last.name)
+        if current is None or current.uid != last.uid or current.is_terminating:
+            return SUCCESS
+        return unresolvable(message)
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        reference = pod.spec.scheduling_group
+        assert reference is not None, "a member of a group"
+        found = self.handle.lister.get("PodGroup", pod.namespace, reference.pod_group_name or "")
+        return found if isinstance(found, PodGroup) else None
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (wait_for(POD, ActionType.Delete, after_pod_deleted),) if self._is_async else ()
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
+        self.handle.metrics.preemption_attempts.count += 1
+        refusal = self._why_not_eligible(pod, diagnosis)
+        if refusal:
+            return PostFilterResult(), unschedulable(f"preemption: {refusal}")
+        if not diagnosis.has(Code.Unschedulable):
+            return self._not_helpful()
+        return self._preempt(state, pod, diagnosis)
+
+    def _preempt(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
+        account, chosen = self._search(state, pod, diagnosis)
+        if isinstance(chosen, Status):
+            return PostFilterResult(None, account), _told(chosen)
+        if chosen is None:
+            return PostFilterResult("", account), self._none_helped(account.reasons)
+        account.chosen = chosen
+        if state.group is not None and self.handle.group_options.evict_for_whole_groups:
+            account.is_held = True
+            evict = partial(self._evict, pod, chosen, account)
+            held_evictions(state.group).append(HeldEviction(pod, chosen, evict))
+            return PostFilterResult(chosen.node_name, account), SUCCESS
+        if not self._is_async and state.group is None:  # the nodes of a group are on trial
+            status = self._evict_within_attempt(pod, chosen, account)
+            return PostFilterResult(
+                chosen.node_name if status.is_success else None, account
+            ), _told(status)
+        self._evict(pod, chosen, account, is_on_trial=state.group is not None)
+        return PostFilterResult(chosen.node_name, account), SUCCESS
+
+    def _not_helpful(self) -> tuple[PostFilterResult, Status]:
+        """What comes of it when no node can be helped by removing pods."""
+        nodes = self.handle.table.node_count
+        if self._useless is None or self._useless[0] != nodes:
+            account = Preemption(reasons=Counter({NOT_HELPFUL: nodes}))
+            text = no_node_available(nodes, account.reasons)
+            status = unschedulable(f"preemption: {text}")
+            self._useless = (nodes, PostFilterResult("", account), status)
+        return self._useless[1:]
+
+    def _none_helped(self, reasons: Counter[str]) -> Status:
+        """What is said when no node can be helped, for these reasons."""
+        nodes, given = self.handle.table.node_count, tuple(reasons.items())
+        if self._last_refusal[0] != nodes or self._last_refusal[1] != given:
+            status = _told(unschedulable(no_node_available(nodes, reasons)))
+            self._last_refusal = (nodes, given, status)
+        return self._last_refusal[2]
+
+    def _why_not_alone(self, pod: Pod) -> str:
+        """Why a member of a pod group must not preempt for itself; empty when it may."""
+        if self._has_placements:
+            group = self._group_of(pod)
+            if group is None:
+                return NO_GROUP
+            if group.spec.scheduling_constraints is not None:
+                return BY_PLACEMENT
+        return BY_GROUP if self._has_groups else ""
+
+    def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
+        """Why the pod must not preempt others; empty when it may."""
+        refusal = self._why_not_alone(pod) if pod.spec.scheduling_group is not None else ""
+        if refusal:
+            return refusal
+        if pod.spec.preemption_policy == "Never":
+            return NEVER
+        table = self.handle.table
+        row = table.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
+        if row is None or not table.live[row]:
+            return ""
+        if diagnosis.status_of(row).code is Code.UnschedulableAndUnresolvable:
+            return ""
+        leaving = any(
+            other.priority < pod.priority and is_preempted(other)
+            for other in table.pods[row].values()
+        )
+        return TERMINATING if leaving else ""
+
+    def _search(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[Preemption, Victims | Status | None]:
+        """Find the node whose victims are missed least; None when there is none, a Status for an error.
+
+        When only amounts decide, the nodes are tried together; otherwise one by one. No more of them are tried than the
+        arguments ask for. Extenders are sent the victims on every candidate, so for them it is one by one.
+        """
+        table = self.handle.table
+        rows = diagnosis.rows_with(Code.Unschedulable)
+        account = Preemption()
+        if table.node_count != len(rows):
+            account.reasons[NOT_HELPFUL] = table.node_count - len(rows)
+        offset = self.handle.random.randrange(len(rows))
+        if not table.priorities.may_have_below(pod.priority):
+            account.reasons[NO_VICTIMS] = len(rows)
+            account.fill_in = partial(reject_without_victims, table, rows, offset)
+            return account, None
+        percentage = len(rows) * self._min_percentage // 100
+        wanted = min(max(percentage, self._min_absolute), len(rows))
+        filters, budgets = room_filters(self.handle), self._budgets.get(self.handle.lister)
+        extenders = self.handle.extenders
+        if extenders is not None and not extenders.have_a_say(pod):
+            extenders = None
+        one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
+        rule = filters.demands(state, pod, diagnosis) if extenders is None else None
+        if rule is None:
+            one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
+            chosen = one_by_one.search(rows, offset, account)
+            if extenders is not None and isinstance(chosen, Victims):
+                chosen = _ask(extenders, pod, account)
+            return account, chosen
+        account.fill_in = partial(one_by_one.fill_in, rows, offset)
+        reserved = filters.reserved(pod, table)
+        found = self._by_amounts(pod, rule, budgets, reserved).search(rows, offset, wanted)
+        if isinstance(found, Victims):
+            return account, found
+        account.reasons.update(found)
+        return account, None
+
+    def _beside_room(
+        self, filters: RoomFilters, state: CycleState, pod: Pod, budgets: Budgets
+    ) -> BesideRoom | None:
+        beside = filters.beside_room(state, pod)
+        if beside is None or not beside[0].is_codable:
+            return None
+        table, (rule, others) = self.handle.table, beside
+        reserved = filters.reserved(pod, table)
+        by_amounts = self._by_amounts(pod, rule, budgets, reserved)
+        return BesideRoom(filters, state, pod, table, reserved, by_amounts, others)
+
+    def _by_amounts(
+        self, pod: Pod, rule: FitRule, budgets: Budgets, reserved: Reserved
+    ) -> ByAmounts:
+        table = self.handle.table
+        if self._matrix is None:
+            self._matrix = PodMatrix(table)
+        more = reserved.usage_beside(pod) if reserved else None
+        return ByAmounts(table, self._matrix, rule, pod.priority, budgets, more)
+
+    def _evict(
+        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
+    ) -> None:
+        """Push the victims out; lower-priority pods nominated to the node lose their nomination.
+
+        Deleting pods takes time: until it is done the pod stays out of the queue.
+        """
+        if not chosen.evicted:
+            return
+        self._clear_nominations(pod, chosen, account, is_on_trial)
+        self._delete(chosen.pods, pod, [pod])
+
+    def _delete(
+        self, victims: Sequence[Pod], preemptor: Pod | GroupPreemptor, pods: Sequence[Pod]
+    ) -> None:
+        """Delete `victims` in the background; `pods` are retried at once when that fails."""
+        evicted = [victim for victim in victims if not victim.is_terminating]
+        to_delete = [victim for victim in evicted if not self._stop(victim, preemptor)]
+        if not to_delete:
+            return
+        self._preempting[preemptor.uid] = to_delete[-1]
+        self.handle.metrics.preemption_victims.observe(len(victims))
+        over = self.handle.metrics.evicting()
+
+        def delete() -> Status | Awaitable[Status]:
+            evict = self.handle.client.evict
+            answers = [evict(victim, preemptor) for victim in to_delete[:-1]]
+            others = [answer for answer in answers if answer is not None]
+            if others:
+                return _evicted(others, lambda: evict(to_delete[-1], preemptor))
+            last = evict(to_delete[-1], preemptor)
+            return SUCCESS if last is None else _evicted([last])
+
+        def finished(status: Status) -> None:
+            over(status.is_success)
+            self._preempting.pop(preemptor.uid, None)
+            self._retry(pods, status)
+
+        if self.handle.executor is not None:
+            self.handle.executor.run(delete, finished)
+            return
+        status = delete()
+        assert isinstance(status, Status), "a client that takes its time needs an executor"
+        finished(status)
+
+    def post_filter_group(
+        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
+    ) -> tuple[Sequence[Pod], Status]:
+        table, order = self.handle.table, self.handle.node_order
+        rows = table.numbers(table.live_rows) if order is None else order()
+        there = [pod for row in rows.tolist() for pod in table.pods[row].values()]
+        units = victim_units(there, self.handle.lister)
+        budgets = self._budgets.get(self.handle.lister)
+        victims, status = preempt_for_group(group, pods, units, budgets, table, trial, try_group)
+        if not status.is_success:
+            return victims, status
+        self._delete(victims, GroupPreemptor(group, pods[0].scheduler_name), pods)
+        return victims, status
+
+    def _clear_nominations(
+        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
+    ) -> None:
+        """Clear the nominations of lower-priority pods to the node.
+
+        While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler learns what it
+        has cleared from the API server.
+        """
+        nominated = self.handle.nominator.nominated_pods(chosen.node_name)
+        rivals = [rival for rival in nominated if rival.priority < pod.priority]
+        account.cleared += rivals
+
+        def clear() -> Status:
+            for rival in rivals:
+                self.handle.nominator.delete(rival)
+                self.handle.client.clear_nomination(rival)
+            return SUCCESS
+
+        def cleared(status: Status) -> None:
+            if not status.is_success:  # the preemptor has its place without it
+                log.warning(
+                    "node %s: cannot clear nominations: %s", chosen.node_name, status.message
+                )
+
+        if is_on_trial and self.handle.executor is not None:
+            self.handle.executor.run(clear, cleared)
+        else:
+            clear()
+
+    def _evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
+        """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
+
+        The scheduler's thread never waits for an API server: until a client has answered, no other pod is tried, and
+        the attempt does not end.
+        """
+        self.handle.metrics.preemption_victims.observe(len(chosen.pods))
+        try:
+            answers = [
+                self.handle.client.evict(victim, pod)
+                for victim in chosen.evicted
+                if not self._stop(victim, pod)
+            ]
+        except ApiError as error:
+            return failure(error)
+        later = [answer for answer in answers if answer is not None]
+        if later:
+            assert self.handle.executor is not None, (
+                "a client that takes its time needs an executor"
+            )
+            self.handle.pause.count += 1
+            self.handle.executor.run(
+                lambda: _evicted(later), lambda status: self._go_on(pod, chosen, account, status)
+            )
+        else:
+            self._clear_nominations(pod, chosen, account)
+        return SUCCESS
+
+    def _go_on(self, pod: Pod, chosen: Victims, account: Preemption, status: Status) -> None:
+        """The victims were deleted, or some stay: the attempt can end."""
+        pause = self.handle.pause
+        pause.count -= 1
+        if status.is_success:
+            self._clear_nominations(pod, chosen, account)
+        ended, pause.ended = pause.ended, None
+        if ended is not None:
+            ended(status)
+
+    def _retry(self, pods: Sequence[Pod], status: Status) -> None:
+        if not status.is_success:  # some victims stay: try again rather than wait for them
+            self.handle.activate(pods)
+
+    def _stop(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> bool:
+        """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
+        waiting_pods, pre_binding = self.handle.waiting_pods, self.handle.pre_binding
+        waiting = waiting_pods.get(victim.uid) if waiting_pods is not None else None
+        stopped = waiting is not None and waiting.preempt(self.name, "preempted")
+        if not stopped and pre_binding is not None:
+            stopped = pre_binding.cancel(victim.uid, f"preempted by {self.name}")
+        if stopped:
+            self.handle.client.record_event(preempted_event(victim, preemptor, in_memory=True))
+        return stopped
+
+
+def _told(status: Status) -> Status:
+    """The status, with what it is about before its message."""
+    return Status(status.code, (f"preemption: {status.message}",)) if status.message else status
+
+
+async def _evicted(
+    others: Sequence[Awaitable[None]],
+    evict_last: Callable[[], Awaitable[None] | None] = lambda: None,
+) -> Status:
+    """Wait for the victims that are being deleted, then delete the last; unless one of the others failed."""
+    problem: ApiError | None = None
+    for answer in others:
+        try:
+            await answer
+        except ApiError as error:
+            problem = error
+    if problem is not None:
+        return failure(problem)
+    last = evict_last()
+    return SUCCESS if last is None else await _evicted([last])
+
+
+def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victims | Status:
+    """The best of what the extenders leave of the candidates, which may be other victims on other nodes."""
+    try:
+        left = extenders.choose_victims(pod, account.candidates)
+    except ExtenderError as error:
+        return failure(error)
+    return best_candidate(left.values()) if left else unschedulable(NO_CANDIDATE)
+
+
+def is_preempted(pod: Pod) -> bool:
+    """Whether the pod is being deleted because the scheduler pushed it out."""
+    return pod.is_terminating and any(
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == "PreemptionByScheduler"
+        for condition in pod.status.conditions or ()
+    )
+
+
+@by_spec
+def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
+    """Never a reason of its own: whether room was made is for the plugins to say that refused the pod."""
+    return Hint.SKIP

@@ -1,0 +1,204 @@
+"""Claim constraints: what must hold for the devices of a claim together.
+
+Mirrors matchAttributeConstraint and distinctAttributeConstraint of
+staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating, and with feature gate
+DRAListTypeAttributes those of internal/experimental.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TypeAlias, cast
+
+from ...api.devices import DeviceAttribute
+from ...api.dra import DeviceConstraint
+from ...framework.devices import Offer
+
+Value: TypeAlias = tuple[str, object] | None
+"""The type and the value of an attribute; None when it is of a type that we do not know."""
+Values: TypeAlias = tuple[str, frozenset[object]]
+"""The type and the values of an attribute."""
+
+ABSENT = object()
+
+
+class ConstraintTracker(ABC):
+    """Keeps track of the devices taken; `add` and `remove` come in pairs, last in, first out."""
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        self._attribute = attribute
+        self._requests = frozenset(requests)
+        self._count = 0
+
+    def add(self, request: str, alternative: str, offer: Offer) -> bool:
+        """Take one more device, unless the constraint does not let it."""
+        if not self._concerns(request, alternative):
+            return True
+        value = self._read(offer)
+        if value is ABSENT or (self._count and not self._admits(value)):
+            return False
+        self._note(request, value)
+        self._count += 1
+        return True
+
+    def remove(self, request: str, alternative: str) -> None:
+        """Give the device back that was taken last."""
+        if self._concerns(request, alternative):
+            self._drop(request)
+            self._count -= 1
+
+    def _concerns(self, request: str, alternative: str) -> bool:
+        names = self._requests
+        return not names or request in names or f"{request}/{alternative}" in names
+
+    def _read(self, offer: Offer) -> object:
+        """The attribute of a device; ABSENT when the device cannot be taken."""
+        return attribute_of(offer, self._attribute)
+
+    @abstractmethod
+    def _admits(self, value: object) -> bool:
+        """Whether a device with this value goes with those that are there."""
+
+    @abstractmethod
+    def _note(self, request: str, value: object) -> None: ...
+
+    def _drop(self, request: str) -> None:
+        return None
+
+
+class MatchAttribute(ConstraintTracker):
+    """All devices have the attribute, with one value."""
+
+    _value: object = None
+
+    def _admits(self, value: object) -> bool:
+        return value is not None and value == self._value
+
+    def _note(self, request: str, value: object) -> None:
+        if not self._count:
+            self._value = value
+
+
+class DistinctAttribute(ConstraintTracker):
+    """All devices have the attribute, each with another value.
+
+    As in Kubernetes, of a request for several devices only the one that was taken last is compared with.
+    """
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        super().__init__(attribute, requests)
+        self._values: dict[str, object] = {}
+
+    def _admits(self, value: object) -> bool:
+        return value not in self._values.values() and (value is not None or not self._values)
+
+    def _note(self, request: str, value: object) -> None:
+        self._values[request] = value
+
+    def _drop(self, request: str) -> None:
+        self._values.pop(request, None)
+
+
+class CommonValue(ConstraintTracker):
+    """All devices have the attribute, with a value in common.
+
+    As in Kubernetes, the values that a device ruled out stay ruled out when it is given back, unless it was the first.
+    """
+
+    _common: Values = ("", frozenset())
+
+    def _read(self, offer: Offer) -> object:
+        return values_of(offer, self._attribute)
+
+    def _admits(self, value: object) -> bool:
+        return _have_common(self._common, _as_values(value))
+
+    def _note(self, request: str, value: object) -> None:
+        kind, values = _as_values(value)
+        self._common = (kind, values & self._common[1] if self._count else values)
+
+
+class DisjointValues(ConstraintTracker):
+    """All devices have the attribute, none a value of another one; of a request the last device counts."""
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        super().__init__(attribute, requests)
+        self._values: dict[str, Values] = {}
+
+    def _read(self, offer: Offer) -> object:
+        return values_of(offer, self._attribute)
+
+    def _admits(self, value: object) -> bool:
+        values = _as_values(value)
+        return not any(_have_common(other, values) for other in self._values.values())
+
+    def _note(self, request: str, value: object) -> None:
+        self._values[request] = _as_values(value)
+
+    def _drop(self, request: str) -> None:
+        self._values.pop(request, None)
+
+
+def _have_common(one: Values, other: Values) -> bool:
+    return one[0] == other[0] and not one[1].isdisjoint(other[1])
+
+
+def _as_values(value: object) -> Values:
+    return cast("Values", value)
+
+
+def make_constraint(wanted: DeviceConstraint, has_lists: bool) -> ConstraintTracker | None:
+    """The constraint that a claim asks for; None when it is of a kind that we do not know."""
+    requests = wanted.requests or ()
+    match: type[ConstraintTracker] = CommonValue if has_lists else MatchAttribute
+    distinct: type[ConstraintTracker] = DisjointValues if has_lists else DistinctAttribute
+    if wanted.match_attribute is not None:
+        return match(wanted.match_attribute, requests)
+    if wanted.distinct_attribute is not None:
+        return distinct(wanted.distinct_attribute, requests)
+    return None
+
+
+def attribute_of(offer: Offer, name: str) -> object:
+    """The attribute of a device, as type and value; ABSENT when it has none."""
+    found = _find(offer, name)
+    return ABSENT if found is None else _one_value(found)
+
+
+def values_of(offer: Offer, name: str) -> object:
+    """The values of an attribute, with their type; ABSENT when there are none, or of a type that we do not know."""
+    found = _find(offer, name)
+    if found is None:
+        return ABSENT
+    for kind, values in (
+        ("int", found.int_values),
+        ("bool", found.bool_values),
+        ("string", found.string_values),
+        ("version", found.version_values),
+    ):
+        if values:
+            return kind, frozenset(values)
+    one = _one_value(found)
+    return ABSENT if one is None else (one[0], frozenset((one[1],)))
+
+
+def _find(offer: Offer, name: str) -> DeviceAttribute | None:
+    """The attribute; the driver's own need no domain."""
+    attributes = offer.device.attributes or {}
+    found = attributes.get(name)
+    if found is None:
+        domain, slash, local = name.partition("/")
+        found = attributes.get(local) if slash and domain == offer.driver else None
+    return found
+
+
+def _one_value(found: DeviceAttribute) -> Value:
+    for kind, value in (
+        ("string", found.string_value),
+        ("int", found.int_value),
+        ("bool", found.bool_value),
+        ("version", found.version_value),
+    ):
+        if value is not None:
+            return kind, value
+    return None

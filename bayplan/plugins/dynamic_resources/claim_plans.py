@@ -1,0 +1,147 @@
+"""Claim plans: what claims ask for, worked out once for all claims that ask for the same.
+
+Mirrors the checks of validateDeviceRequest in
+staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...api.dra import (
+    ALL_DEVICES,
+    EXACT_COUNT,
+    MAX_RESULTS,
+    DeviceClaim,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+)
+from ...api.text.quantity import Quantity
+from ...errors import BayplanError
+from ...framework.devices import DeviceClasses, Selection
+
+
+class AllocationError(BayplanError):
+    """The devices of a claim cannot be searched for; the attempt fails."""
+
+
+class NoSuchClassError(AllocationError):
+    """A request names a class that is not there, or alternatives while these are off; the pod waits."""
+
+
+class RequestPlan(msgspec.Struct, frozen=True, eq=False):
+    """A request, or one of its alternatives."""
+
+    request: str
+    alternative: str
+    device_class: DeviceClass
+    selection: Selection
+    wants_all: bool
+    count: int
+    is_admin: bool
+    capacity: dict[str, Quantity] | None
+    capacity_key: object
+    tolerations: tuple[DeviceToleration, ...] | None
+    position: int = 0
+    """Among the alternatives; 0 when there are none."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.request}/{self.alternative}" if self.alternative else self.request
+
+
+class ClaimPlan(msgspec.Struct, frozen=True, eq=False):
+    """What one claim asks for: for each request its alternatives, one of which must be served."""
+
+    requests: tuple[tuple[RequestPlan, ...], ...]
+    constraints: tuple[DeviceConstraint, ...]
+    devices: DeviceClaim
+    is_plain: bool
+    """Whether it wants so many devices and nothing more, and not more than a claim can have."""
+    has_config: bool
+    """Whether it, or a class it names, has something to tell the drivers."""
+
+
+def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> ClaimPlan:
+    """The plan for a claim; `where` names the claim in errors.
+
+    Raises NoSuchClassError, or AllocationError when the claim asks for what we do not know.
+    """
+    requests = tuple(_options(request, classes, where) for request in devices.requests or ())
+    constraints = devices.constraints or ()
+    for i, constraint in enumerate(constraints):
+        if constraint.match_attribute is None and constraint.distinct_attribute is None:
+            text = "empty constraint (unsupported constraint type?)"
+            raise AllocationError(f"claim {where}, constraint #{i}: {text}")
+    is_plain = not constraints and all(_is_plain(options) for options in requests)
+    is_plain = is_plain and sum(options[0].count for options in requests) <= MAX_RESULTS
+    classes_named = [plan.device_class for options in requests for plan in options]
+    has_config = bool(devices.config) or any(c.spec.config for c in classes_named)
+    return ClaimPlan(requests, constraints, devices, is_plain, has_config)
+
+
+def _is_plain(options: tuple[RequestPlan, ...]) -> bool:
+    plan = options[0]
+    return not (plan.alternative or plan.wants_all or plan.is_admin or plan.capacity)
+
+
+def _options(request: DeviceRequest, classes: DeviceClasses, where: str) -> tuple[RequestPlan, ...]:
+    if request.exactly is not None:
+        return (_plan_request(request, request.exactly, "", 0, classes, where),)
+    if request.first_available:
+        if not classes.features.prioritized_list:
+            text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+            raise NoSuchClassError(f"resource claim {where}, request {request.name}: {text}")
+        return tuple(
+            _plan_request(request, option, option.name, i, classes, where)
+            for i, option in enumerate(request.first_available)
+        )
+    text = f"resource claim {where}, request {request.name}: unknown request type"
+    raise NoSuchClassError(text)
+
+
+def _plan_request(
+    request: DeviceRequest,
+    wanted: ExactDeviceRequest | DeviceSubRequest,
+    alternative: str,
+    position: int,
+    classes: DeviceClasses,
+    where: str,
+) -> RequestPlan:
+    name = f"{request.name}/{alternative}" if alternative else request.name
+    if not wanted.device_class_name:
+        raise AllocationError(f"request {name}: unsupported request type")
+    device_class = classes.get(wanted.device_class_name)
+    if device_class is None:
+        text = f"request {name}: device class {wanted.device_class_name} does not exist"
+        raise NoSuchClassError(text)
+    for i, selector in enumerate(wanted.selectors or ()):
+        if selector.cel is None:
+            text = "CEL expression empty (unsupported selector type?)"
+            raise AllocationError(f"claim {where}, request {name}, selector #{i}: {text}")
+    admin_access = wanted.admin_access if isinstance(wanted, ExactDeviceRequest) else None
+    if admin_access is not None and not classes.features.admin_access:
+        text = "admin access is requested, but the feature is disabled"
+        raise AllocationError(f"claim {where}, request {name}: {text}")
+    mode = wanted.allocation_mode or EXACT_COUNT
+    if mode not in (EXACT_COUNT, ALL_DEVICES):
+        raise AllocationError(f"claim {where}, request {name}: unsupported count mode {mode}")
+    tolerations = wanted.tolerations or ()
+    capacity = wanted.capacity.requests if wanted.capacity is not None else None
+    return RequestPlan(
+        request=request.name,
+        alternative=alternative,
+        device_class=device_class,
+        selection=classes.selection(device_class, wanted.selectors or (), tolerations),
+        wants_all=mode == ALL_DEVICES,
+        count=wanted.count or 1,
+        is_admin=bool(admin_access),
+        capacity=capacity,
+        capacity_key=tuple(sorted((capacity or {}).items(), key=lambda item: item[0])),
+        tolerations=wanted.tolerations,
+        position=position,
+    )

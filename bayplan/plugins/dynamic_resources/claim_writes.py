@@ -1,0 +1,410 @@
+"""Claim writes: write down what a pod's claims were given and who uses them, and wait until the devices are ready.
+
+Mirrors bindClaim, PreBind, Unreserve and PostFilter of
+pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Generator
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ...api.dra import (
+    FINALIZER,
+    AllocatedDeviceStatus,
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumer,
+    ResourceClaimStatus,
+)
+from ...api.pod import Pod
+from ...api.pod_status import ExtendedResourceClaimStatus, NodeClaimStatuses
+from ...clock import Clock
+from ...errors import ApiError, BayplanError, ConflictError, NotFoundError
+from ...framework import Handle, PodEvent
+from ...framework.devices import Devices
+from ...framework.turns import Turns
+from .extended import SPECIAL_NAME, ExtendedRequests, to_create
+
+log = logging.getLogger(__name__)
+
+RETRIES = 5
+POLL_S = 5.0
+T = TypeVar("T")
+Steps = Generator[Any, Any, T]
+"""Work that yields what a client answered, or will answer, and gets the answer back."""
+
+
+class ClaimBindingError(BayplanError):
+    """The devices of a pod cannot become its own; `result` is what metrics call it."""
+
+    def __init__(self, message: str, result: str = "error") -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class Given(msgspec.Struct, eq=False):
+    """A claim of the pod, and what it is given on its node (None: it has its devices)."""
+
+    claim: ResourceClaim
+    user: ResourceClaimConsumer
+    """What the claim is reserved for: the pod, or its group."""
+    allocation: AllocationResult | None = None
+    extended: ExtendedRequests | None = None
+    """For the claim that stands for extended resources: what it asks for."""
+    pending_uid: str = msgspec.field(default="")
+
+
+class ClaimBinder:
+    """Writes claims."""
+
+    def __init__(
+        self, handle: Handle, devices: Devices, timeout_s: float, has_group_claims: bool
+    ) -> None:
+        self._handle = handle
+        self._has_group_claims = has_group_claims
+        self._devices = devices
+        self._timeout_s = timeout_s
+        self._turns = Turns()
+
+    # PreBind
+
+    def bind(
+        self, pod: Pod, given: list[Given], told: NodeClaimStatuses | None = None
+    ) -> Steps[None]:
+        """Write every claim that the pod does not use yet, and into the pod's status what is to be `told`."""
+        for one in given:
+            if not self._is_reserved_for(pod, one.claim):
+                yield from self._bind_one(pod, one)
+        if told is not None:
+            yield from self._tell_node_claims(pod, told)
+
+    def _tell_node_claims(self, pod: Pod, claims: NodeClaimStatuses | None) -> Steps[None]:
+        """Say in the pod's status which resources of the node its devices use up; None: no longer."""
+        stored: Pod | None = self._handle.lister.get("Pod", pod.namespace, pod.name)
+        if stored is None:
+            return
+        status = replace(stored.status, node_allocatable_resource_claim_statuses=claims)
+        yield self._handle.client.update_status(stored.with_status(status))
+
+    def _is_reserved_for(self, pod: Pod, claim: ResourceClaim) -> bool:
+        """Whether the pod may use the claim as it is: for itself, or as a member of its group."""
+        by_group = self._has_group_claims and claim.is_reserved_for_group_of(pod)
+        return by_group or claim.is_reserved_for(pod)
+
+    def _bind_one(self, pod: Pod, one: Given) -> Steps[None]:
+        """Write one claim. What was assumed of it ends here, whatever comes of it."""
+        if one.extended is not None and one.allocation is None:
+            return  # the node has all of the resources itself
+        try:
+            if one.claim.name == SPECIAL_NAME:
+                assert one.extended is not None, "only extended resources have a claim without name"
+                one.claim = yield from self._create(one.claim, one.extended)
+                self._devices.claims.created(one.claim)
+            yield from self._write_in_turn(pod, one)
+        finally:
+            if one.pending_uid:
+                self._devices.claims.end(one.pending_uid)
+                one.pending_uid = ""
+        if one.extended is not None:
+            yield from self._tell_pod(pod, one.claim, one.extended)
+
+    def _create(self, claim: ResourceClaim, requests: ExtendedRequests) -> Steps[ResourceClaim]:
+        result = "failure"
+        try:
+            created: ResourceClaim = yield self._handle.client.create(to_create(claim, requests))
+            result = "success"
+        finally:
+            self._handle.metrics.claim_creates.labels(result).count += 1
+        return created
+
+    def _write_in_turn(self, pod: Pod, one: Given) -> Steps[None]:
+        """Write the claim after all pods that came before, so that none of them causes a conflict."""
+        key = one.claim.key
+        turn = self._turns.join(key)
+        try:
+            waits = not turn.is_due
+            if waits:
+                yield turn.wait()
+            one.claim = yield from self._write(pod, one, is_stale=waits)
+            self._devices.claims.wrote(one.claim, one.pending_uid)
+            one.pending_uid = ""
+        finally:
+            self._turns.leave(key, turn)
+
+    def _write(self, pod: Pod, one: Given, is_stale: bool) -> Steps[ResourceClaim]:
+        """The claim with its devices and its user, written; after a conflict once more from what is there."""
+        claim, allocation = one.claim, one.allocation
+        for attempt in range(RETRIES):
+            if attempt or is_stale:
+                found = self._devices.claims.get(claim.namespace, claim.name)
+                if found is None:
+                    raise ClaimBindingError(
+                        f"get updated claim {claim.key} after conflict: not found"
+                    )
+                claim = found
+                shares = self._handle.group_options.share_pending_allocations
+                if shares and _has(claim, allocation):  # another pod of the group wrote it
+                    if self._is_reserved_for(pod, claim):
+                        return claim
+                    allocation = None
+            _check(claim, allocation)
+            try:
+                if allocation is not None and FINALIZER not in (claim.metadata.finalizers or ()):
+                    claim = yield self._handle.client.update(_with_finalizer(claim))
+                status = self._status(claim, one.user, allocation)
+                written: ResourceClaim = yield self._handle.client.update_status(
+                    replace(claim, status=status)
+                )
+            except ConflictError as error:
+                conflict = error
+                continue
+            return written
+        what = "reservation" if allocation is None else "allocation and reservation"
+        raise ClaimBindingError(f"add {what} to claim {claim.key}: {conflict}")
+
+    def _status(
+        self, claim: ResourceClaim, user: ResourceClaimConsumer, allocation: AllocationResult | None
+    ) -> ResourceClaimStatus:
+        has = claim.allocation if allocation is None else allocation
+        assert has is not None, "checked before"
+        if has.allocation_timestamp is None and self._devices.features.binding_conditions:
+            has = replace(has, allocation_timestamp=_timestamp(self._handle.clock.now()))
+        users = (*(claim.status.reserved_for or ()), user)
+        return replace(claim.status, allocation=has, reserved_for=users)
+
+    def _tell_pod(self, pod: Pod, claim: ResourceClaim, requests: ExtendedRequests) -> Steps[None]:
+        """Say in the pod's status which claim has its extended resources."""
+        stored: Pod | None = self._handle.lister.get("Pod", pod.namespace, pod.name)
+        if stored is None:
+            return
+        said = ExtendedResourceClaimStatus(
+            request_mappings=requests.mappings or None, resource_claim_name=claim.name
+        )
+        status = replace(stored.status, extended_resource_claim_status=said)
+        yield self._handle.client.update_status(stored.with_status(status))
+
+    # Until the devices are ready
+
+    def waits(self, given: list[Given]) -> bool:
+        """Whether some device has to be made ready first."""
+        if not self._devices.features.binding_conditions:
+            return False
+        return any(result.binding_conditions for one in given for result in _results(one.claim))
+
+    async def wait(self, pod: Pod, given: list[Given]) -> None:
+        """Wait until all devices are ready; raises BindingError when that fails or takes too long."""
+        self._handle.client.record_event(_waiting_event(pod, self._handle.profile_name))
+        now = self._handle.clock.monotonic
+        started, result = now(), "error"
+        try:
+            await self._until_ready(given, started + self._timeout_s)
+            result = "success"
+        except ClaimBindingError as error:
+            result = error.result
+            raise
+        finally:
+            self._note_wait(given, result, now() - started)
+
+    def _note_wait(self, given: list[Given], result: str, seconds: float) -> None:
+        metrics, profile = self._handle.metrics, self._handle.profile_name
+        for device in (device for one in given for device in _results(one.claim)):
+            metrics.device_wait.labels(profile, device.driver, result).observe(seconds)
+            if device.binding_conditions:
+                metrics.device_allocations.labels(profile, device.driver, result).count += 1
+
+    async def _until_ready(self, given: list[Given], deadline: float) -> None:
+        now = self._handle.clock.monotonic
+        while True:
+            if self._are_ready(given):
+                return
+            if now() >= deadline:
+                text = "device binding timeout: context deadline exceeded"
+                raise ClaimBindingError(text, "timeout")
+            await self._handle.sleep(min(POLL_S, max(deadline - now(), 0)))
+
+    def _are_ready(self, given: list[Given]) -> bool:
+        for one in given:
+            claim = self._devices.claims.get(one.claim.namespace, one.claim.name)
+            if claim is None:
+                raise ClaimBindingError(f'could not find ResourceClaim "{one.claim.key}"')
+            one.claim = claim
+            if not is_ready(claim):
+                if is_late(claim, self._handle.clock, self._timeout_s):
+                    raise ClaimBindingError(
+                        f"device binding timeout: claim={claim.name}", "timeout"
+                    )
+                return False
+        return True
+
+    # Undoing
+
+    def undo(self, pod: Pod, given: list[Given], has_told_pod: bool = False) -> Steps[None]:
+        """Give back what was assumed, and no longer name the pod as a user. What cannot be written is left."""
+        for one in given:
+            if one.pending_uid:
+                self._devices.claims.end(one.pending_uid)
+        for one in given:
+            try:
+                yield from self._undo_one(pod, one)
+            except ApiError as error:
+                log.warning("claim %s: cannot be unreserved: %s", one.claim.key, error)
+        if has_told_pod:
+            try:
+                yield from self._tell_node_claims(pod, None)
+            except ApiError as error:
+                log.warning("pod %s: cannot write its status: %s", pod.key, error)
+
+    def _undo_one(self, pod: Pod, one: Given) -> Steps[None]:
+        claim = one.claim
+        if one.extended is not None:
+            if claim.name != SPECIAL_NAME:
+                yield from self.remove(claim)
+        elif claim.allocation is not None and claim.is_reserved_for(pod):
+            yield from self.release(claim, pod.uid)
+
+    def release(self, claim: ResourceClaim, uid: str) -> Steps[None]:
+        """No longer reserve the claim for the pod or group with this uid."""
+        left = tuple(user for user in claim.status.reserved_for or () if user.uid != uid)
+        status = replace(claim.status, reserved_for=left or None)
+        written = yield self._handle.client.update_status(replace(claim, status=status))
+        self._devices.claims.wrote(written)
+
+    def deallocate(self, claim: ResourceClaim) -> Steps[None]:
+        """Give back the devices of an unused claim."""
+        written = yield self._handle.client.update_status(
+            replace(claim, status=ResourceClaimStatus())
+        )
+        self._devices.claims.wrote(written)
+
+    def remove(self, claim: ResourceClaim) -> Steps[None]:
+        """Delete the claim that stood for extended resources; one that is gone is fine."""
+        try:
+            if FINALIZER in (claim.metadata.finalizers or ()):
+                finalizers = tuple(f for f in claim.metadata.finalizers or () if f != FINALIZER)
+                meta = replace(claim.metadata, finalizers=finalizers or None)
+                claim = yield self._handle.client.update(replace(claim, metadata=meta))
+            yield self._handle.client.delete(claim)
+        except NotFoundError:
+            pass
+        self._devices.claims.deleted(claim)
+
+
+def drive(steps: Steps[T], finish: Callable[[T], Any] = lambda value: value) -> Any:
+    """Do the work at once; when a client needs time, something to await that does the rest of it."""
+    try:
+        answer = next(steps)
+        while not hasattr(answer, "__await__"):
+            answer = steps.send(answer)
+    except StopIteration as stop:
+        return finish(stop.value)
+    return _drive_later(steps, answer, finish)
+
+
+async def _drive_later(steps: Steps[T], answer: Any, finish: Callable[[T], Any]) -> Any:
+    try:
+        while True:
+            try:
+                value = await answer if inspect.isawaitable(answer) else answer
+            except BayplanError as error:
+                answer = steps.throw(error)
+            else:
+                answer = steps.send(value)
+    except StopIteration as stop:
+        finished = finish(stop.value)
+        return await finished if inspect.isawaitable(finished) else finished
+    finally:
+        steps.close()  # what a cancelled pod holds is given back now, not when it is collected
+
+
+def is_ready(claim: ResourceClaim) -> bool:
+    """Whether all devices of the claim are ready; raises BindingError when one never will be."""
+    if claim.allocation is None:
+        return False
+    for result in _results(claim):
+        if not result.binding_conditions:
+            continue
+        said = next((d for d in claim.status.devices or () if _is_about(d, result)), None)
+        if said is None:
+            return False
+        conditions = {c.get("type"): c for c in said.conditions or ()}
+        for name in result.binding_failure_conditions or ():
+            found = conditions.get(name)
+            if found is not None and found.get("status") == "True":
+                reason, message = found.get("reason", ""), found.get("message", "")
+                text = f'claim={claim.name}, reason={reason}, message="{message}"'
+                raise ClaimBindingError(f"device binding failed: {text}", "failure")
+        if any(conditions.get(n, {}).get("status") != "True" for n in result.binding_conditions):
+            return False
+    return True
+
+
+def is_late(claim: ResourceClaim, clock: Clock, timeout_s: float) -> bool:
+    """Whether the devices of the claim should have been ready by now."""
+    allocation = claim.allocation
+    if allocation is None or allocation.allocation_timestamp is None:
+        return False
+    if not any(result.binding_conditions is not None for result in _results(claim)):
+        return False
+    since = parse_time(allocation.allocation_timestamp)
+    return since is not None and clock.now().timestamp() > since + timeout_s
+
+
+def parse_time(text: str) -> float | None:
+    """The seconds since 1970 of a timestamp; None when it is invalid."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+    allocation = claim.allocation
+    return () if allocation is None else allocation.devices.results or ()
+
+
+def _is_about(said: AllocatedDeviceStatus, result: DeviceRequestAllocationResult) -> bool:
+    return (said.driver, said.pool, said.device) == (result.driver, result.pool, result.device)
+
+
+def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
+    """Raise BindingError when the claim is not as it was when it was decided upon."""
+    problem = None
+    if claim.is_terminating:
+        problem = "got deleted"
+    elif allocation is not None and claim.allocation is not None:
+        problem = "got allocated elsewhere"
+    elif allocation is None and claim.allocation is None:
+        problem = "got deallocated elsewhere"
+    if problem is not None:
+        raise ClaimBindingError(f"claim {claim.key} {problem} in the meantime")
+
+
+def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
+    """Whether the claim has the devices of an allocation that pods of a group share."""
+    has = claim.allocation
+    return has is not None and allocation is not None and has.devices == allocation.devices
+
+
+def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:
+    finalizers = (*(claim.metadata.finalizers or ()), FINALIZER)
+    return replace(claim, metadata=replace(claim.metadata, finalizers=finalizers))
+
+
+@lru_cache(maxsize=16)
+def _timestamp(now: datetime) -> str:
+    """The moment as the API writes it; many claims are written within one."""
+    return now.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _waiting_event(pod: Pod, profile: str) -> PodEvent:
+    note = f"waiting for binding conditions for device on node {pod.node_name}"
+    return PodEvent(pod, "Normal", "BindingConditionsPending", "Scheduling", note, profile)

@@ -1,0 +1,94 @@
+"""Device capacity: how much of a device a request uses up.
+
+Mirrors staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...api.devices import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
+from ...api.text.quantity import NANO, Quantity, format_quantity, nano_to_value, parse_quantity
+
+
+class Use(NamedTuple):
+    """An amount in nano-units, and as it is written."""
+
+    nano: int
+    quantity: Quantity
+
+
+def uses_of(
+    capacity: Mapping[str, DeviceCapacity], wanted: Mapping[str, Quantity] | None
+) -> dict[str, Use] | None:
+    """What a device would be used up of, by name; None when it cannot be had like that."""
+    if wanted and not wanted.keys() <= capacity.keys():
+        return None
+    uses: dict[str, Use] = {}
+    for name, offered in capacity.items():
+        asked = wanted.get(name) if wanted else None
+        use = _use_of(asked, offered)
+        if _is_against(use, offered.request_policy) or use.nano > parse_quantity(offered.value):
+            return None
+        uses[name] = use
+    return uses
+
+
+def _use_of(asked: Quantity, offered: DeviceCapacity) -> Use:
+    policy = offered.request_policy
+    if asked is None:
+        default = policy.default if policy is not None else None
+        return _use(offered.value if default is None else default)
+    if policy is not None:
+        valid = policy.valid_range
+        if valid is not None and valid.min is not None:
+            return _rounded_up(_use(asked), valid)
+        if policy.valid_values is not None:
+            options = map(_use, policy.valid_values)
+            return next((u for u in options if parse_quantity(asked) <= u.nano), _use(asked))
+    return _use(asked)
+
+
+def _rounded_up(asked: Use, valid: CapacityRequestPolicyRange) -> Use:
+    """The next amount in the range; with steps in whole units, written as bytes are."""
+    lowest = _use(valid.min)
+    if asked.nano < lowest.nano:
+        return lowest
+    if valid.step is None:
+        return asked
+    step, first = _whole(valid.step), _whole(valid.min)
+    steps = -(-(nano_to_value(asked.nano) - first) // step)
+    value = first + step * steps
+    return Use(value * NANO, _written(value))
+
+
+def _is_against(use: Use, policy: CapacityRequestPolicy | None) -> bool:
+    if policy is None or (
+        policy.default is not None and use.nano == parse_quantity(policy.default)
+    ):
+        return False
+    valid = policy.valid_range
+    if valid is not None:
+        if valid.max is not None and use.nano > parse_quantity(valid.max):
+            return True
+        if valid.step is not None:
+            return (nano_to_value(use.nano) - _whole(valid.min)) % _whole(valid.step) != 0
+        return False
+    values = policy.valid_values or ()
+    return bool(values) and all(use.nano != parse_quantity(value) for value in values)
+
+
+def _use(quantity: Quantity) -> Use:
+    return Use(parse_quantity(quantity), quantity)
+
+
+def _whole(quantity: Quantity) -> int:
+    return nano_to_value(parse_quantity(quantity))
+
+
+def _written(value: int) -> str:
+    """As Kubernetes writes a new amount of bytes: small ones in powers of ten."""
+    if -1024 < value < 1024:
+        return f"{value // 1000}k" if value and value % 1000 == 0 else str(value)
+    return format_quantity(value, "memory")

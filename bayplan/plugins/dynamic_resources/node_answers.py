@@ -1,0 +1,170 @@
+"""Node answers: whether claims can be served on each node, kept and followed up.
+
+Pods of one kind have claims that ask for the same. What was found out for one of them holds for the next, but for the
+nodes that see a pool from which devices were taken or given back since, and nodes that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...api.pod import PodSpec
+from ...framework.devices import EVERY_ROW, Devices
+from ...table import Bools, Ints, NodeTable, Rows
+from .allocation_results import score_taken
+from .claim_plans import AllocationError, ClaimPlan, plan_claim
+from .extended import ExtendedRequests, requests_for
+from .first_free import first_free
+from .search import CANNOT_ALLOCATE, INVALID_POOLS, DeviceSearch, Taken
+
+CANNOT_FIT = "cannot fit resource"
+FITS = 0
+REASONS = {1: CANNOT_ALLOCATE, 2: INVALID_POOLS, 3: CANNOT_FIT}
+Codes: TypeAlias = NDArray[np.int8]
+_CODES = {reason: code for code, reason in REASONS.items()}
+
+
+class Wanted:
+    """What pods of one kind want to have allocated: their claims, and devices for extended resources.
+
+    `resources` are those that classes of devices stand for, with all extended resources of the spec in `extended`.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[ClaimPlan],
+        devices: Devices,
+        spec: PodSpec | None = None,
+        extended: Mapping[str, bool] | None = None,
+    ) -> None:
+        self.claims = tuple(claims)
+        self._devices = devices
+        self._spec = spec
+        self.has_extended = spec is not None
+        self._extended = extended or {}
+        self._requests: dict[frozenset[str], tuple[ExtendedRequests, ClaimPlan]] = {}
+        self.is_prioritized = any(
+            options[0].alternative for claim in claims for options in claim.requests
+        )
+        """Whether some request has alternatives: then one node can be better than another."""
+
+    def requests_at(self, row: int) -> tuple[ExtendedRequests, ClaimPlan] | str | None:
+        """What the node at `row` must give from devices for extended resources.
+
+        None when it has them all itself, or the pod wants none; a text when it can never have them.
+        """
+        if self._spec is None:
+            return None
+        offered = self._devices.table.allocatable.at(row)
+        needed = []
+        for resource, is_backed in self._extended.items():
+            if is_backed and not offered.get(resource, 0):
+                needed.append(resource)
+            elif resource not in offered:
+                return CANNOT_FIT
+        if not needed and not self.claims:
+            return None
+        key = frozenset(needed)
+        known = self._requests.get(key)
+        if known is None:
+            requests = requests_for(self._spec, key, self._devices.classes)
+            plan = plan_claim(requests.devices, self._devices.classes, "<extended-resources>")
+            known = self._requests[key] = (requests, plan)
+        return known
+
+
+class KeptAnswers:
+    """For each row whether what is `wanted` can be had there, and how good it is."""
+
+    def __init__(self, wanted: Wanted, devices: Devices, tries: int | None) -> None:
+        self.wanted = wanted
+        self._devices = devices
+        self._tries = tries
+        self._codes = np.zeros(0, dtype=np.int8)
+        self._scores: Ints = np.zeros(0, dtype=np.int64)
+        self._is_stale: Bools = np.zeros(0, dtype=np.bool_)
+        self._taken: dict[int, list[list[Taken]]] = {}
+        self._version = -1
+
+    def follow(self) -> None:
+        """Find out which rows have to be judged again."""
+        log, size = self._devices.inventory.changes, len(self._devices.table)
+        if self._version == log.version and len(self._codes) == size:
+            return
+        rows = log.since(self._version)
+        self._version = log.version
+        if rows is None or EVERY_ROW in rows:
+            self._is_stale[:] = True
+        else:
+            self._is_stale[[row for row in rows if row < len(self._codes)]] = True
+        if len(self._codes) != size:
+            self._grow(size - len(self._codes))
+
+    def _grow(self, more: int) -> None:
+        self._codes = np.append(self._codes, np.zeros(more, dtype=np.int8))
+        self._scores = np.append(self._scores, np.zeros(more, dtype=np.int64))
+        self._is_stale = np.append(self._is_stale, np.ones(more, dtype=np.bool_))
+
+    def judge(self, rows: Rows, keys: Sequence[str]) -> Codes:
+        """A code per row: FITS, or one of REASONS. Raises the AllocationError of the first row that has one."""
+        (stale,) = self._is_stale[rows].nonzero()
+        if len(stale):
+            nodes = self._devices.table.nodes
+            for row in stale.tolist() if isinstance(rows, slice) else rows[stale].tolist():
+                if nodes[row] is not None:
+                    self._judge(row, keys)
+        return self._codes[rows]
+
+    def _judge(self, row: int, keys: Sequence[str]) -> None:
+        self._codes[row], taken = self.search(row, keys)
+        self._is_stale[row] = False  # not earlier: after an error the row stays stale
+        self._taken[row] = taken
+        if self.wanted.is_prioritized:
+            self._scores[row] = sum(score_taken(one) for one in taken)
+
+    def scores(self, rows: Rows) -> Ints:
+        """int64 per row that FITS: the points for its alternatives."""
+        found: Ints = self._scores[rows].copy()  # ALL is a view, and these change
+        return found
+
+    def find(self, row: int, keys: Sequence[str]) -> list[list[Taken]] | None:
+        """The devices for each claim at a row, as they were found when it was judged; None when there are none."""
+        self.follow()
+        if not self._is_stale[row]:
+            return self._taken.get(row) if self._codes[row] == FITS else None
+        code, taken = self.search(row, keys)
+        return taken if code == FITS else None
+
+    def search(self, row: int, keys: Sequence[str]) -> tuple[int, list[list[Taken]]]:
+        """Search at one row: a code, and the devices for each claim, those for extended resources last."""
+        claims = self.wanted.claims
+        if self.wanted.has_extended:
+            extended = self.wanted.requests_at(row)
+            if isinstance(extended, str):
+                return _CODES[extended], []
+            if extended is not None:
+                claims = (*claims, extended[1])
+        if not claims:
+            return FITS, []
+        if all(claim.is_plain for claim in claims):
+            found = first_free(self._devices, row, claims, keys, self._tries)
+            if found is not None:
+                return (_CODES[found], []) if isinstance(found, str) else (FITS, found)
+        search = DeviceSearch(self._devices, row, claims, keys, self._tries)
+        try:
+            reason = search.run()
+        except RecursionError:
+            raise AllocationError("too many devices to search for") from None
+        return (FITS, search.taken) if reason is None else (_CODES[reason], [])
+
+
+def rows_in(devices: Devices, table: NodeTable, rows: Rows) -> Rows:
+    """The rows of the cluster that `rows` of `table` stand for, which may be a what-if."""
+    if table is devices.table:
+        return rows
+    names = [table.names[row] for row in table.numbers(rows)]
+    return np.array([devices.table.row_of[name] for name in names], dtype=np.int64)

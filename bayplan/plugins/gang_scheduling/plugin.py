@@ -1,0 +1,114 @@
+"""GangScheduling: the pods of a PodGroup with a gang policy are bound when enough of them have a node.
+
+Mirrors pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go. Off unless a profile enables it.
+The arguments are ours: kube-scheduler has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Self
+
+from ...api.pod import Pod, PodSpec
+from ...api.pod_groups import pod_group_of
+from ...api.workloads import PodGroup
+from ...framework import (
+    NOT_SETTLED,
+    SUCCESS,
+    CycleState,
+    EventWithHint,
+    GroupOptions,
+    Handle,
+    PermitPlugin,
+    PodGroupInfo,
+    PreEnqueuePlugin,
+    Settled,
+    Status,
+    by_outline,
+    failure,
+    typed_args,
+    unresolvable,
+    wait,
+)
+from .hints import events
+
+TIMEOUT_S = 5 * 60
+TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+WAITING = "waiting for minCount pods from a gang to be scheduled"
+WAIT = wait(WAITING)
+
+
+class GangScheduling(PreEnqueuePlugin, PermitPlugin):
+    """Holds pods back until the gang is complete in the queue, then until enough of it has a node."""
+
+    name = "GangScheduling"
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        handle.group_options = typed_args(GroupOptions, args)
+        return super().from_args(None, handle)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return events(self._concerned)
+
+    def _concerned(self, old: Any, new: Any) -> Collection[str]:
+        """The keys of the pods that a new pod may let through: those of its gang, if that is complete now."""
+        name = pod_group_of(new) if isinstance(new, Pod) else None
+        group = self._group(new, name) if name is not None else None
+        if group is None:
+            return ()
+        key = ("PodGroup", new.namespace, group.name)
+        if self.handle.pod_groups.member_count(key) < group.min_count:
+            return ()
+        return [pod.key for pod in self.handle.pod_groups.members(key)]
+
+    @by_outline
+    def settled(self, spec: PodSpec) -> Settled:
+        return NOT_SETTLED if spec.scheduling_group is not None else Settled(commits=False)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        name = pod_group_of(pod)
+        if name is None:
+            return SUCCESS
+        group = self._group(pod, name)
+        if group is None:
+            return unresolvable(
+                f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+            )
+        known = self.handle.pod_groups.member_count(("PodGroup", pod.namespace, name))
+        if known < group.min_count:
+            return unresolvable(TOO_FEW)
+        return SUCCESS
+
+    def quorum(self, group: PodGroupInfo) -> int | None:
+        found = self.handle.lister.get("PodGroup", group.namespace, group.name)
+        return found.min_count if isinstance(found, PodGroup) else None
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
+        name = pod_group_of(pod)
+        if name is None:
+            return SUCCESS, 0
+        group = self._group(pod, name)
+        if group is None:
+            # An error, so that the pod is tried again: by then PreEnqueue holds it back.
+            where = f"{pod.namespace}/{name}"
+            return failure(
+                f'failed to get podGroup {where}: podgroup.scheduling.k8s.io "{name}" not found'
+            ), 0
+        if group.min_count == 0:
+            return SUCCESS, 0
+        key = ("PodGroup", pod.namespace, name)
+        if self.handle.pod_groups.placed_count(key) < group.min_count:
+            if state.group is None:  # in the cycle of the group, its members are being tried
+                self.handle.activate_members(self.handle.pod_groups.waiting(key))
+            return WAIT, TIMEOUT_S
+        if state.group is not None:
+            return SUCCESS, 0
+        for held in self.handle.waiting_pods or ():
+            if held.pod.namespace == pod.namespace and pod_group_of(held.pod) == name:
+                held.allow(self.name)
+        return SUCCESS, 0
+
+    def _group(self, pod: Pod, name: str) -> PodGroup | None:
+        group = self.handle.lister.get("PodGroup", pod.namespace, name)
+        return group if isinstance(group, PodGroup) else None

@@ -1,0 +1,323 @@
+"""InterPodAffinity: near the pods a pod needs or likes, away from those it must or would avoid.
+
+Mirrors pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from ...amounts.domain_rules import (
+    NO_DOMAIN_RULES,
+    Apart,
+    Attraction,
+    DomainRules,
+    Limit,
+    Together,
+)
+from ...api.pod import Pod, PodSpec
+from ...config.plugin_args import InterPodAffinityArgs
+from ...framework import (
+    GROUPS,
+    MAX_SCORE,
+    SKIP,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    NodeInfo,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdict,
+    by_outline,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from ...framework.events import EventWithHint
+from ...table import (
+    ABSENT,
+    Bools,
+    Ints,
+    NodeTable,
+    Rows,
+    RowValues,
+    marks_of_domains,
+    term_selects,
+)
+from ...table.tally import DomainTally
+from .affinity_plans import AffinityPlan, AffinityPlans, Counted
+from .hints import affinity_events
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+FILTER_STATE = "PreFilterInterPodAffinity"
+SCORE_STATE = "PreScoreInterPodAffinity"
+
+
+class AffinityState(msgspec.Struct):
+    """What Filter needs to know of the cluster: pods per domain, for each rule on the incoming pod.
+
+    All maps go from topology key to tally. `affinity` counts the pods that match every required
+    affinity term; `anti_affinity` and `existing` sum over the terms that have the key.
+    """
+
+    plan: AffinityPlan
+    affinity: dict[str, DomainTally]
+    anti_affinity: dict[str, DomainTally]
+    existing: dict[str, DomainTally]
+
+    def clone(self) -> AffinityState:
+        """A copy for a what-if."""
+        return AffinityState(
+            self.plan,
+            {key: tally.clone() for key, tally in self.affinity.items()},
+            {key: tally.clone() for key, tally in self.anti_affinity.items()},
+            {key: tally.clone() for key, tally in self.existing.items()},
+        )
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the pod is the first of a group that wants to be together.
+
+        It finds no pod to join: when none anywhere matches, and the pod would match itself, any
+        node that has the topology keys will do.
+        """
+        return self.plan.matches_itself and not any(
+            tally.counts.any() for tally in self.affinity.values()
+        )
+
+    def is_met_by(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with `labels` meets the required affinity terms."""
+        if all(tally.at(labels.get(key)) > 0 for key, tally in self.affinity.items()):
+            return True
+        return all(key in labels for key in self.affinity) and self.is_first
+
+    def update(self, pod: Pod, changed: Pod, node: NodeInfo, change: int) -> None:
+        """Count `changed` on `node` once more (`change` 1) or once less (-1)."""
+        labels, plan = node.labels, self.plan
+        for term in changed.spec.required_anti_affinity:
+            if term_selects(term, changed.namespace, pod, plan.namespace_labels):
+                tally = self._existing_tally(term.topology_key, node.table)
+                tally.add(labels.get(term.topology_key), change)
+        if self.affinity and plan.own.affinity.matches(changed):
+            for key, tally in self.affinity.items():
+                tally.add(labels.get(key), change)
+        for own in plan.own.anti_affinity:
+            if own.pods.matches(changed):
+                self.anti_affinity[own.topology_key].add(labels.get(own.topology_key), change)
+
+    def counts(self, pod: Pod, other: Pod) -> bool:
+        """Whether `update` would count `other`."""
+        plan = self.plan
+        return (
+            any(
+                term_selects(term, other.namespace, pod, plan.namespace_labels)
+                for term in other.spec.required_anti_affinity
+            )
+            or (bool(self.affinity) and plan.own.affinity.matches(other))
+            or any(own.pods.matches(other) for own in plan.own.anti_affinity)
+        )
+
+    def _existing_tally(self, key: str, table: NodeTable) -> DomainTally:
+        tally = self.existing.get(key)
+        if tally is None:
+            label = table.labels.column(key)
+            tally = DomainTally(label, np.zeros(label.slots, dtype=np.int64))
+            self.existing[key] = tally
+        return tally
+
+
+class InterPodAffinity(
+    PreFilterPlugin, PreFilterExtensions, FilterPlugin, PreScorePlugin, ScorePlugin
+):
+    """Filters on required terms, scores by preferred ones, of the pod and of the pods on nodes.
+
+    The table counts matching pods per domain; judging a node is looking up its domains.
+    """
+
+    name = "InterPodAffinity"
+    scope = GROUPS
+    normalizes_by_bounds = True
+
+    def __init__(
+        self,
+        hard_pod_affinity_weight: int = 1,
+        ignore_preferred_terms_of_existing_pods: bool = False,
+    ) -> None:
+        self._ignore_existing = ignore_preferred_terms_of_existing_pods
+        self._plans = AffinityPlans(hard_pod_affinity_weight)
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        given: InterPodAffinityArgs = InterPodAffinityArgs() if args is None else args
+        plugin = cls(given.hard_pod_affinity_weight, given.ignore_preferred_terms_of_existing_pods)
+        plugin.handle = handle
+        return plugin
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return affinity_events()
+
+    @by_outline
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return (spec.affinity,)
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        return None  # the columns depend on nothing but the table
+
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules:
+        if not table.carried and not pod.spec.has_pod_terms:
+            return NO_DOMAIN_RULES
+        plan = self._plans.get(pod, table)
+        looked_at = (*plan.affinity, *plan.anti_affinity, *plan.existing, *plan.drawn)
+        columns = [
+            mark
+            for counted in looked_at
+            for mark in marks_of_domains(counted.label, counted.counts, table.node_count)
+        ]
+        if plan.own.problem:
+            return columns
+        limits: list[Limit] = [Apart(c.pods) for c in (*plan.anti_affinity, *plan.existing)]
+        if plan.affinity:
+            limits.append(Together(tuple(c.pods for c in plan.affinity), plan.matches_itself))
+        score = None
+        if plan.drawn and (plan.own.preferred or not self._ignore_existing):
+            score = Attraction(tuple((c.pods, c.weight) for c in plan.drawn))
+        labels = list(dict.fromkeys(counted.label for counted in looked_at))
+
+        def nodes_key() -> Hashable:
+            return tuple([label.shape(table.node_count) for label in labels])
+
+        return DomainRules(columns, tuple(limits), score, nodes_key)
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
+        plan = self._plans.get(pod, table)
+        own = plan.own
+        if own.problem:
+            return unresolvable(f"parsing pod: {own.problem}")
+        existing = _tallies(plan.existing)
+        if not own.has_required and not any(tally.counts.any() for tally in existing.values()):
+            return SKIP
+        kept = AffinityState(plan, _tallies(plan.affinity), _tallies(plan.anti_affinity), existing)
+        state.write(FILTER_STATE, kept)
+        return SUCCESS
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        kept: AffinityState = state.read(FILTER_STATE)
+        kept.update(pod, added, node, 1)
+        return SUCCESS
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
+        kept: AffinityState = state.read(FILTER_STATE)
+        kept.update(pod, removed, node, -1)
+        return SUCCESS
+
+    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        kept: AffinityState = state.read(FILTER_STATE)
+        return kept.counts(pod, other)
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        kept: AffinityState = state.read(FILTER_STATE)
+        verdict = Verdict.accept(table, rows)
+        if kept.affinity:
+            near = _near_all(kept, table, rows)
+            verdict.reject(~near, REASON_AFFINITY, unresolvable=True)
+        # A node is refused for the first reason that applies.
+        for tallies, reason in (
+            (kept.anti_affinity, REASON_ANTI_AFFINITY),
+            (kept.existing, REASON_EXISTING_ANTI_AFFINITY),
+        ):
+            crowded = _near_any(tallies.values(), table, rows)
+            if crowded is not None:
+                verdict.reject(crowded & verdict.feasible, reason)
+        return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        kept: AffinityState = state.read(FILTER_STATE)
+        labels = node.labels
+        if kept.affinity and not kept.is_met_by(labels):
+            return unresolvable(REASON_AFFINITY)
+        if any(tally.at(labels.get(key)) > 0 for key, tally in kept.anti_affinity.items()):
+            return unschedulable(REASON_ANTI_AFFINITY)
+        if any(tally.at(labels.get(key)) > 0 for key, tally in kept.existing.items()):
+            return unschedulable(REASON_EXISTING_ANTI_AFFINITY)
+        return SUCCESS
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        plan = self._plans.get(pod, table)
+        if self._ignore_existing and not plan.own.preferred:
+            return SKIP
+        if plan.own.problem:
+            return failure(f"parsing pod: {plan.own.problem}")
+        points: dict[str, Ints] = {}
+        for counted in plan.drawn:
+            per_domain, key = counted.per_domain, counted.label.key
+            if per_domain.any():
+                known, given = points.get(key), counted.weight * per_domain
+                points[key] = given if known is None else known + given
+        if not points:
+            return SKIP
+        state.write(SCORE_STATE, points)
+        return SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        points: dict[str, Ints] = state.read(SCORE_STATE)
+        given = [
+            per_domain.take(table.labels.codes(key)[rows]) for key, per_domain in points.items()
+        ]
+        scores = given[0]
+        for more in given[1:]:
+            scores += more
+        return scores
+
+    def normalize(self, scores: Ints) -> Ints:
+        """Stretch the scores over the whole range, in floating point and cut as Go does."""
+        if not scores.size:
+            return scores
+        lowest = scores.min()
+        spread = scores.max() - lowest
+        if spread == 0:
+            return np.zeros_like(scores)
+        stretched: Ints = (float(MAX_SCORE) * ((scores - lowest) / spread)).astype(np.int64)
+        return stretched
+
+
+def _tallies(looked_at: Iterable[Counted]) -> dict[str, DomainTally]:
+    """One tally per topology key, over all the counts for that key."""
+    tallies: dict[str, DomainTally] = {}
+    for counted in looked_at:
+        label, per_domain = counted.label, counted.per_domain
+        if label.key in tallies:
+            per_domain = tallies[label.key].counts + per_domain
+        tallies[label.key] = DomainTally(label, per_domain)
+    return tallies
+
+
+def _near_all(kept: AffinityState, table: NodeTable, rows: Rows) -> Bools:
+    """bool per row: every required affinity term is met there."""
+    is_first = kept.is_first
+    near = np.ones(table.count(rows), dtype=np.bool_)
+    for key, tally in kept.affinity.items():
+        codes = table.labels.codes(key)[rows]
+        near &= codes != ABSENT if is_first else (tally.counts > 0).take(codes)
+    return near
+
+
+def _near_any(tallies: Iterable[DomainTally], table: NodeTable, rows: Rows) -> Bools | None:
+    """bool per row: some pod is counted in a domain of the node; None when there is no such row."""
+    near: Bools | None = None
+    for tally in tallies:
+        found = tally.counts.take(table.labels.codes(tally.key)[rows]) > 0
+        if np.count_nonzero(found):
+            near = found if near is None else near | found
+    return near

@@ -1,0 +1,78 @@
+"""NodeLabel: nodes must have, or must not have, certain labels; others are liked or disliked for theirs.
+
+Mirrors pkg/scheduler/framework/plugins/nodelabel/node_label.go of v1.20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Self
+
+import numpy as np
+
+from ...api.pod import Pod, PodSpec
+from ...config.plugin_args import NodeLabelArgs
+from ...errors import InputError
+from ...framework import (
+    MAX_SCORE,
+    NODE_OBJECT,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    ScorePlugin,
+    Verdict,
+    by_outline,
+    typed_args,
+)
+from ...table import Ints, NodeTable, Rows
+
+REASON = "node(s) didn't have the requested labels"
+
+
+class NodeLabel(FilterPlugin, ScorePlugin):
+    """Filters and scores by which labels a node has, with any value; the pod makes no difference."""
+
+    name = "NodeLabel"
+    scope = NODE_OBJECT
+
+    def __init__(self, wanted: NodeLabelArgs | None = None) -> None:
+        self._wanted = wanted or NodeLabelArgs()
+        _check_distinct(self._wanted.present_labels, self._wanted.absent_labels)
+        _check_distinct(
+            self._wanted.present_labels_preference, self._wanted.absent_labels_preference
+        )
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(typed_args(NodeLabelArgs, args))
+        plugin.handle = handle
+        return plugin
+
+    @by_outline
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return ()
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        for label in self._wanted.present_labels:
+            verdict.reject(~table.labels.has(label, rows), REASON, unresolvable=True)
+        for label in self._wanted.absent_labels:
+            verdict.reject(table.labels.has(label, rows), REASON, unresolvable=True)
+        return verdict
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        liked = self._wanted.present_labels_preference
+        disliked = self._wanted.absent_labels_preference
+        met = np.zeros(table.count(rows), dtype=np.int64)
+        for label in liked:
+            met += table.labels.has(label, rows)
+        for label in disliked:
+            met += ~table.labels.has(label, rows)
+        return met * MAX_SCORE // max(len(liked) + len(disliked), 1)
+
+
+def _check_distinct(present: tuple[str, ...], absent: tuple[str, ...]) -> None:
+    """Raise InputError when a label is to be there and not to be there."""
+    both = sorted(set(present) & set(absent))
+    if both:
+        raise InputError(f'label "{both[0]}": expected present or absent; got both')

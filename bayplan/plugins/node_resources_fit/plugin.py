@@ -1,0 +1,220 @@
+"""NodeResourcesFit: the node must have room for the pod; a scoring strategy ranks the nodes that do.
+
+Mirrors pkg/scheduler/framework/plugins/noderesources/fit.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any, Self
+
+from ...amounts import (
+    POD_COUNT,
+    AmountRules,
+    FitRule,
+    ShareRule,
+    rule_points,
+    share_points_of_many,
+    shortage_at,
+    shortages,
+)
+from ...api.dra import DeviceClass
+from ...api.pod import Pod, PodSpec
+from ...api.resources import is_extended
+from ...config.plugin_args import NodeResourcesFitArgs
+from ...framework import (
+    NODE_ROW,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    NodeInfo,
+    PlacementScorePlugin,
+    PodGroupAssignments,
+    PodGroupInfo,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Settled,
+    Status,
+    Verdict,
+    by_outline,
+)
+from ...framework.devices import Devices
+from ...framework.events import EventWithHint, by_spec
+from ...framework.fit_status import fit_status, fit_verdict
+from ...table import Ints, NodeTable, Rows
+from .device_resources import DeviceTotals
+from .hints import FitHints
+from .placement_score import most_allocated_together, requests_together
+from .strategies import Strategy, least_allocated, make_strategy
+
+TOO_MANY_PODS = "Too many pods"
+PLACED_REQUESTS = "NodeResourcesFit/placed"
+"""In the state of a pod group: some of its pods, and what they ask for together."""
+SETTLED = Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
+
+
+NOTHING: frozenset[str] = frozenset()
+
+
+class Reasons(dict[str, str]):
+    """Why a node is refused that has too little of a resource."""
+
+    def __missing__(self, resource: str) -> str:
+        return f"Insufficient {resource}"
+
+
+REASONS = Reasons({POD_COUNT: TOO_MANY_PODS})
+
+
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
+):
+    """Every resource that is short is named, not only the first."""
+
+    name = "NodeResourcesFit"
+    scope = NODE_ROW
+
+    def __init__(
+        self,
+        strategy: Strategy | None = None,
+        ignored_resources: Collection[str] = (),
+        ignored_groups: Collection[str] = (),
+    ) -> None:
+        self._strategy = strategy or least_allocated({"cpu": 1, "memory": 1})
+        self._ignored_resources = frozenset(ignored_resources)
+        self._ignored_groups = frozenset(ignored_groups)
+        self._ignores = bool(ignored_resources or ignored_groups)
+        self._hints = FitHints()
+        self._scored = frozenset(self._strategy.resources)
+        self._known: tuple[Handle, Devices] | None = None
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        args = args or NodeResourcesFitArgs()
+        strategy = make_strategy(args.scoring_strategy)
+        plugin = cls(strategy, args.ignored_resources, args.ignored_resource_groups)
+        plugin.handle = handle
+        plugin._hints = FitHints(handle.feature_gates.enabled("DRAExtendedResource"))
+        return plugin
+
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return spec.resource_key
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        # Which resources a node without them leaves to devices.
+        return self.handle.lister.version_of(DeviceClass.kind)
+
+    def _devices(self) -> Devices:
+        """The devices of the cluster, up to date."""
+        known = self._known
+        if known is None or known[0] is not self.handle:
+            known = self._known = (self.handle, Devices.of(self.handle))
+        known[1].follow()
+        return known[1]
+
+    def _backed(self, pod: Pod) -> Sequence[str]:
+        """The resources of the pod that a node without them may have from devices."""
+        names = pod.spec.device_resources
+        return self._devices().classes.backed(names) if names else ()
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return self._hints.events(lambda: self.handle.lister, self._is_too_little)
+
+    @by_spec
+    def _is_too_little(self, pod: Pod, old: Any, new: Any) -> bool:
+        """Whether the pod that left its node did not use what `pod` lacks there, and no other pod can be preempted.
+
+        kube-scheduler tries again after any pod has left. The other nodes did not change, so a new attempt would fail;
+        unless `pod` was nominated to this node and may now be nominated to another.
+        """
+        if new is not None or pod.nominated_node_name == old.node_name:
+            return False
+        table = self.handle.table
+        row = table.row_of.get(old.node_name)
+        if row is None or not table.live[row]:
+            return False
+        backed = self._backed(pod)
+        as_before = {
+            resource: wanted
+            for resource, wanted in pod.requests.items()
+            if resource not in old.usage
+            and resource not in backed
+            and not self._is_ignored(resource)
+        }
+        is_short = shortage_at(table, row, FitRule(as_before, {})) != 0
+        return is_short and not table.priorities.has_below(row, pod.priority)
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        return SUCCESS
+
+    @by_outline
+    def settled(self, spec: PodSpec) -> Settled:
+        return SETTLED
+
+    def amount_rules(self, pod: Pod) -> AmountRules:
+        if self._given(pod):  # what of devices is in use is in no row
+            return AmountRules(self._fit_rule(pod), scores_by_more=True)
+        return AmountRules(self._fit_rule(pod), self._score_rule(pod))
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        rule = self._fit_rule(pod)
+        return fit_verdict(rule, shortages(table, rows, rule))
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        rule = self._fit_rule(pod)
+        return fit_status(rule, shortage_at(node.table, node.row, rule))
+
+    def _fit_rule(self, pod: Pod) -> FitRule:
+        amounts = {POD_COUNT: 1, **pod.requests}
+        if self._ignores:
+            amounts = {
+                name: amount for name, amount in amounts.items() if not self._is_ignored(name)
+            }
+        # A node that has none of these leaves them to DynamicResources.
+        backed = self._backed(pod)
+        return FitRule(amounts, REASONS, frozenset(backed) if backed else NOTHING, self.name)
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        return SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        rule, given = self._score_rule(pod), self._given(pod)
+        if not given:
+            return rule_points(table, rows, rule)
+        totals = DeviceTotals(self._devices())
+        devices = {name: totals.of_rows(found, table, rows) for name, found in given.items()}
+        return share_points_of_many(table, rows, rule, devices)
+
+    def score_placement(
+        self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments
+    ) -> int:
+        """How full the nodes of the placement would be, taken together."""
+        weights = self._strategy.weights
+        known = state.get(PLACED_REQUESTS)
+        if known is None or known[0] is not assigned.pods:  # on most placements the same pods fit
+            known = (assigned.pods, requests_together(assigned.pods, weights))
+            state.write(PLACED_REQUESTS, known)
+        return most_allocated_together(
+            self.handle.table, assigned.placement.rows, known[1], weights
+        )
+
+    def _score_rule(self, pod: Pod) -> ShareRule:
+        return self._strategy.rule(pod.scoring_requests)
+
+    def _given(self, pod: Pod) -> dict[str, DeviceClass]:
+        """The resources that count in the score and may come from devices, with the class of those."""
+        names = pod.spec.device_resources
+        if not names or self._scored.isdisjoint(names):
+            return {}
+        classes = self._devices().classes
+        found = {name: classes.for_resource(name) for name in names}
+        return {n: c for n, c in found.items() if c is not None and n in self._scored}
+
+    def _is_ignored(self, resource: str) -> bool:
+        """Whether the configuration excludes this extended resource."""
+        return is_extended(resource) and (
+            resource in self._ignored_resources
+            or resource.partition("/")[0] in self._ignored_groups
+        )

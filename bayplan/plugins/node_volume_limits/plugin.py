@@ -1,0 +1,174 @@
+"""NodeVolumeLimits: how many volumes of a CSI driver a node can attach.
+
+Mirrors pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. The plugins for single clouds that came before it are
+in `clouds.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ...api.migration import is_inline_migrated
+from ...api.pod import Pod, PodSpec
+from ...framework import (
+    PASSES_PRE_FILTER,
+    SKIP,
+    SKIPS_PRE_FILTER,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Follower,
+    Handle,
+    PreFilterPlugin,
+    Settled,
+    Status,
+    Verdict,
+    by_outline,
+    failure,
+)
+from ...framework.csi_nodes import CSINodes
+from ...framework.events import EventWithHint
+from ...table import Bools, Ints, NodeTable, Rows
+from ...table.volumes import volume_refs
+from .attached import AttachedVolumes, WhatIfCounts
+from .hints import events
+from .identity import Attached, CSIIdentifier, VolumeFault
+
+REASON = "node(s) exceed max volume count"
+
+
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+    """Counts distinct volumes: one that a pod on the node uses already takes up no further place."""
+
+    name = "NodeVolumeLimits"
+
+    def __init__(self, is_driver_required: bool = False) -> None:
+        self._is_driver_required = is_driver_required
+        self._kept: _Kept | None = None
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(handle.feature_gates.enabled("VolumeLimitScaling"))
+        plugin.handle = handle
+        return plugin
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return events()
+
+    @by_outline
+    def settled(self, spec: PodSpec) -> Settled:
+        return PASSES_PRE_FILTER if _has_volumes(spec) else SKIPS_PRE_FILTER
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        return SUCCESS if _has_volumes(pod.spec) else SKIP
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        kept = self._follow()
+        nodes, there = kept.nodes, kept.nodes.rows_of(table, rows)
+        found = [kept.identifier.identify(ref) for ref in volume_refs(pod)]
+        faults = [volume for volume in found if isinstance(volume, VolumeFault)]
+        if faults and _find_fault(verdict, faults, nodes.exists[there]):
+            return verdict
+        wanted = {volume.name: volume for volume in found if isinstance(volume, Attached)}
+        if not wanted:
+            return verdict
+        if self._is_driver_required:
+            self._require_drivers(verdict, wanted.values(), nodes, there)
+        attached = kept.attached if table is kept.attached.table else kept.attached.what_if(table)
+        if untold := attached.faults():
+            limited = nodes.limited[there] & verdict.feasible
+            _report_faults(verdict, untold, limited, table, rows)
+        for driver in dict.fromkeys([volume.driver for volume in wanted.values()]):
+            names = [volume.name for volume in wanted.values() if volume.driver == driver]
+            # At most so many more: that is seldom too much anywhere.
+            if attached.highest(driver) + len(names) > nodes.lowest_limit(driver):
+                more = new_volumes(names, attached, table)[rows]
+                total = attached.count(driver)[rows] + more
+                full = (more > 0) & (total > nodes.limit(driver)[there])
+                verdict.reject(full & verdict.feasible, REASON)
+        return verdict
+
+    def _require_drivers(
+        self, verdict: Verdict, volumes: Iterable[Attached], nodes: CSINodes, rows: Rows
+    ) -> None:
+        """Refuse nodes that lack a driver which asks for that; behind a feature gate."""
+        for volume in sorted(volumes):
+            driver = self.handle.lister.get("CSIDriver", "", volume.driver)
+            if driver is not None and driver.spec.prevent_pod_scheduling_if_missing:
+                missing = ~nodes.installed(volume.driver)[rows] & verdict.feasible
+                if volume.migrated:
+                    missing &= nodes.exists[rows]
+                verdict.reject(missing, f"{volume.driver} CSI driver is not installed on the node")
+
+    def _follow(self) -> _Kept:
+        """What is kept of the cluster, up to date."""
+        handle, kept = self.handle, self._kept
+        if kept is None or kept.handle is not handle:
+            kept = self._kept = _Kept(handle)
+        changes = kept.follower.changes()
+        kept.nodes.follow(changes)
+        kept.attached.follow(changes)
+        return kept
+
+
+class _Kept:
+    """What the plugin keeps of the cluster."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+        self.follower = Follower(handle.lister)
+        self.nodes = CSINodes(handle.table, handle.lister)
+        self.identifier = CSIIdentifier(handle.lister)
+        self.attached = AttachedVolumes(handle.table, handle.lister, self.identifier)
+
+
+def _has_volumes(spec: PodSpec) -> bool:
+    """Whether pods of the spec use volumes that may have a CSI driver."""
+    return bool(spec.volumes) and any(
+        volume.persistent_volume_claim or volume.ephemeral or is_inline_migrated(volume)
+        for volume in spec.volumes or ()
+    )
+
+
+def new_volumes(
+    names: Iterable[str], attached: AttachedVolumes | WhatIfCounts, table: NodeTable
+) -> Ints:
+    """int64 per row: how many of the volumes no pod there uses yet."""
+    wanted = list(names)
+    more = np.full(len(table), len(wanted), dtype=np.int64)
+    for name in wanted:
+        more[attached.users(name)] -= 1
+    return more
+
+
+def _find_fault(verdict: Verdict, faults: Iterable[VolumeFault], has_csi_node: Bools) -> bool:
+    """Whether the volumes of the pod itself cannot be determined, on every row that is left."""
+    left = np.ones(len(verdict), dtype=np.bool_)
+    for fault in faults:
+        affected = left & has_csi_node if fault.migrated else left
+        if fault.is_missing:
+            verdict.reject(affected, fault.text, unresolvable=True)
+        elif affected.any():
+            verdict.error = failure(fault.text)
+            return True
+        left = left & ~affected
+    return not left.any()
+
+
+def _report_faults(
+    verdict: Verdict,
+    faults: Mapping[str, Iterable[int]],
+    matters: Bools,
+    table: NodeTable,
+    rows: Rows,
+) -> None:
+    """Fail when the volumes of a pod on some row cannot be determined, as upstream does."""
+    for text, where in faults.items():
+        affected = np.zeros(len(table), dtype=np.bool_)
+        affected[list(where)] = True
+        if (affected[rows] & matters).any():
+            verdict.error = failure(text)

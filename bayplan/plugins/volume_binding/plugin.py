@@ -1,0 +1,217 @@
+"""VolumeBinding: the claims of the pod must have, or find, volumes that the node can reach.
+
+Mirrors pkg/scheduler/framework/plugins/volumebinding/volume_binding.go. `claim_sets.py` sorts the claims of a pod,
+`volume_search.py` says which nodes will do, `volume_writes.py` gives a pod its volumes; `volume_columns.py` and
+`storage_capacity.py` keep what is there to be given as columns, `assumed.py` what was given and is not written yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from ...api.pod import Pod, PodSpec
+from ...api.storage import PersistentVolume, PersistentVolumeClaim
+from ...config.plugin_args import VolumeBindingArgs
+from ...errors import BayplanError
+from ...framework import (
+    NOT_SETTLED,
+    SKIP,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+    ScorePlugin,
+    Settled,
+    Status,
+    Verdict,
+    by_outline,
+    failure,
+)
+from ...framework.cancellation import CANCELLED, cancelled_error
+from ...framework.events import EventWithHint
+from ...table import Ints, NodeTable, Rows
+from .assumed import AssumedObjects
+from .claim_sets import PodClaims, are_bound, check_claims, has_claims, sort_claims
+from .hints import events
+from .volume_scores import CapacityScorer
+from .volume_search import Finder
+from .volume_writes import Binder, PodVolumes
+
+REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+REASON_NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
+REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+SCORING_GATE = "StorageCapacityScoring"
+STATE = "VolumeBinding"
+SKIPS_PRE_SCORE = Settled(pre_score=SKIP)
+WITHOUT_CLAIMS = Settled(pre_filter=SKIP, pre_score=SKIP, commits=False)
+WITHOUT_CLAIMS_SCORED = Settled(pre_filter=SKIP, commits=False)
+
+
+class BindingState(msgspec.Struct):
+    """The pod's claims, and from Reserve on what it was given (None: there is nothing to give)."""
+
+    claims: PodClaims
+    is_filtered: bool = False
+    given: PodVolumes | None = None
+
+
+class VolumeBinding(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+):
+    """Volumes are found for all nodes at once; for the node that is chosen they are found once more and assumed."""
+
+    name = "VolumeBinding"
+    allow_parallel = True
+
+    def __init__(self, bind_timeout_s: float = 600, scorer: CapacityScorer | None = None) -> None:
+        self._timeout_s = bind_timeout_s
+        self._scorer = scorer
+        self._kept: _Kept | None = None
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        args = args or VolumeBindingArgs()
+        scoring = handle.feature_gates.enabled(SCORING_GATE)
+        scorer = CapacityScorer(args.shape) if scoring else None
+        plugin = cls(args.bind_timeout_seconds, scorer)
+        plugin.handle = handle
+        return plugin
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return events()
+
+    @by_outline
+    def settled(self, spec: PodSpec) -> Settled:
+        volumes = spec.volumes
+        if volumes and any(v.persistent_volume_claim or v.ephemeral for v in volumes):
+            return SKIPS_PRE_SCORE if self._scorer is None else NOT_SETTLED
+        return WITHOUT_CLAIMS if self._scorer is None else WITHOUT_CLAIMS_SCORED
+
+    # Filter
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        if not has_claims(pod):
+            return SKIP
+        refusal = check_claims(pod, self.handle.lister)
+        if refusal is not None:
+            return refusal
+        claims = sort_claims(pod, self._keep().claims, self.handle.lister)
+        if isinstance(claims, Status):
+            return claims
+        state.write(STATE, BindingState(claims))
+        return SUCCESS
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        if not has_claims(pod):
+            return verdict
+        known: BindingState = state.read(STATE)
+        known.is_filtered = True
+        finder = self._keep().finder
+        try:
+            if finder.suits_everywhere(known.claims):
+                return verdict
+            found = finder.find(known.claims, table, rows)
+        except BayplanError:
+            self._count_error("predicate")
+            raise
+        for mask, reason in (
+            (found.mismatch, REASON_NODE_CONFLICT),
+            (found.no_match, REASON_BIND_CONFLICT),
+            (found.no_space, REASON_NOT_ENOUGH_SPACE),
+            (found.missing, REASON_VOLUME_MISSING),
+        ):
+            verdict.reject(mask, reason, unresolvable=True)
+        return verdict
+
+    # Score
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        return SKIP if self._scorer is None else SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        size, known = table.count(rows), state.get(STATE)
+        if self._scorer is None or known is None or not known.claims.delayed:
+            return np.zeros(size, dtype=np.int64)
+        finder = self._keep().finder
+        found = finder.find(known.claims, table, rows)
+        return self._scorer.score(found, finder.columns, size)
+
+    # Reserve
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        if not has_claims(pod):
+            return SUCCESS
+        known: BindingState = state.read(STATE)
+        known.given = None
+        kept = self._keep()
+        is_bound = not known.claims.delayed or are_bound(pod, kept.claims)
+        if not known.is_filtered or is_bound:
+            return SUCCESS
+        table = self.handle.table
+        row = np.array([table.row_of[node_name]], dtype=np.int64)
+        try:
+            found = kept.finder.find(known.claims, table, row)
+            known.given = kept.binder.assume(found, 0, node_name)
+        except BayplanError as error:
+            self._count_error("assume")
+            return failure(error)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        known: BindingState | None = state.get(STATE)
+        if known is not None and known.given is not None:
+            self._keep().binder.restore(known.given)
+
+    # PreBind
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        if not has_claims(pod):
+            return SKIP
+        known: BindingState = state.read(STATE)
+        return SKIP if known.given is None else SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        known: BindingState | None = state.get(STATE)
+        if known is None or known.given is None:
+            return SUCCESS
+        try:
+            await self._keep().binder.bind(pod, known.given)
+        except cancelled_error():
+            if not state.cancellation.is_set:
+                raise
+            self._count_error("bind")
+            return failure(f"binding volumes: {CANCELLED}")
+        except BayplanError as error:
+            self._count_error("bind")
+            return failure(error)
+        return SUCCESS
+
+    def _count_error(self, operation: str) -> None:
+        self.handle.metrics.volume_errors.labels(operation).count += 1
+
+    def _keep(self) -> _Kept:
+        """The plugin's indexes over the cluster; replaced when the plugin gets another handle."""
+        if self._kept is None or self._kept.handle is not self.handle:
+            self._kept = _Kept(self.handle, self._timeout_s)
+        return self._kept
+
+
+class _Kept:
+    """What the plugin keeps of the cluster."""
+
+    def __init__(self, handle: Handle, timeout_s: float) -> None:
+        self.handle = handle
+        self.claims = AssumedObjects(PersistentVolumeClaim, handle.lister)
+        self.volumes = AssumedObjects(PersistentVolume, handle.lister)
+        self.finder = Finder(handle, self.claims, self.volumes)
+        self.binder = Binder(handle, self.claims, self.volumes, self.finder, timeout_s)

@@ -1,0 +1,238 @@
+"""Volume search: on which nodes the claims of a pod have, or can get, their volumes, and which ones.
+
+Mirrors FindPodVolumes of pkg/scheduler/framework/plugins/volumebinding/binder.go, for all nodes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from ...api.migration import in_tree_plugin, migrated_node_selector, volume_handle
+from ...api.selectors import Requirement
+from ...api.storage import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from ...errors import BayplanError, InputError
+from ...framework import Handle
+from ...framework.csi_nodes import CSINodes
+from ...framework.lister_changes import Follower
+from ...table import Bools, Ints, NodeTable, Rows
+from ...table.reach import EVERYWHERE, Alternatives, alternatives_of, match_alternatives
+from .assumed import AssumedObjects
+from .claim_sets import PodClaims
+from .storage_capacity import StorageCapacity
+from .volume_columns import ATTRIBUTES_GATE, NONE, VolumeColumns, reach_of
+
+
+class ProvisioningError(BayplanError):
+    """A claim that is to get a new volume cannot say from whom."""
+
+
+class StaticBinding(msgspec.Struct):
+    """A claim that volumes suit which are there; `numbers` is the volume per row, NONE where none does."""
+
+    claim: PersistentVolumeClaim
+    numbers: Ints
+
+
+class Provision(msgspec.Struct):
+    """A claim that needs a new volume on the rows `needed`; there `places` points into `rooms`, or is NONE."""
+
+    claim: PersistentVolumeClaim
+    needed: Bools
+    rooms: Sequence[CSIStorageCapacity | None] = ()
+    places: Ints | None = None
+
+
+class FoundVolumes:
+    """What was found for the rows that were asked about; the masks say which rows lack what."""
+
+    __slots__ = ("bindings", "mismatch", "missing", "no_match", "no_space", "provisions")
+
+    def __init__(self, size: int) -> None:
+        self.mismatch: Bools = np.zeros(size, dtype=np.bool_)
+        """A bound volume cannot be reached."""
+        self.no_match: Bools = np.zeros(size, dtype=np.bool_)
+        """A claim finds no volume, and none can be made."""
+        self.no_space: Bools = np.zeros(size, dtype=np.bool_)
+        """A volume could be made, but there is no room for it."""
+        self.missing: Bools = np.zeros(size, dtype=np.bool_)
+        """A claim is bound to a volume that does not exist."""
+        self.bindings: list[StaticBinding] = []
+        self.provisions: list[Provision] = []
+
+
+class Finder:
+    """Finds volumes. Keeps volumes, capacities and CSINodes as columns, and follows the lister with them."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        claims: AssumedObjects[PersistentVolumeClaim],
+        volumes: AssumedObjects[PersistentVolume],
+    ) -> None:
+        self._lister = handle.lister
+        self._claims = claims
+        self._volumes = volumes
+        self._follower = Follower(handle.lister)
+        has_attributes = handle.feature_gates.enabled(ATTRIBUTES_GATE)
+        self.columns = VolumeColumns(volumes, handle.lister, has_attributes)
+        self._capacity = StorageCapacity(handle.lister)
+        self._nodes = CSINodes(handle.table, handle.lister)
+
+    def find(self, wanted: PodClaims, table: NodeTable, rows: Rows) -> FoundVolumes:
+        """Look for the volumes of a pod on `rows` of `table`."""
+        self._follow()
+        found = FoundVolumes(table.count(rows))
+        self._check_bound(wanted.bound, table, rows, found)
+        if wanted.delayed:
+            self._find_delayed(wanted.delayed, table, rows, found)
+        return found
+
+    def suits_everywhere(self, wanted: PodClaims) -> bool:
+        """Whether every node will do, as is plain when the claims have volumes that are reached from anywhere."""
+        if wanted.delayed:
+            return False
+        for claim in wanted.bound:
+            volume = self._volumes.get("", claim.spec.volume_name)
+            if volume is None or reach_of(volume) is not EVERYWHERE:
+                return False
+            plugin = in_tree_plugin(volume.spec)
+            if plugin is not None and plugin.is_switched_over:
+                return False  # a node may say that it is the driver's there
+        return True
+
+    def _follow(self) -> None:
+        changes = self._follower.changes()
+        self._nodes.follow(changes)
+        self.columns.follow(changes)
+        self._capacity.follow(changes)
+        if changes is None:
+            self._claims.expire_all()
+        for kind, namespace, name in changes or ():
+            if kind == "PersistentVolumeClaim":
+                self._claims.expire(namespace, name)
+
+    # Claims that have their volume
+
+    def _check_bound(
+        self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: FoundVolumes
+    ) -> None:
+        """Each row is judged up to its first fault: what comes after a missing volume does not matter."""
+        for claim in claims:
+            volume = self._volumes.get("", claim.spec.volume_name)
+            if volume is None:
+                found.missing |= ~found.mismatch
+                return
+            found.mismatch |= ~self.reached(volume, table, rows)
+
+    def reached(self, volume: PersistentVolume, table: NodeTable, rows: Rows) -> Bools:
+        """bool per row of `rows`: the volume can be reached from the node.
+
+        An in-tree volume is the driver's where the node says so, and reached as the driver reaches it.
+        """
+        reached = match_alternatives(table, reach_of(volume), rows)
+        plugin = in_tree_plugin(volume.spec)
+        if plugin is None or not plugin.is_switched_over:
+            return reached
+        migrated = self._nodes.migrated(plugin.name)[self._nodes.rows_of(table, rows)]
+        if not migrated.any():
+            return reached
+        try:
+            volume_handle(volume)
+        except InputError as error:
+            raise BayplanError(f"could not translate pv: {error}") from error
+        selector = alternatives_of(migrated_node_selector(volume, plugin))
+        return np.where(migrated, match_alternatives(table, selector, rows), reached)
+
+    # Claims that wait for the pod's node
+
+    def _find_delayed(
+        self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: FoundVolumes
+    ) -> None:
+        size = table.count(rows)
+        placed = [claim for claim in claims if SELECTED_NODE in claim.annotations]
+        for claim in placed:
+            found.no_match |= ~_is_node(table, claim.annotations[SELECTED_NODE], rows)
+        provisions = [Provision(claim, np.ones(size, dtype=np.bool_)) for claim in placed]
+        free = [claim for claim in claims if SELECTED_NODE not in claim.annotations]
+        for claim in sorted(free, key=lambda claim: claim.requested_bytes):
+            name = claim.storage_class_name
+            taken = [b.numbers for b in found.bindings if b.claim.storage_class_name == name]
+            numbers = self.columns.match(claim, taken, table, rows)
+            found.bindings.append(StaticBinding(claim, numbers))
+            provisions.append(Provision(claim, numbers == NONE))
+        for provision in provisions:
+            if provision.needed.any():
+                found.provisions.append(provision)
+                self._check_provision(provision, table, rows, found)
+
+    def _check_provision(
+        self, provision: Provision, table: NodeTable, rows: Rows, found: FoundVolumes
+    ) -> None:
+        """Note where the volume cannot be made; a row that lacks something already is not looked at."""
+        asked = provision.needed & ~found.no_match & ~found.no_space
+        if not asked.any():
+            return
+        storage_class = self._class_of(provision.claim)
+        if storage_class.provisioner in ("", NO_PROVISIONER):
+            found.no_match |= asked
+            return
+        allowed = _allowed(storage_class)
+        if allowed is not None:
+            outside = asked & ~match_alternatives(table, allowed, rows)
+            found.no_match |= outside
+            asked = asked & ~outside
+        if provision.claim.requests_storage and self._has_capacity(storage_class.provisioner):
+            size_bytes = provision.claim.requested_bytes
+            provision.rooms, provision.places = self._capacity.find(
+                storage_class.name, size_bytes, table, rows
+            )
+            found.no_space |= asked & (provision.places == NONE)
+
+    def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
+        name = claim.storage_class_name
+        if not name:
+            raise ProvisioningError(f'no class for claim "{claim.key}"')
+        storage_class = self._lister.get("StorageClass", "", name)
+        if storage_class is None:
+            raise ProvisioningError(f'failed to find storage class "{name}"')
+        assert isinstance(storage_class, StorageClass), "the lister keeps kinds apart"
+        return storage_class
+
+    def _has_capacity(self, driver_name: str) -> bool:
+        """Whether the driver tells how much room it has, and wants that looked at."""
+        driver = self._lister.get("CSIDriver", "", driver_name)
+        return driver is not None and bool(driver.spec.storage_capacity)
+
+
+def _is_node(table: NodeTable, name: str, rows: Rows) -> Bools:
+    """bool per row of `rows`: it is the node of that name."""
+    named = np.zeros(len(table), dtype=np.bool_)
+    row = table.row_of.get(name)
+    if row is not None:
+        named[row] = True
+    return named[rows]
+
+
+def _allowed(storage_class: StorageClass) -> Alternatives | None:
+    """Where volumes of the class may be made; None for everywhere. A term that cannot be read allows nothing."""
+    if not storage_class.allowed_topologies:
+        return None
+    alternatives = []
+    for term in storage_class.allowed_topologies:
+        requirements = tuple(
+            Requirement(key=wanted.key, operator="In", values=wanted.values)
+            for wanted in term.match_label_expressions or ()
+        )
+        if requirements and all(r.parse_problem(("In",)) is None for r in requirements):
+            alternatives.append(requirements)
+    return tuple(alternatives)

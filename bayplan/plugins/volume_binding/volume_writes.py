@@ -1,0 +1,198 @@
+"""Volume writes: write down which volumes a pod was given, and wait until they are its own.
+
+Mirrors AssumePodVolumes, BindPodVolumes and checkBindings of pkg/scheduler/framework/plugins/volumebinding/binder.go.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from ...api.meta import KubeObject
+from ...api.pod import Pod
+from ...api.storage import (
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    not_found,
+    with_annotation,
+)
+from ...clock import whole_micros
+from ...errors import BayplanError
+from ...framework import Handle
+from .assumed import AssumedObjects, OutOfSyncError
+from .volume_columns import NONE
+from .volume_search import Finder, FoundVolumes
+
+POLL_S = 1.0
+TIMED_OUT = "context deadline exceeded"
+Object = TypeVar("Object", bound=KubeObject)
+
+
+class VolumeBindingError(BayplanError):
+    """The volumes of a pod cannot become its own."""
+
+
+class PodVolumes(msgspec.Struct):
+    """What a pod was given on its node: volumes for claims, and claims that get new volumes there."""
+
+    bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = msgspec.field(
+        default_factory=list
+    )
+    provisions: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+
+
+class Binder:
+    """Assumes volumes and claims, takes that back, and makes it real."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        claims: AssumedObjects[PersistentVolumeClaim],
+        volumes: AssumedObjects[PersistentVolume],
+        finder: Finder,
+        timeout_s: float,
+    ) -> None:
+        self._handle = handle
+        self._claims = claims
+        self._volumes = volumes
+        self._finder = finder
+        self._timeout_s = timeout_s
+
+    def assume(self, found: FoundVolumes, position: int, node_name: str) -> PodVolumes:
+        """Count as given what was found for one row. Raises OutOfSyncError, and then nothing is assumed."""
+        given = PodVolumes()
+        try:
+            for binding in found.bindings:
+                number = int(binding.numbers[position])
+                if number == NONE:
+                    continue
+                volume = self._finder.columns.listed[number]
+                assert volume is not None, "a chosen volume is there"
+                bound = volume.bound_to(binding.claim)
+                if bound is not volume:
+                    self._volumes.assume(bound)
+                given.bindings.append((bound, binding.claim))
+            for provision in found.provisions:
+                if provision.needed[position]:
+                    claim = with_annotation(provision.claim, SELECTED_NODE, node_name)
+                    self._claims.assume(claim)
+                    given.provisions.append(claim)
+        except OutOfSyncError:
+            self.restore(given)
+            raise
+        return given
+
+    def restore(self, given: PodVolumes) -> None:
+        """Count as given no longer what the cluster does not show yet."""
+        for volume, _ in given.bindings:
+            self._volumes.restore(volume)
+        for claim in given.provisions:
+            self._claims.restore(claim)
+
+    async def bind(self, pod: Pod, given: PodVolumes) -> None:
+        """Write, then wait until all claims are bound; raises when that fails, or takes too long."""
+        await self._write(given)
+        now = self._handle.clock.monotonic
+        deadline = whole_micros(now() + self._timeout_s)  # a moment that the clock can show
+        while True:
+            await self._handle.sleep(min(POLL_S, max(deadline - now(), 0)))
+            if now() >= deadline:
+                raise VolumeBindingError(f"binding volumes: {TIMED_OUT}")
+            try:
+                if self._check(pod, given):
+                    return
+            except BayplanError as error:
+                raise VolumeBindingError(f"binding volumes: {error}") from error
+
+    async def _write(self, given: PodVolumes) -> None:
+        """Write volumes, then claims. What was written stays when a later write fails; the rest is restored.
+
+        There is no way back: the volume controller, or the next attempt, finishes what was begun.
+        """
+        bindings = provisions = 0
+        try:
+            for bindings, (volume, claim) in enumerate(given.bindings):
+                given.bindings[bindings] = await self._update(volume), claim
+            bindings = len(given.bindings)
+            for provisions, claim in enumerate(given.provisions):
+                given.provisions[provisions] = await self._update(claim)
+            provisions = len(given.provisions)
+        finally:
+            self.restore(PodVolumes(given.bindings[bindings:], given.provisions[provisions:]))
+
+    async def _update(self, obj: Object) -> Object:
+        answer: Object | Awaitable[Object] = self._handle.client.update(obj)
+        if inspect.isawaitable(answer):
+            return await answer
+        return answer
+
+    def _check(self, pod: Pod, given: PodVolumes) -> bool:
+        """Whether all is bound; raises BindingError when that will never be.
+
+        Reads the cluster and not what is assumed, which may be another pod's by now.
+        """
+        if self._row_of(pod.node_name) is None:
+            name = pod.node_name
+            raise VolumeBindingError(f'failed to get node "{name}": {not_found("Node", name)}')
+        if self._handle.lister.get("Pod", pod.namespace, pod.name) is None:
+            raise VolumeBindingError(f"pod does not exist any more: {not_found('Pod', pod.name)}")
+        return all(self._is_bound(pod, *pair) for pair in given.bindings) and all(
+            self._is_provisioned(pod, claim) for claim in given.provisions
+        )
+
+    def _is_bound(self, pod: Pod, written: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+        doing = "failed to check binding"
+        volume = _listed(self._volumes, written, doing)
+        seen = _listed(self._claims, claim, doing)
+        if is_older(volume, written):
+            return False  # the cluster has yet to show what was written
+        self._check_reach(pod, volume)
+        if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
+            raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.name}"')
+        return seen.is_fully_bound
+
+    def _is_provisioned(self, pod: Pod, written: PersistentVolumeClaim) -> bool:
+        claim = _listed(self._claims, written, "failed to check provisioning pvc")
+        if is_older(claim, written):
+            return False
+        if not claim.annotations:
+            raise VolumeBindingError(f'selectedNode annotation reset for PVC "{claim.name}"')
+        if claim.annotations.get(SELECTED_NODE, "") != pod.node_name:
+            # A provisioner that cannot make the volume takes the annotation away.
+            raise VolumeBindingError(f'provisioning failed for PVC "{claim.name}"')
+        if claim.spec.volume_name:
+            volume = self._volumes.listed("", claim.spec.volume_name)
+            if volume is None:
+                return False  # its event may not have arrived yet
+            self._check_reach(pod, volume)
+        return claim.is_fully_bound
+
+    def _check_reach(self, pod: Pod, volume: PersistentVolume) -> None:
+        table, row = self._handle.table, self._row_of(pod.node_name)
+        assert row is not None, "the node was looked up before"
+        if not self._finder.reached(volume, table, np.array([row], dtype=np.int64))[0]:
+            where = f'pv "{volume.name}" node affinity doesn\'t match node "{pod.node_name}"'
+            raise VolumeBindingError(f"{where}: no matching NodeSelectorTerms")
+
+    def _row_of(self, node_name: str) -> int | None:
+        table = self._handle.table
+        row = table.row_of.get(node_name)
+        return None if row is None or table.nodes[row] is None else row
+
+
+def is_older(listed: KubeObject, written: KubeObject) -> bool:
+    """Whether the lister still shows a version from before the write; versions are numbers."""
+    shown, wrote = listed.resource_version, written.resource_version
+    return shown.isdecimal() and wrote.isdecimal() and int(shown) < int(wrote)
+
+
+def _listed(objects: AssumedObjects[Object], wanted: Object, doing: str) -> Object:
+    listed = objects.listed(wanted.namespace, wanted.name)
+    if listed is None:
+        raise VolumeBindingError(f'{doing}: {objects.plural} "{wanted.key}" not found')
+    return listed

@@ -1,0 +1,220 @@
+"""Filter plugins: PreFilter, Filter and PostFilter of one profile, plugin by plugin: the reference for `engine`.
+
+Mirrors RunPreFilterPlugins and RunPostFilterPlugins of pkg/scheduler/framework/runtime/framework.go; what is said about
+one node is in `node_check.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from ..api.pod import Pod
+from ..framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    Diagnosis,
+    FilterPlugin,
+    Judgement,
+    Nominator,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    Status,
+    Verdict,
+    unresolvable,
+)
+from ..framework.answer_checks import check_pair
+from ..framework.reserved import Reservations, Reserved
+from ..table import ALL, Bools, Ints, NodeTable, Rows
+from .node_check import NodeJudge
+from .plugin_calls import ask_filter, ask_hook, ask_pre_filter, judge_rows
+from .plugin_failures import failed
+from .plugin_times import timed
+
+POST_FILTERING = "running PostFilter plugin {}"
+KEEP_NOMINATION = PostFilterResult()
+FEW_ROWS = 4
+"""Up to here judging one node after the other is quicker than judging all at once."""
+
+
+class PreFiltered(msgspec.Struct):
+    """The result of PreFilter: a status, the nodes to judge (None: all) and the plugins that narrowed them."""
+
+    status: Status
+    node_names: frozenset[str] | None
+    narrowed_by: set[str]
+
+
+class Filtering(NodeJudge):
+    """The filtering half of a profile."""
+
+    def __init__(
+        self,
+        pre_filters: Sequence[PreFilterPlugin],
+        filters: Sequence[FilterPlugin],
+        post_filters: Sequence[PostFilterPlugin],
+        nominator: Nominator,
+        check_all: bool = False,
+    ) -> None:
+        super().__init__(pre_filters, filters, nominator, check_all)
+        self.post_filters = tuple(post_filters)
+        self._reservations = Reservations()
+
+    def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
+        """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
+        names: frozenset[str] | None = None
+        narrowed_by: set[str] = set()
+        refused = SUCCESS
+        for plugin in self.pre_filters:
+            settled = ask_hook(plugin, plugin.settled, pod.spec)
+            answer: Status | PreFilterResult | None = settled.pre_filter
+            if answer is None:
+                answer = ask_pre_filter(plugin, state, pod, table)
+            if isinstance(answer, PreFilterResult):
+                narrowed_by.add(plugin.name)
+                names = answer.node_names if names is None else names & answer.node_names
+                if not names:
+                    state.unreached = self._after(plugin)
+                    return PreFiltered(_no_node_left(narrowed_by), names, narrowed_by)
+            elif answer.code is Code.Skip:
+                state.skip_filter.add(plugin.name)
+            elif answer.code is Code.UnschedulableAndUnresolvable:
+                state.unreached = self._after(plugin)
+                return PreFiltered(answer.by(plugin.name), None, set())
+            elif answer.code is not Code.Success:
+                refused = answer.by(plugin.name)
+        return PreFiltered(refused, names, narrowed_by)
+
+    def run_filters(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Rows:
+        """The feasible ones of `rows` (ALL, or some), without attributing the refusals of the others."""
+        if isinstance(rows, slice):
+            rows = table.live_rows
+        elif len(rows) <= FEW_ROWS:
+            fitting = [row for row in rows.tolist() if self._fits(state, pod, table, row)]
+            return rows if len(fitting) == len(rows) else np.array(fitting, dtype=np.int64)
+        for plugin in self.filters:
+            if plugin.name not in state.skip_filter and (isinstance(rows, slice) or len(rows)):
+                rows = _among(rows, judge_rows(plugin, state, pod, table, rows).feasible)
+        return rows
+
+    def _fits(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> bool:
+        """Whether every filter accepts one node."""
+        node = table.node_at(row)
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            if ask_filter(plugin, state, pod, node).code is not Code.Success:
+                return False
+        return True
+
+    def _after(self, plugin: PreFilterPlugin) -> frozenset[str]:
+        """The plugins whose turn in PreFilter comes after `plugin`."""
+        names = [p.name for p in self.pre_filters]
+        return frozenset(names[names.index(plugin.name) + 1 :])
+
+    def diagnose(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
+    ) -> None:
+        """Record for each of `rows`, in plugin order, which plugin refuses it and why, its nominated pods included."""
+        reserved = self.reserved(pod, table)
+        numbers = table.numbers(table.live_rows if isinstance(rows, slice) else rows)
+        for row in numbers[reserved.is_reserved(numbers)].tolist():
+            if row not in diagnosis.alone:
+                self._judge_alone(state, pod, table, row, diagnosis)
+        diagnosis.every_reason = self.check_all
+        for judged, verdict, plugin in self.judge_in_order(state, pod, table, numbers):
+            diagnosis.judgements.append(Judgement(plugin, verdict, judged))
+
+    def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
+        """What is nominated with at least the priority of `pod`, up to date."""
+        return self._reservations.at_least(pod.priority, table, self._nominator)
+
+    def judge_in_order(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
+    ) -> list[tuple[Ints, Verdict, str]]:
+        """Ask about `rows`, each plugin about those that the plugins before it left, or all of them about all."""
+        judged = []
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            whole = len(rows) == len(table)  # columns need not be copied then
+            verdict = judge_rows(plugin, state, pod, table, ALL if whole else rows)
+            judged.append((rows, verdict, plugin.name))
+            if self.check_all:
+                continue
+            rows = rows[verdict.feasible]
+            if not len(rows):
+                break
+        return judged
+
+    def filter_nominated(
+        self, state: CycleState, pod: Pod, table: NodeTable, found: Rows, diagnosis: Diagnosis
+    ) -> Rows:
+        """Those of the rows `found` that can run the pod also when the pods nominated to them are there."""
+        reserved = self.reserved(pod, table)
+        if not reserved:
+            return found
+        numbers = table.numbers(found)
+        for row in numbers[reserved.is_reserved(numbers)].tolist():
+            self._judge_alone(state, pod, table, row, diagnosis)
+        refused = np.isin(numbers, list(diagnosis.alone))
+        return numbers[~refused] if refused.any() else found
+
+    def _judge_alone(
+        self, state: CycleState, pod: Pod, table: NodeTable, row: int, diagnosis: Diagnosis
+    ) -> None:
+        """Judge a node with its nominated pods, and note when it refuses the pod because of them."""
+        node = table.node_at(row)
+        rivals = self._rivals(pod, node)
+        status = self.judge_with(state, pod, node, rivals) if rivals else SUCCESS
+        if not status.is_success:
+            if self._only_adds_up(state, pod):
+                status = self.first_of(status, self.filter_node(state, pod, node))
+            diagnosis.alone[row] = status
+
+    def run_post_filters(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
+        """Run PostFilter until one succeeds; the reasons of those that do not are gathered."""
+        result, first = KEEP_NOMINATION, ""
+        reasons: list[str] = []
+        for plugin in self.post_filters:
+            try:
+                ask = plugin.post_filter
+                if state.sampled_by is not None:
+                    ask = timed(state.sampled_by, "PostFilter", plugin, ask)
+                expected = "a tuple of a PostFilterResult and a Status"
+                said = ask(state, pod, diagnosis)
+                wish, status = check_pair(said, PostFilterResult, Status, expected)
+            except Exception as error:
+                raise failed(POST_FILTERING, plugin, error, "post_filter") from error
+            code = status.code
+            if code is Code.Success or code is Code.UnschedulableAndUnresolvable:
+                return wish, status.by(plugin.name)
+            if not status.is_rejected:
+                broken = Status(Code.Error, status.reasons, plugin.name, status.error)
+                return PostFilterResult(None, wish.preemption), broken
+            if wish.nominated_node_name is not None:
+                result = wish
+            reasons.extend(status.reasons)
+            first = first or plugin.name
+        return result, Status(Code.Unschedulable, tuple(reasons), first)
+
+
+def _among(rows: Rows, feasible: Bools) -> Rows:
+    """The feasible ones of `rows`; the very same object when all are."""
+    if feasible.all():
+        return rows
+    return np.flatnonzero(feasible) if isinstance(rows, slice) else rows[feasible]
+
+
+def _no_node_left(narrowed_by: set[str]) -> Status:
+    names = sorted(narrowed_by)
+    if len(names) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {names[0]}")
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")

@@ -1,0 +1,129 @@
+"""Hint guards: hints and queue order of plugins that are not part of this package, so that a fault in them is noted.
+
+A hint that fails counts as Queue, and pods that cannot be compared are ordered by their time in the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from ..api.pod import Pod
+from ..framework import Plugin, QueueSortPlugin
+from ..framework.answer_checks import check_type
+from ..framework.events import (
+    UNSCHEDULABLE_POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    HintFunction,
+    NarrowHint,
+    wait_for,
+)
+from ..framework.faults import PluginFaults
+from .plugin_failures import failed, is_in_tree
+
+HINTING = "running a queueing hint of plugin {}"
+SORTING = "running QueueSort plugin {}"
+
+
+class Queued(Protocol):
+    """A pod in the queue."""
+
+    pod: Pod
+    timestamp: float
+
+
+def guarded_hint(
+    plugin: Plugin, hint: HintFunction | None, faults: PluginFaults
+) -> HintFunction | None:
+    """The hint, which returns Queue when it fails; the fault is noted."""
+    if hint is None or is_in_tree(plugin):
+        return hint
+    if isinstance(hint, NarrowHint):
+        guarded = _guarded(plugin, hint.hint, faults)
+        return replace(hint, hint=guarded, concerns=_guarded_concerns(plugin, hint, faults))
+    return _guarded(plugin, hint, faults)
+
+
+def _guarded(plugin: Plugin, hint: HintFunction, faults: PluginFaults) -> HintFunction:
+    def ask(pod: Pod, old: Any, new: Any) -> Hint:
+        try:
+            return check_type(hint(pod, old, new), Hint, "a Hint")  # type: ignore[no-any-return]
+        except Exception as error:
+            faults.note(failed(HINTING, plugin, error, _name_of(hint)).status.error)
+            return Hint.QUEUE
+
+    ask.__dict__.update(getattr(hint, "__dict__", {}))  # its mark to go by spec, too
+    return ask
+
+
+def _guarded_concerns(
+    plugin: Plugin, hint: NarrowHint, faults: PluginFaults
+) -> Callable[[Any, Any], Collection[str] | None]:
+    def ask(old: Any, new: Any) -> Collection[str] | None:
+        try:
+            kinds = (list, tuple, set, frozenset, dict, type(None))
+            keys = check_type(hint.concerns(old, new), kinds, "keys of pods, or None")
+        except Exception as error:
+            faults.note(failed(HINTING, plugin, error, _name_of(hint.concerns)).status.error)
+            return None
+        return keys  # type: ignore[no-any-return]
+
+    return ask
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def guarded_sort_key(plugin: QueueSortPlugin, faults: PluginFaults) -> Callable[[Any], Any]:
+    """The key by which the plugin sorts a pod of the queue."""
+    if is_in_tree(plugin):
+        return plugin.sort_key
+
+    @wraps(plugin.sort_key)
+    def sort_key(queued: Queued) -> GuardedKey:
+        try:
+            return GuardedKey(plugin, faults, plugin.sort_key(queued), queued.timestamp)
+        except Exception as error:
+            faults.note(failed(SORTING, plugin, error, "sort_key").status.error)
+            return GuardedKey(plugin, faults, None, queued.timestamp)
+
+    return sort_key
+
+
+class GuardedKey:
+    """A key of a plugin; keys that cannot be compared are ordered by time."""
+
+    __slots__ = ("_faults", "_key", "_plugin", "_timestamp")
+
+    def __init__(self, plugin: Plugin, faults: PluginFaults, key: Any, timestamp: float) -> None:
+        self._plugin = plugin
+        self._faults = faults
+        self._key = key
+        self._timestamp = timestamp
+
+    def __lt__(self, other: GuardedKey) -> bool:
+        if self._key is not None and other._key is not None:
+            try:
+                return bool(self._key < other._key)
+            except Exception as error:
+                fault = failed(SORTING, self._plugin, error, "sort_key").status.error
+                self._faults.note(fault)
+        return self._timestamp < other._timestamp
+
+
+def pod_changed(pod: Pod, old: Any, new: Any) -> Hint:
+    """The hint for pods that a fault failed: an attempt can end otherwise when the pod itself is another."""
+    if not isinstance(new, Pod) or new.uid != pod.uid or not isinstance(old, Pod):
+        return Hint.SKIP
+    is_equal = (old.spec, old.labels, old.annotations) == (new.spec, new.labels, new.annotations)
+    return Hint.SKIP if is_equal else Hint.QUEUE
+
+
+AFTER_FAULTS: EventWithHint = wait_for(UNSCHEDULABLE_POD, ActionType.Update, pod_changed)
+"""What brings a pod back that a fault failed, besides the time after which every waiting pod is tried."""

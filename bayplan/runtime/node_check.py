@@ -1,0 +1,224 @@
+"""Node check: what one node, real or a what-if, says to a pod, with and without the pods nominated to it.
+
+Mirrors RunFilterPlugins, RunFilterPluginsWithNominatedPods and the runs of AddPod and RemovePod of
+pkg/scheduler/framework/runtime/framework.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..amounts import POD_COUNT, FitRule, shortage_at
+from ..api.pod import Pod
+from ..framework import (
+    NODE_OBJECT,
+    SUCCESS,
+    Code,
+    CycleState,
+    Diagnosis,
+    FilterPlugin,
+    Nominator,
+    Plugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    Status,
+)
+from ..framework.answer_checks import check_status
+from ..framework.fit_status import fit_status
+from ..table import NodeInfo
+from ..table.what_if import WhatIf
+from .plugin_calls import ask_filter, ask_hook, has_own
+from .plugin_failures import failed
+
+NO_DEMANDS = FitRule({}, {})
+
+
+class NodeJudge:
+    """The filters of a profile, asked about one node after the other."""
+
+    def __init__(
+        self,
+        pre_filters: Sequence[PreFilterPlugin],
+        filters: Sequence[FilterPlugin],
+        nominator: Nominator,
+        check_all: bool,
+    ) -> None:
+        self.pre_filters = tuple(pre_filters)
+        self.filters = tuple(filters)
+        self._nominator = nominator
+        self.check_all = check_all
+        self._looking = [p for p in self.filters if p.scope is not NODE_OBJECT]
+        self._additive = [p for p in self._looking if has_own(p, Plugin, "amount_rules")]
+        self._position = {plugin.name: i for i, plugin in enumerate(self.filters)}
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Judge one node, possibly a what-if; the first refusal counts, or all of them when all are asked for."""
+        merged = SUCCESS
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            status = ask_filter(plugin, state, pod, node)
+            if not status.is_success:
+                merged = merged.merged(status.by(plugin.name))
+                if not self.check_all:
+                    break
+        return merged
+
+    def demands(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitRule | None:
+        """The fit rule of `pod`, when no other filter matters to nodes that may fit without some of their pods.
+
+        The filters before the fit rule's accept the nodes that it is the first to refuse.
+        """
+        rule = self._only_rule(state, pod)
+        if rule is None or rule is NO_DEMANDS or not rule.is_codable or self.check_all:
+            return None
+        after = self.filters[self._position[rule.plugin] + 1 :]
+        if any(plugin.name not in state.skip_filter for plugin in after):
+            return None
+        return rule if diagnosis.refusers(Code.Unschedulable) <= {rule.plugin} else None
+
+    def _only_rule(self, state: CycleState, pod: Pod) -> FitRule | None:
+        """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
+        skip = state.skip_filter
+        looking = [plugin for plugin in self._looking if plugin.name not in skip]
+        if not looking:
+            return NO_DEMANDS
+        adding = looking[0]
+        if len(looking) > 1 or adding not in self._additive:
+            return None  # one rule is enough to decide by; two might count the same thing
+        known = state.fit_rule
+        return known if known is not None and known.plugin == adding.name else _rule_of(adding, pod)
+
+    def beside_room(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
+        """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
+        skip = state.skip_filter
+        looking = [plugin for plugin in self._looking if plugin.name not in skip]
+        adding = [plugin for plugin in looking if plugin in self._additive]
+        others = [plugin for plugin in looking if plugin not in self._additive]
+        if self.check_all or len(adding) != 1:
+            return None
+        if not all(has_own(plugin, FilterPlugin, "looks_at") for plugin in others):
+            return None
+        rule = _rule_of(adding[0], pod)
+        return None if rule is None else (rule, others)
+
+    def reads_any(
+        self,
+        filters: Sequence[FilterPlugin],
+        state: CycleState,
+        pod: Pod,
+        others: Sequence[Pod],
+    ) -> bool:
+        """Whether an answer of one of `filters` can depend on one of the `others`."""
+        return any(ask_hook(f, f.looks_at, state, pod, other) for other in others for f in filters)
+
+    def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
+        """Judge one node, where `room` is what the filter says that adds up."""
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            adds_up = plugin in self._additive
+            status = room if adds_up else ask_filter(plugin, state, pod, node)
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def _only_adds_up(self, state: CycleState, pod: Pod) -> bool:
+        """Whether adding up is all that filters do with the pods of a node."""
+        return not self.check_all and self._only_rule(state, pod) is not None
+
+    def _crowded(self, node: NodeInfo, rule: FitRule, rivals: Sequence[Pod]) -> Status:
+        """Whether the nominated pods leave room on the node, by adding up."""
+        more = {POD_COUNT: len(rivals)}
+        for rival in rivals:
+            for resource, amount in rival.usage.items():
+                if resource != POD_COUNT:
+                    more[resource] = more.get(resource, 0) + amount
+        return fit_status(rule, shortage_at(node.table, node.row, rule, more))
+
+    def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Judge one node, possibly a what-if, with and without the pods nominated to it."""
+        rivals = self._rivals(pod, node)
+        crowded = self.judge_with(state, pod, node, rivals) if rivals else SUCCESS
+        if crowded.is_success:
+            return self.filter_node(state, pod, node)
+        if self._only_adds_up(state, pod):
+            return self.first_of(crowded, self.filter_node(state, pod, node))
+        return crowded
+
+    def judge_with(
+        self, state: CycleState, pod: Pod, node: NodeInfo, rivals: Sequence[Pod]
+    ) -> Status:
+        """Judge a node with nominated pods on it: they may come before this pod, or never.
+
+        When all that filters do with pods is to add up, only the room is judged.
+        """
+        demands = None if self.check_all else self._only_rule(state, pod)
+        if demands is not None:
+            return self._crowded(node, demands, rivals)
+        beside = self.beside_room(state, pod)
+        if beside is not None and not self.reads_any(beside[1], state, pod, rivals):
+            room = self._crowded(node, beside[0], rivals)
+            return self.filter_with_room(state, pod, node, room)
+        state, what_if = state.clone(), WhatIf(node.table, node.row)
+        for rival in rivals:
+            self.add_pod(state, pod, rival, what_if)
+        return self.filter_node(state, pod, what_if.node)
+
+    def first_of(self, crowded: Status, plain: Status) -> Status:
+        """The status of a node without room for the pod beside the nominated ones, which says `plain` without them.
+
+        The first plugin to refuse counts.
+        """
+        if plain.is_success or self._position[crowded.plugin] <= self._position[plain.plugin]:
+            return crowded
+        return plain
+
+    def _rivals(self, pod: Pod, node: NodeInfo) -> list[Pod]:
+        """The pods nominated to the node that `pod` must leave room for."""
+        return [
+            rival
+            for rival in self._nominator.nominated_pods(node.name)
+            if rival.priority >= pod.priority and rival.uid != pod.uid
+        ]
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
+        """Put `added` on the node and tell the PreFilter plugins."""
+        what_if.add_pod(added)
+        for plugin in self.pre_filters:
+            if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
+                self._tell(plugin, "AddPod", plugin.add_pod, state, pod, added, what_if)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
+        """Take `removed` off the node and tell the PreFilter plugins."""
+        what_if.remove_pod(removed)
+        for plugin in self.pre_filters:
+            if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
+                self._tell(plugin, "RemovePod", plugin.remove_pod, state, pod, removed, what_if)
+
+    @staticmethod
+    def _tell(
+        plugin: Plugin,
+        what: str,
+        method: Callable[[CycleState, Pod, Pod, NodeInfo], Status],
+        *told: Any,
+    ) -> None:
+        state, pod, other, what_if = told
+        doing = f"running {what} on PreFilter plugin {{}}"
+        try:
+            status = check_status(method(state, pod, other, what_if.node))
+        except Exception as error:
+            raise failed(doing, plugin, error, method.__name__) from error
+        if not status.is_success:
+            raise failed(doing, plugin, status, method.__name__)
+
+
+def _rule_of(plugin: FilterPlugin, pod: Pod) -> FitRule | None:
+    """The fit rule of a plugin, with its name."""
+    rule = ask_hook(plugin, plugin.amount_rules, pod).fit
+    if rule is None or rule.plugin == plugin.name:
+        return rule
+    return rule._replace(plugin=plugin.name)

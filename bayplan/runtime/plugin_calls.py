@@ -1,0 +1,259 @@
+"""Plugin calls: one call to one plugin; what goes wrong in it is raised with the plugin's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..amounts.domain_rules import DomainRules
+from ..amounts.rules import AmountRules
+from ..api.pod import Pod
+from ..framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Settled,
+    Status,
+    Verdict,
+)
+from ..framework.answer_checks import (
+    WrongAnswerError,
+    check_each_score,
+    check_scores,
+    check_status,
+    check_verdict,
+    wrong,
+)
+from ..table import Ints, NodeTable, Rows
+from .plugin_failures import PluginRunError, failed
+from .plugin_times import timed
+
+T = TypeVar("T")
+
+PRE_FILTER_CODES = (
+    Code.Success,
+    Code.Skip,
+    Code.Unschedulable,
+    Code.UnschedulableAndUnresolvable,
+)
+HOOK_TYPES: dict[str, tuple[type, ...]] = {
+    "settled": (Settled,),
+    "amount_rules": (AmountRules,),
+    "row_groups": (list, tuple, DomainRules, type(None)),
+    "looks_at": (bool,),
+    "quorum": (int, type(None)),
+    "normalize": (np.ndarray,),
+}
+"""What the methods return by which a plugin declares something."""
+PRE_FILTERING = "running PreFilter plugin {}"
+FILTERING = "running {} filter plugin"
+PRE_SCORING = "running PreScore plugin {}"
+SCORING = "running Score plugins: plugin {} failed with"
+NORMALIZING = "running Normalize on Score plugins: plugin {} failed with"
+
+
+def ask_hook(plugin: Plugin, hook: Callable[..., T], *args: Any) -> T:
+    """Call a method by which a plugin declares something."""
+    try:
+        return _checked_hook(hook, hook(*args))
+    except Exception as error:
+        raise _hook_failed(plugin, hook, error) from error
+
+
+def ask_hooks(hooks: Sequence[tuple[Plugin, Callable[..., T]]], *args: Any) -> list[T]:
+    """Call the same method of several plugins, given as bound methods. Keys are not checked: see `check_keys`."""
+    said: list[T] = []
+    kind = HOOK_TYPES.get(hooks[0][1].__name__, object) if hooks else object
+    for plugin, hook in hooks:
+        try:
+            answer = hook(*args)
+            said.append(answer if isinstance(answer, kind) else _checked_hook(hook, answer))
+        except Exception as error:
+            raise _hook_failed(plugin, hook, error) from error
+    return said
+
+
+def check_keys(
+    hooks: Iterable[tuple[Plugin, Callable[..., Hashable]]], keys: Iterable[Hashable]
+) -> None:
+    """Raise for the first of some plugins whose key is not hashable."""
+    for (plugin, hook), key in zip(hooks, keys, strict=False):
+        try:
+            _checked_hook(hook, key)
+        except WrongAnswerError as error:
+            raise _hook_failed(plugin, hook, error) from error
+
+
+def ask_keys(hooks: Iterable[tuple[Plugin, Callable[..., Hashable]]], table: NodeTable) -> Hashable:
+    """Call `cluster_key` of several plugins, given as bound methods."""
+    keys: list[Hashable] = []
+    for plugin, hook in hooks:
+        try:
+            key = hook(table)
+            # Most are versions, and this is asked after every change of an object.
+            keys.append(key if type(key) is int else _checked_hook(hook, key))
+        except Exception as error:
+            raise _hook_failed(plugin, hook, error) from error
+    return tuple(keys)
+
+
+def _checked_hook(hook: Callable[..., T], answer: T) -> T:
+    """The answer, if it is of the type that belongs to the method; a key must be hashable."""
+    kind = HOOK_TYPES.get(hook.__name__)
+    if kind is not None:
+        if not isinstance(answer, kind):
+            names = [each.__name__.replace("NoneType", "None") for each in kind]
+            raise wrong(" or ".join(names), answer)
+    elif hook.__name__.endswith("_key"):
+        try:
+            hash(answer)
+        except TypeError:
+            raise wrong("something hashable", answer) from None
+    return answer
+
+
+def _hook_failed(plugin: Plugin, hook: Callable[..., T], error: Exception) -> PluginRunError:
+    failure = failed(f"asking plugin {{}} for {hook.__name__}", plugin, error, hook.__name__)
+    failure.is_declaration = True
+    return failure
+
+
+def ask_pre_filter(
+    plugin: PreFilterPlugin, state: CycleState, pod: Pod, table: NodeTable
+) -> Status | PreFilterResult:
+    """Run PreFilter of one plugin; what is neither a success nor a refusal is raised."""
+    try:
+        ask = plugin.pre_filter
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "PreFilter", plugin, ask)
+        answer = ask(state, pod, table)
+        if isinstance(answer, PreFilterResult):
+            _check_names(answer.node_names)
+        else:
+            check_status(answer, "a Status or a PreFilterResult")
+    except Exception as error:
+        raise failed(PRE_FILTERING, plugin, error, "pre_filter") from error
+    if isinstance(answer, Status) and answer.code not in PRE_FILTER_CODES:
+        raise failed(PRE_FILTERING, plugin, answer, "pre_filter")
+    return answer
+
+
+def _check_names(names: Any) -> None:
+    if not isinstance(names, Set) or not all(isinstance(name, str) for name in names):
+        raise wrong("a PreFilterResult with a frozenset of node names", names)
+
+
+def judge_rows(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Verdict:
+    """Run Filter of one plugin on `rows`."""
+    try:
+        ask = plugin.filter_rows
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "Filter", plugin, ask)
+        verdict = check_verdict(ask(state, pod, table, rows), table.count(rows))
+    except Exception as error:
+        raise failed(FILTERING, plugin, error, "filter_rows") from error
+    if verdict.error is not None:
+        raise failed(FILTERING, plugin, verdict.error, "filter_rows")
+    return verdict
+
+
+def ask_filter(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    """Run Filter of one plugin on one node, possibly a what-if; SUCCESS or a refusal."""
+    try:
+        status = plugin.filter_node(state, pod, node)
+        if status is not SUCCESS:
+            check_status(status)
+    except Exception as error:
+        raise failed(FILTERING, plugin, error, "filter_node") from error
+    if status.code is not Code.Success and not status.is_rejected:
+        raise failed(FILTERING, plugin, status, "filter_node")
+    return status
+
+
+def ask_pre_score(
+    plugin: PreScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Status:
+    """Run PreScore of one plugin: SUCCESS or SKIP."""
+    try:
+        ask = plugin.pre_score
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "PreScore", plugin, ask)
+        status = check_status(ask(state, pod, table, rows))
+    except Exception as error:
+        raise failed(PRE_SCORING, plugin, error, "pre_score") from error
+    if status.code is not Code.Success and status.code is not Code.Skip:
+        raise failed(PRE_SCORING, plugin, status, "pre_score")
+    return status
+
+
+def score_rows(
+    plugin: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Ints:
+    """Run Score of one plugin on `rows`."""
+    try:
+        ask = plugin.score_rows
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "Score", plugin, ask)
+        return check_scores(ask(state, pod, table, rows), table.count(rows))
+    except Exception as error:
+        raise failed(SCORING, plugin, error, "score_rows") from error
+
+
+def score_nodes(
+    plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+) -> Ints:
+    """Run Score of one plugin on one node after the other."""
+    try:
+        return check_each_score(plugin.score_node(state, pod, node) for node in nodes)
+    except Exception as error:
+        raise failed(SCORING, plugin, error, "score_node") from error
+
+
+def normalize(
+    plugin: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, raw: Ints
+) -> Ints:
+    """Run NormalizeScore of one plugin; the scores are in range."""
+    try:
+        ask = plugin.normalize_rows
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "ScoreExtensionNormalize", plugin, ask)
+        scores = check_scores(ask(state, pod, table, rows, raw), len(raw))
+    except Exception as error:
+        raise failed(NORMALIZING, plugin, error, "normalize_rows") from error
+    check_range(plugin, scores)
+    return scores
+
+
+def check_range(plugin: ScorePlugin, scores: Ints) -> None:
+    """Raise when a normalised score is below 0 or above 100."""
+    # Read as unsigned, a negative number is a very large one: one look finds both.
+    if scores.size and scores.view(np.uint64).max() > 100:
+        score = int(scores.min() if scores.min() < 0 else scores.max())
+        text = f'plugin "{plugin.name}" returns an invalid score {score}, it should in the range of'
+        doing = "applying score defaultWeights on Score plugins"
+        wrong_score = WrongAnswerError(f"{text} [0, 100] after normalizing")
+        method = "normalize_rows" if is_normalized(plugin) else "score_rows"
+        raise failed(doing, plugin, wrong_score, method)
+
+
+def has_own(plugin: Plugin, base: type[Plugin], method: str) -> bool:
+    """Whether the plugin brings its own version of `method`."""
+    return getattr(type(plugin), method) is not getattr(base, method)
+
+
+def is_normalized(plugin: ScorePlugin) -> bool:
+    """Whether the raw scores are not yet the scores."""
+    return has_own(plugin, ScorePlugin, "normalize") or has_own(
+        plugin, ScorePlugin, "normalize_rows"
+    )

@@ -1,0 +1,116 @@
+"""Waiting pods: pods that Permit plugins hold back until they are allowed, rejected, or time runs out.
+
+Mirrors pkg/scheduler/framework/runtime/waiting_pods_map.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from ..api.pod import Pod
+from ..clock import Timer, Timers
+from ..framework import SUCCESS, Code, Status, unschedulable
+
+Decided = Callable[[Status], None]
+
+
+class HeldPod:
+    """One pod with its chosen node. The first decision counts; `decided` is called once."""
+
+    def __init__(
+        self, pod: Pod, timeouts_s: Mapping[str, float], timers: Timers, decided: Decided
+    ) -> None:
+        self.pod = pod
+        self._decided: Decided | None = decided
+        self._pending: dict[str, Timer] = {
+            plugin: timers.after(timeout_s, self._expired(plugin, timeout_s))
+            for plugin, timeout_s in timeouts_s.items()
+        }
+
+    @property
+    def pending_plugins(self) -> list[str]:
+        """The plugins that still hold the pod back."""
+        return list(self._pending)
+
+    def allow(self, plugin: str) -> None:
+        """`plugin` no longer holds the pod back; when none does, the pod goes on."""
+        timer = self._pending.pop(plugin, None)
+        if timer is not None:
+            timer.cancel()
+        if not self._pending:
+            self._decide(SUCCESS)
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Refuse the pod; returns whether that was the first decision."""
+        return self._decide(Status(Code.Unschedulable, (message,), plugin))
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """Push the pod out; it is retried as after an error. Returns whether that was the first decision."""
+        return self._decide(Status(Code.Error, (message,), plugin))
+
+    def _expired(self, plugin: str, timeout_s: float) -> Callable[[], None]:
+        def expire() -> None:
+            text = (
+                f"rejected due to timeout after waiting {go_duration(timeout_s)} at plugin {plugin}"
+            )
+            self._decide(unschedulable(text).by(plugin))
+
+        return expire
+
+    def _decide(self, status: Status) -> bool:
+        decided, self._decided = self._decided, None
+        if decided is None:
+            return False
+        for timer in self._pending.values():
+            timer.cancel()
+        decided(status)
+        return True
+
+
+class HeldPods:
+    """The waiting pods of all profiles, by uid, in the order in which they began to wait."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, HeldPod] = {}
+
+    def add(self, waiting: HeldPod) -> None:
+        self._pods[waiting.pod.uid] = waiting
+
+    def remove(self, uid: str) -> None:
+        self._pods.pop(uid, None)
+
+    def get(self, uid: str) -> HeldPod | None:
+        """The waiting pod with this uid, or None."""
+        return self._pods.get(uid)
+
+    def reject(self, uid: str) -> bool:
+        """Refuse the pod because it is gone; returns whether it was waiting."""
+        waiting = self._pods.get(uid)
+        return waiting is not None and waiting.reject("", "removed")
+
+    def __iter__(self) -> Iterator[HeldPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+
+def go_duration(seconds: float) -> str:
+    """Seconds as Go prints a duration: `1m30s`, `500ms`, `0s`."""
+    nanos = round(seconds * 1_000_000_000)
+    for unit, size in (("ns", 1), ("µs", 1000), ("ms", 1_000_000)):
+        if 0 < nanos < size * 1000:
+            return f"{_decimal(nanos, size)}{unit}"
+    minutes, rest = divmod(nanos, 60_000_000_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, 1_000_000_000)}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{hours}h{text}" if hours else text
+
+
+def _decimal(number: int, size: int) -> str:
+    """`number / size` without trailing zeros; `size` is a power of ten."""
+    whole, rest = divmod(number, size)
+    digits = f"{rest:0{len(str(size)) - 1}d}".rstrip("0") if rest else ""
+    return f"{whole}.{digits}" if digits else str(whole)

@@ -1,0 +1,254 @@
+"""Autoscaling record: the nodes that an autoscaler adds and removes during a simulation, and what they cost.
+
+A node costs its price from its launch, before it can run pods, until it is gone. Costs are sums over nodes, and the
+series over time are their derivatives, so both always agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..api.pod import Pod
+from .measures.waits import distribution, latencies
+from .outcomes import PodResult
+from .pending_pods import workload_of
+from .use_over_time import UseSeries
+
+HOUR_S = 3600.0
+COST, NODES = "cost", "nodes"
+
+
+@dataclass(slots=True)
+class ScaledNode:
+    """One node of a pool; times are seconds on the simulation's clock."""
+
+    name: str
+    pool: str
+    type: str
+    zone: str
+    price: float | None
+    """Per hour; None: unknown."""
+    is_spot: bool = False
+    launched_s: float = 0.0
+    joined_s: float | None = None
+    """When it could run pods; None: not yet."""
+    removed_s: float | None = None
+    why: str = ""
+    """Why it was removed."""
+    is_given: bool = False
+    """Whether it was there at the start, or came with a timeline."""
+
+    def hours(self, end_s: float) -> float:
+        """How long it existed until `end_s`."""
+        end = end_s if self.removed_s is None else min(self.removed_s, end_s)
+        return max(end - self.launched_s, 0.0) / HOUR_S
+
+    def cost(self, end_s: float) -> float:
+        """What it cost until `end_s`; 0 if its price is unknown."""
+        return (self.price or 0.0) * self.hours(end_s)
+
+    def to_dict(self, end_s: float) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "pool": self.pool,
+            "type": self.type,
+            "zone": self.zone,
+            "spot": self.is_spot,
+            "price": self.price,
+            "launched": round(self.launched_s, 6),
+            "joined": None if self.joined_s is None else round(self.joined_s, 6),
+            "removed": None if self.removed_s is None else round(self.removed_s, 6),
+            "why": self.why,
+            "cost": round(self.cost(end_s), 6),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingEviction:
+    """A pod that was taken off its node because the node goes."""
+
+    time_s: float
+    pod: str
+    node: str
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "time": round(self.time_s, 6),
+            "pod": self.pod,
+            "node": self.node,
+            "why": self.why,
+        }
+
+
+@dataclass(slots=True)
+class UnplaceablePods:
+    """Pods of one workload that no node of any pool can ever run, and why."""
+
+    workload: str
+    count: int
+    reasons: dict[str, list[str]]
+    """The types, as `pool/type`, that a reason is about."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"workload": self.workload, "pods": self.count, "reasons": self.reasons}
+
+
+@dataclass(slots=True)
+class ScalingReport:
+    """What an autoscaler did in a run, and what its nodes cost."""
+
+    autoscaler: str
+    nodes: list[ScaledNode] = field(default_factory=list)
+    """The nodes of pools, also those of the input, in the order in which they were launched."""
+    evictions: list[ScalingEviction] = field(default_factory=list)
+    unplaceable: list[UnplaceablePods] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    end_s: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """The price of all nodes for the time they existed."""
+        return sum(node.cost(self.end_s) for node in self.nodes)
+
+    @property
+    def launched(self) -> int:
+        """How many nodes the autoscaler launched."""
+        return sum(not node.is_given for node in self.nodes)
+
+    @property
+    def removed(self) -> int:
+        """How many nodes were removed."""
+        return sum(node.removed_s is not None for node in self.nodes)
+
+    @property
+    def unpriced(self) -> int:
+        """How many nodes have no price."""
+        return sum(node.price is None for node in self.nodes)
+
+    def series(self) -> list[UseSeries]:
+        """The cost per hour, the number of nodes, and the number of nodes of each type, over time."""
+        if not self.end_s:
+            return []
+        types = dict.fromkeys(f"{node.pool}/{node.type}" for node in self.nodes)
+        return [
+            self._series(COST, lambda node: node.price or 0.0),
+            self._series(NODES, lambda node: 1.0),
+            *(
+                self._series(
+                    f"{NODES}: {name}",
+                    lambda node, name=name: float(f"{node.pool}/{node.type}" == name),  # type: ignore[misc]
+                )
+                for name in types
+            ),
+        ]
+
+    def _series(self, name: str, weight: Callable[[ScaledNode], float]) -> UseSeries:
+        """The sum of `weight` over the nodes that exist, from each change on."""
+        changes: list[tuple[float, float]] = []
+        for node in self.nodes:
+            amount = weight(node)
+            if amount:
+                changes.append((node.launched_s, amount))
+                if node.removed_s is not None:
+                    changes.append((node.removed_s, -amount))
+        changes.sort(key=lambda change: change[0])
+        times, values, total = [0.0], [0.0], 0.0
+        for at_s, amount in changes:
+            total += amount
+            if at_s > times[-1]:
+                times.append(at_s)
+                values.append(round(total, 9))
+            else:
+                values[-1] = round(total, 9)
+        return UseSeries(name, times, values, self.end_s)
+
+    def by_type(self) -> list[dict[str, Any]]:
+        """One row per pool and type: nodes launched, at the peak and at the end, node-hours and cost."""
+        groups: dict[tuple[str, str], list[ScaledNode]] = {}
+        for node in self.nodes:
+            groups.setdefault((node.pool, node.type), []).append(node)
+        return [
+            {
+                "pool": pool,
+                "type": name,
+                "price": nodes[0].price,
+                "spot": nodes[0].is_spot,
+                "nodes": len(nodes),
+                "peak": int(ScalingReport("", nodes, end_s=self.end_s)._series("", _one).peak),
+                "end": sum(node.removed_s is None for node in nodes),
+                "hours": round(sum(node.hours(self.end_s) for node in nodes), 6),
+                "cost": round(sum(node.cost(self.end_s) for node in nodes), 6),
+            }
+            for (pool, name), nodes in groups.items()
+        ]
+
+    def measures(self) -> dict[str, float]:
+        """What the autoscaling of a run is judged by; docs/measures.md has the names."""
+        series = self.series()
+        return {
+            "cost": self.cost,
+            "meanCostPerHour": self.cost / self.end_s * HOUR_S if self.end_s else 0.0,
+            "peakCostPerHour": series[0].peak if series else 0.0,
+            "peakPoolNodes": series[1].peak if series else float(len(self.nodes)),
+            "nodesLaunched": self.launched,
+            "nodesRemoved": self.removed,
+            "scalingEvictions": len(self.evictions),
+            "unplaceablePods": sum(one.count for one in self.unplaceable),
+        }
+
+    def frames(self) -> dict[str, Callable[[], list[dict[str, Any]]]]:
+        """Rows for frames: the nodes, and each change of cost per hour and numbers of nodes."""
+        return {
+            "scaled": lambda: [node.to_dict(self.end_s) for node in self.nodes],
+            "cost": lambda: [
+                {"name": one.name, "time_s": time, "value": value}
+                for one in self.series()
+                for time, value in zip(one.times_s, one.values, strict=True)
+            ],
+        }
+
+    def evictions_by_reason(self) -> dict[str, int]:
+        """How many pods were taken off nodes for each reason."""
+        return dict(Counter(eviction.why for eviction in self.evictions))
+
+    def to_dict(self, pods: Sequence[PodResult]) -> dict[str, Any]:
+        """Plain data, as docs/output.md describes it."""
+        series = self.series()
+        return {
+            "autoscaler": self.autoscaler,
+            "cost": round(self.cost, 6),
+            "costPerHour": round(series[0].values[-1], 6) if series else None,
+            "meanCostPerHour": round(self.cost / self.end_s * HOUR_S, 6) if self.end_s else None,
+            "launched": self.launched,
+            "removed": self.removed,
+            "unpriced": self.unpriced,
+            "waiting": waiting_times(pods),
+            "byType": self.by_type(),
+            "overTime": [one.to_dict() for one in series],
+            "nodes": [node.to_dict(self.end_s) for node in self.nodes],
+            "evictions": [eviction.to_dict() for eviction in self.evictions],
+            "unplaceable": [one.to_dict() for one in self.unplaceable],
+            "remarks": list(self.remarks),
+        }
+
+
+def _one(node: ScaledNode) -> float:
+    return 1.0
+
+
+def waiting_times(pods: Iterable[PodResult]) -> dict[str, float]:
+    """Median, 95th percentile and maximum of the seconds that pods other than daemons waited for a node."""
+    found = distribution("", latencies(one for one in pods if not is_of_daemon(one.pod)))
+    return {name: round(found[name], 6) for name in ("p50", "p95", "max")}
+
+
+def is_of_daemon(pod: Pod) -> bool:
+    """Whether a DaemonSet owns the pod."""
+    return workload_of(pod)[0] == "DaemonSet"

@@ -1,0 +1,124 @@
+"""Measurement: the clock, the rounds and the memory of one measurement."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ...api.pod import Pod
+from ...stamped_cache import read_counts
+from .driver import Driver
+from .measurements import CacheUse, PodRun
+from .memory import peak_mib, resident_mib
+
+T = TypeVar("T")
+
+
+class Measurement:
+    """Counts pods and time from its creation on; making objects is excluded from the time."""
+
+    def __init__(
+        self, name: str, driver: Driver, counts: Callable[[Pod], bool], threshold: float = 0.0
+    ) -> None:
+        self._name = name
+        self._nodes = driver.cluster.count("Node")
+        self._now = driver.now
+        self._counts = counts
+        self._threshold = threshold
+        self._placed = 0
+        self._created = 0
+        self._wanted = 0
+        self._ns = 0
+        self._cpu_ns = 0
+        self._left_out_ns = 0
+        self.rounds = array("q")
+        self._mib_before = resident_mib()
+
+    def created(self, pod: Pod) -> None:
+        """Count a created pod."""
+        self._created += 1
+        self._wanted += self._counts(pod)
+
+    def bound(self, pod: Pod) -> None:
+        """Count a placed pod."""
+        self._placed += self._counts(pod)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run the clock inside the block."""
+        start, cpu_start = self._now(), time.process_time_ns()
+        yield
+        self._ns += self._now() - start
+        self._cpu_ns += time.process_time_ns() - cpu_start
+
+    @contextmanager
+    def left_out(self) -> Iterator[None]:
+        """Stop the clock inside the block."""
+        start = self._now()
+        yield
+        self._left_out_ns += self._now() - start
+
+    def timed(self, happen: Callable[[T], object]) -> Callable[[T], None]:
+        """Run `happen` with the clock running."""
+
+        def run(obj: T) -> None:
+            with self.running():
+                happen(obj)
+
+        return run
+
+    def result(self) -> PodRun:
+        """The result."""
+        grown = resident_mib() - self._mib_before
+        seconds = max(self._ns - self._left_out_ns, 1) / 1e9
+        in_order = sorted(self.rounds) or [0]
+        half, most = (in_order[int(share * (len(in_order) - 1))] / 1e3 for share in (0.5, 0.99))
+        return PodRun(
+            workload=self._name,
+            nodes=self._nodes,
+            pods=self._wanted,
+            placed=self._placed,
+            rounds=len(self.rounds),
+            seconds=round(seconds, 4),
+            pods_per_s=round(self._placed / seconds, 1),
+            us_per_pod=round(1e6 * seconds / max(self._placed, 1), 1),
+            p50_us=round(half, 1),
+            p99_us=round(most, 1),
+            mib_per_10k_pods=round(grown * 10_000 / max(self._created, 1), 1),
+            peak_mib=round(peak_mib(), 1),
+            cpu_share=round(min(self._cpu_ns / max(self._ns, 1), 1.0), 3),
+            threshold=self._threshold,
+            caches={
+                name: CacheUse(counts.hits, counts.misses, counts.drops)
+                for name, counts in read_counts().items()
+                if counts.hits or counts.misses
+            },
+        )
+
+
+@dataclass(slots=True)
+class EventCosts:
+    """The cost of events, and the number of pods they requeued."""
+
+    events: int = 0
+    ns: int = 0
+    moved: int = 0
+
+
+def measure_events(
+    driver: Driver, happen: Callable[[T], object], objects: Iterable[T]
+) -> EventCosts:
+    """Run one event after the other; requeued pods are tried before the next."""
+    costs = EventCosts()
+    for obj in objects:
+        before, start = driver.waiting, driver.now()
+        happen(obj)
+        costs.ns += driver.now() - start
+        costs.moved += before - driver.waiting
+        costs.events += 1
+        driver.run(lambda: True)
+    return costs

@@ -1,0 +1,286 @@
+"""Op executor: run the ops of a workload in order, and measure those that request it.
+
+Mirrors test/integration/scheduler_perf/executor.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from ...api.pod import Pod
+from ...api.selectors import matches_map
+from ...api.text.durations import EXPECTED, parse_duration
+from ...cluster.objects import ClusterObject
+from ...config.decode import decode
+from ...config.problems import Problems
+from ...errors import ConflictError, InputError, NotFoundError
+from .cases import WorkloadStep
+from .churn import Churning, Deleting
+from .driver import Driver
+from .end_to_end import run_end_to_end
+from .measurement import Measurement, measure_events
+from .measurements import EventRun, PlanRun, Run
+from .op_objects import Maker, any_templates, namespace_templates, node_templates, pod_templates
+from .ops import (
+    AskQuestion,
+    Barrier,
+    Churn,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePods,
+    CreatePodSets,
+    DeletePods,
+    Op,
+    PlanNodes,
+    Simulate,
+    Sleep,
+    StartCollectingMetrics,
+    StopCollectingMetrics,
+    UpdateAny,
+)
+from .plan_bench import run_plan
+from .workload import CLOCKS, BenchWorkload, Now
+
+_Counted: TypeAlias = (
+    CreateNodes | CreateNamespaces | CreatePods | CreatePodSets | CreateAny | UpdateAny
+)
+
+
+def execute(workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> list[Run]:
+    """Run a workload in this process; raises InputError where its file is invalid.
+
+    One that ends with `simulate`, `ask` or `plan` runs the commands in processes of their own.
+    """
+    plans = [step for step in workload.case.steps if isinstance(step.op, PlanNodes)]
+    if plans:
+        return [_plan(workload, step) for step in plans]
+    if any(isinstance(step.op, Simulate | AskQuestion) for step in workload.case.steps):
+        return list(run_end_to_end(workload))
+    return WorkloadExecutor(workload, now).run()
+
+
+def _plan(workload: BenchWorkload, step: WorkloadStep) -> PlanRun:
+    op = step.op
+    assert isinstance(op, PlanNodes), "the caller selects them"
+    return run_plan(workload.name, op, workload.number(op.count, op.count_param, step.place))
+
+
+class WorkloadExecutor:
+    """Runs the ops of one workload on its own cluster."""
+
+    def __init__(self, workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> None:
+        self._workload = workload
+        self._driver = Driver(
+            workload.case.config, workload.feature_gates, now, plugins=workload.plugins
+        )
+        self._created: Counter[str] = Counter()
+        """Pods to be placed, by namespace."""
+        self._measurement: Measurement | None = None
+        self._runs: list[Run] = []
+
+    def run(self) -> list[Run]:
+        """Run all ops and return the measurements."""
+        for number, step in enumerate(self._workload.case.steps):
+            try:
+                self._do(step, step.op, number)
+            except (ConflictError, NotFoundError) as error:
+                raise InputError(f"{step.place}: expected names that fit; {error}") from None
+        return self._runs
+
+    def _do(self, step: WorkloadStep, op: Op, number: int) -> None:
+        match op:
+            case CreateNodes():
+                self._create_nodes(step, op, number)
+            case CreateNamespaces():
+                templates = namespace_templates(step.templates.get("namespace_template"), op.prefix)
+                maker = Maker(self._number(step, op), self._workload.params, templates)
+                self._let_happen(step, op, self._driver.add, maker)
+            case CreatePods():
+                self._create_pods(step, op, op.namespace or f"namespace-{number}", number)
+            case CreatePodSets():
+                self._create_pod_sets(step, op, number)
+            case CreateAny() | UpdateAny():
+                self._create_any(step, op, number)
+            case DeletePods():
+                self._delete_pods(step, op)
+            case Churn():
+                self._churn(step, op, number)
+            case Barrier():
+                self._wait(op.namespaces, op.stage_requirement == "Attempted")
+            case Sleep():
+                self._driver.sleep(self._duration(step, op))
+            case StartCollectingMetrics():
+                self._start(step, op)
+            case StopCollectingMetrics():
+                self._stop(step)
+
+    # Adding objects
+
+    def _create_nodes(self, step: WorkloadStep, op: CreateNodes, number: int) -> None:
+        templates = node_templates(step, op, number)
+        maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
+        self._let_happen(step, op, self._driver.add, maker)
+
+    def _create_any(self, step: WorkloadStep, op: CreateAny | UpdateAny, number: int) -> None:
+        if op.namespace:
+            self._driver.need_namespace(op.namespace)
+        templates = any_templates(step.templates["template"], op.namespace, f"{number}-")
+        maker = Maker(self._number(step, op), self._workload.params, templates)
+        happen = self._driver.add if isinstance(op, CreateAny) else self._driver.update
+        self._let_happen(step, op, happen, maker)
+
+    def _create_pods(self, step: WorkloadStep, op: CreatePods, namespace: str, number: int) -> None:
+        self._driver.need_namespace(namespace)
+        templates = pod_templates(step, namespace, number)
+        maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
+        if op.collect_metrics:
+            self._begin(step, "", lambda pod: pod.namespace == namespace)
+        add: Callable[[ClusterObject], object] = self._driver.add
+        if op.time_creation and self._measurement is not None:
+            add = self._measurement.timed(add)
+        for obj in maker:
+            add(obj)
+            if isinstance(obj, Pod):
+                self._count(obj)
+        if not op.skip_wait_to_completion:
+            self._wait((namespace,))
+        if op.collect_metrics:
+            self._end()
+
+    def _create_pod_sets(self, step: WorkloadStep, op: CreatePodSets, number: int) -> None:
+        rest = {name: value for name, value in op.create_pods_op.items() if name != "opcode"}
+        inner = decode(CreatePods, rest, "", Problems())
+        for i in range(self._number(step, op)):
+            self._create_pods(step, inner, f"{op.namespace_prefix}-{i}", number)
+
+    def _count(self, pod: Pod) -> None:
+        if not pod.node_name:
+            self._created[pod.namespace] += 1
+        if self._measurement is not None:
+            self._measurement.created(pod)
+
+    # Deleting and churning objects
+
+    def _delete_pods(self, step: WorkloadStep, op: DeletePods) -> None:
+        pods = [
+            pod
+            for pod in self._driver.cluster.list("Pod", op.namespace)
+            if matches_map(op.label_selector, pod.labels)
+        ]
+        if op.skip_wait_to_completion and op.delete_pods_per_second:
+            every = max(1000 // op.delete_pods_per_second, 1)
+            deleting = Deleting(self._driver, pods, every)
+            self._driver.between_rounds.append(deleting.step)
+            self._driver.when_idle.append(deleting.delete_one)
+        else:
+            self._let_happen(step, op, self._driver.delete, pods)
+
+    def _churn(self, step: WorkloadStep, op: Churn, number: int) -> None:
+        namespace = op.namespace or f"namespace-{number}"
+        self._driver.need_namespace(namespace)
+        makers = [
+            Maker(0, self._workload.params, any_templates(source, namespace, f"{number}-{i}-"))
+            for i, source in enumerate(step.templates.values())
+        ]
+        churning = Churning(self._driver, op, makers, lambda: self._measurement)
+        self._driver.between_rounds.append(churning.step)
+
+    def _let_happen(
+        self,
+        step: WorkloadStep,
+        op: CreateNodes | CreateNamespaces | CreateAny | UpdateAny | DeletePods,
+        happen: Callable[[Any], object],
+        objects: Iterable[ClusterObject],
+    ) -> None:
+        """Apply the op to each of `objects`; the time is measured if a measurement runs."""
+        if getattr(op, "collect_metrics", False):
+            self._measure_events(step, getattr(op, "name", ""), happen, objects)
+            return
+        if self._measurement is not None:
+            happen = self._measurement.timed(happen)
+        for obj in objects:
+            happen(obj)
+
+    # Scheduling
+
+    def _wait(self, namespaces: Iterable[str], only_tried: bool = False) -> None:
+        """Schedule until the pods of these namespaces, or of all, are placed or at least tried."""
+        waited_for = tuple(namespaces) or tuple(self._created)
+        bound, created = self._driver.bound, self._created
+
+        def is_done() -> bool:
+            return only_tried or all(bound[name] >= created[name] for name in waited_for)
+
+        if self._measurement is None:
+            self._driver.run(is_done)
+            return
+        with self._measurement.running():
+            self._driver.run(is_done, self._measurement.rounds)
+
+    # Measuring
+
+    def _start(self, step: WorkloadStep, op: StartCollectingMetrics) -> None:
+        def counts(pod: Pod) -> bool:
+            return pod.namespace in op.namespaces and matches_map(op.label_selector, pod.labels)
+
+        self._begin(step, op.name, counts)
+
+    def _begin(self, step: WorkloadStep, name: str, counts: Callable[[Pod], bool]) -> None:
+        if self._measurement is not None:
+            raise InputError(f"{step.place}: expected one measurement at a time; got a second")
+        full_name = f"{self._workload.name}: {name}" if name else self._workload.name
+        threshold = self._workload.threshold
+        self._measurement = Measurement(full_name, self._driver, counts, threshold)
+        self._driver.on_bound = self._measurement.bound
+
+    def _stop(self, step: WorkloadStep) -> None:
+        if self._measurement is None:
+            raise InputError(f"{step.place}: expected startCollectingMetrics before it; got none")
+        self._wait(())
+        self._end()
+
+    def _end(self) -> None:
+        assert self._measurement is not None
+        self._runs.append(self._measurement.result())
+        self._measurement = self._driver.on_bound = None
+
+    def _measure_events(
+        self,
+        step: WorkloadStep,
+        name: str,
+        happen: Callable[[ClusterObject], object],
+        objects: Iterable[ClusterObject],
+    ) -> None:
+        """Measure the cost of each event."""
+        nodes, waiting = self._driver.cluster.count("Node"), self._driver.waiting
+        costs = measure_events(self._driver, happen, objects)
+        if not costs.events:
+            raise InputError(f"{step.place}: expected at least one event; got none")
+        self._runs.append(
+            EventRun(
+                workload=self._workload.name,
+                event=name or step.op.opcode,
+                nodes=nodes,
+                waiting=waiting,
+                events=costs.events,
+                us_per_event=round(costs.ns / costs.events / 1e3, 1),
+                moved_per_event=round(costs.moved / costs.events, 1),
+            )
+        )
+
+    # Numbers
+
+    def _number(self, step: WorkloadStep, op: _Counted) -> int:
+        return self._workload.number(op.count, op.count_param, step.place)
+
+    def _duration(self, step: WorkloadStep, op: Sleep) -> float:
+        if not op.duration_param:
+            return op.duration
+        value = self._workload.params.get(op.duration_param[1:])
+        seconds = parse_duration(str(value))
+        if seconds is None:
+            raise InputError(f"{step.place}.durationParam: {EXPECTED}; got {value}")
+        return seconds

@@ -1,0 +1,220 @@
+"""Op objects: build the objects of an op by number.
+
+Completes templates with what the API server, kubelets or volume controllers would fill in: names,
+namespaces, host names, and the two sides of a bound volume.
+
+Mirrors test/integration/scheduler_perf/node_util.go and CreatePodWithPersistentVolume in
+test/utils/runners.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...api.wire.kinds import KINDS
+from ...cluster.objects import ClusterObject
+from .cases import TemplateSource, WorkloadStep
+from .expressions import Env
+from .ops import AllocatableStrategy, CreateNodes
+from .templates import Marked, Templates, compile_templates
+
+HOSTNAME = "kubernetes.io/hostname"
+MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+
+Tree = dict[str, Any]
+
+# Objects of ops without a template: the amounts are those of scheduler_perf.
+NAMESPACE: Tree = {"apiVersion": "v1", "kind": "Namespace"}
+NODE: Tree = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "status": {"capacity": {"cpu": "4", "memory": "32Gi", "pods": "110"}},
+}
+POD: Tree = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "spec": {
+        "containers": [
+            {"name": "pause", "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}}}
+        ]
+    },
+}
+
+
+class Maker:
+    """Makes objects from templates in turn; each number may give several, in the order to add them.
+
+    With `rows`, each number has the values of one of them; the first follows the last.
+    """
+
+    def __init__(
+        self, count: int, params: dict[str, Any], *templates: Templates, rows: Sequence[Env] = ()
+    ) -> None:
+        self.count = count
+        self._env = {**params, "Count": count}
+        self._templates = templates
+        self._rows = rows
+
+    def make(self, index: int) -> list[ClusterObject]:
+        """The objects of one number."""
+        env = self._values(index)
+        return [templates.make(env) for templates in self._templates]
+
+    def texts(self) -> Iterator[bytes]:
+        """All objects, as JSON."""
+        for index in range(self.count):
+            env = self._values(index)
+            yield from (templates.text(env) for templates in self._templates)
+
+    def _values(self, index: int) -> Env:
+        row = self._rows[index % len(self._rows)] if self._rows else {}
+        return {**row, **self._env, "Index": index}
+
+    def __iter__(self) -> Iterator[ClusterObject]:
+        for index in range(self.count):
+            yield from self.make(index)
+
+
+def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templates:
+    """Templates for objects of any kind; those without a namespace get `namespace`."""
+
+    def prepare(tree: Tree) -> None:
+        _name(tree, source.marked, prefix)
+        _place(tree, namespace)
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def node_templates(step: WorkloadStep, op: CreateNodes, number: int) -> list[Templates]:
+    """Templates for nodes, and for their CSINodes if the op has these."""
+    source = step.templates.get("node_template") or _plain(NODE)
+
+    def prepare(tree: Tree) -> None:
+        name = _name(tree, source.marked, f"{number}-")
+        labels = tree["metadata"].setdefault("labels", {})
+        labels.setdefault(HOSTNAME, name)
+        if op.label_node_prepare_strategy is not None:
+            values = op.label_node_prepare_strategy.label_values
+            value = source.marked.mark("label", lambda env: values[env["Index"] % len(values)])
+            labels[op.label_node_prepare_strategy.label_key] = value
+        if op.unique_node_label_strategy is not None:
+            labels[op.unique_node_label_strategy.label_key] = name
+        if op.node_allocatable_strategy is not None:
+            status = tree.setdefault("status", {})
+            amounts = status.get("allocatable", status.get("capacity", {}))
+            status["allocatable"] = amounts | op.node_allocatable_strategy.node_allocatable
+
+    nodes = compile_templates(source.trees, source.marked, source.source, prepare)
+    if op.node_allocatable_strategy is None:
+        return [nodes]
+    return [nodes, _csi_nodes(source, op.node_allocatable_strategy, number)]
+
+
+def pod_templates(step: WorkloadStep, namespace: str, number: int) -> list[Templates]:
+    """Templates for pods, and for a bound volume of each if the op has volumes."""
+    source = step.templates.get("pod_template") or _plain(POD)
+    volume = step.templates.get("persistent_volume_template")
+    claim = step.templates.get("persistent_volume_claim_template")
+    if volume is None or claim is None:
+        return [any_templates(source, namespace, f"{number}-")]
+    names = f"pv-{number}-", "pvc-"
+
+    def prepare(tree: Tree) -> None:
+        _name(tree, source.marked, f"{number}-")
+        _place(tree, namespace)
+        reference = {"claimName": names[1] + source.marked.mark(".Index", _index)}
+        volumes = tree.setdefault("spec", {}).setdefault("volumes", [])
+        volumes.append({"name": "vol", "persistentVolumeClaim": reference})
+
+    pods = compile_templates(source.trees, source.marked, source.source, prepare)
+    return [_volumes(volume, namespace, *names), _claims(claim, namespace, *names), pods]
+
+
+def namespace_templates(source: TemplateSource | None, prefix: str) -> Templates:
+    """Templates for namespaces called `<prefix>-<number>`."""
+    source = source or _plain(NAMESPACE)
+
+    def prepare(tree: Tree) -> None:
+        tree["metadata"]["name"] = f"{prefix}-{source.marked.mark('.Index', _index)}"
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _csi_nodes(source: TemplateSource, strategy: AllocatableStrategy, number: int) -> Templates:
+    """A CSINode for each node; it has the node's name."""
+
+    def prepare(tree: Tree) -> None:
+        name = _name(tree, source.marked, f"{number}-")
+        drivers = [
+            {"name": driver, "nodeID": name, "allocatable": {"count": limit.count}}
+            for driver, limit in strategy.csi_node_allocatable.items()
+        ]
+        annotations = {MIGRATED: ",".join(strategy.migrated_plugins)}
+        tree.clear()
+        tree.update(
+            apiVersion="storage.k8s.io/v1",
+            kind="CSINode",
+            metadata={"name": name, "annotations": annotations},
+            spec={"drivers": drivers},
+        )
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _volumes(source: TemplateSource, namespace: str, volume: str, claim: str) -> Templates:
+    """A volume for each pod, bound to the claim of its number."""
+
+    def prepare(tree: Tree) -> None:
+        index = source.marked.mark(".Index", _index)
+        tree["metadata"]["name"] = f"{volume}{index}"
+        spec = tree.setdefault("spec", {})
+        spec["claimRef"] = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": namespace,
+            "name": f"{claim}{index}",
+        }
+        if "csi" in spec:
+            spec["csi"].setdefault("volumeHandle", f"{volume}{index}")
+        tree["status"] = {"phase": "Bound"}
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _claims(source: TemplateSource, namespace: str, volume: str, claim: str) -> Templates:
+    """A claim for each pod, bound to the volume of its number."""
+
+    def prepare(tree: Tree) -> None:
+        index = source.marked.mark(".Index", _index)
+        tree["metadata"] |= {"name": f"{claim}{index}", "namespace": namespace}
+        tree["metadata"].setdefault("annotations", {})[BIND_COMPLETED] = "true"
+        tree.setdefault("spec", {})["volumeName"] = f"{volume}{index}"
+        tree["status"] = {"phase": "Bound"}
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _name(tree: Tree, marked: Marked, prefix: str) -> str:
+    """Name the object if the template does not: a prefix, then the op and the number."""
+    metadata = tree["metadata"]
+    if not metadata.get("name"):
+        begin = metadata.get("generateName") or f"{str(tree.get('kind', 'object')).lower()}-"
+        metadata["name"] = f"{begin}{prefix}{marked.mark('.Index', _index)}"
+    return str(metadata["name"])
+
+
+def _place(tree: Tree, namespace: str) -> None:
+    """Set `namespace` if the object is namespaced and has none."""
+    kind = KINDS.get(str(tree.get("kind")))
+    if namespace and (kind is None or kind.is_namespaced):
+        tree["metadata"].setdefault("namespace", namespace)
+
+
+def _plain(tree: Tree) -> TemplateSource:
+    return TemplateSource([tree], Marked([]), f"default {tree['kind'].lower()}")
+
+
+def _index(env: Any) -> Any:
+    return env["Index"]

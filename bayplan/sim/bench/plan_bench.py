@@ -1,0 +1,82 @@
+"""Plan bench: `bayplan plan` on seeded workloads, in its own process, beside first fit decreasing of the same run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...errors import BayplanError
+from .measurements import PlanRun
+from .memory import children_cpu_s, children_peak_mib
+from .ops import PlanNodes
+from .plan_workloads import (
+    openb_config,
+    openb_pools,
+    openb_workload,
+    web_config,
+    web_pools,
+    web_workload,
+)
+
+_COMPLETE = 0
+"""Exit status of `plan`."""
+
+
+def run_plan(name: str, asked: PlanNodes, pods: int) -> PlanRun:
+    """Plan the nodes of one workload; raises BayplanError when the command does not find a plan."""
+    with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
+        options = _write(Path(folder), asked, pods)
+        cpu_before = children_cpu_s()
+        done = subprocess.run(
+            [sys.executable, "-m", "bayplan", "plan", *options, "-o", "json"],
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode != _COMPLETE:
+        said = done.stderr.strip() or f"exit status {done.returncode}"
+        raise BayplanError(f"{name}: expected a plan; got {said}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return PlanRun(
+        workload=name,
+        seed=asked.seed,
+        nodes=found["nodes"],
+        pods=found["pods"],
+        price=found["price"],
+        bound=found["bound"],
+        first_fit_price=found["firstFitPrice"] or found["price"],
+        first_plan_s=found["firstPlanSeconds"],
+        seconds=found["seconds"],
+        cpu_s=round(children_cpu_s() - cpu_before, 3),
+        simulations=found["simulations"],
+        peak_mib=round(children_peak_mib(), 1),
+    )
+
+
+def _write(folder: Path, asked: PlanNodes, pods: int) -> Iterator[str]:
+    """Write the files; returns the options of the command."""
+    files = {"-f": folder / "workload.json", "--pools": folder / "pools.json"}
+    if asked.workload == "web":
+        items, pools = list(web_workload(asked.seed, asked.deployments, pods)), web_pools()
+        config = web_config(asked.is_aligned)
+    else:
+        items, pools = list(openb_workload(asked.seed, pods)), openb_pools()
+        config = openb_config(asked.is_aligned)
+    if config is not None:
+        files["--config"] = folder / "config.json"
+        files["--config"].write_bytes(msgspec.json.encode(config))
+    files["-f"].write_bytes(_encoded(items))
+    files["--pools"].write_bytes(msgspec.json.encode(pools))
+    for option, path in files.items():
+        yield from (option, str(path))
+    yield from ("--time-limit", asked.time_limit)
+
+
+def _encoded(items: list[dict[str, Any]]) -> bytes:
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})

@@ -1,0 +1,219 @@
+"""Recording file: the events of a live cluster as a file: JSON lines, gzipped.
+
+The first line is the head: `{"apiVersion": ..., "kind": "Recording", "start": time}`. Then come the
+objects at the start, an `ADDED` each at `"t": 0`, then `{"t": 0, "type": "SYNCED"}`, then the
+events, `t` seconds after the start. The last line is `{"t": ..., "type": "END"}`: a file without it
+is truncated. Objects hold the fields that affect placement.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from ..api.own_documents import API_VERSION
+from ..api.wire.decode import UnknownObject, decode_object
+from ..errors import DecodeError, InputError
+from ..manifests.input_bytes import (
+    GZIP,
+    MAX_LINE,
+    CutOffError,
+    DamagedFileError,
+    InputStream,
+    open_input,
+)
+
+KIND = "Recording"
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+SYNCED, END = "SYNCED", "END"
+CHANGES = (ADDED, MODIFIED, DELETED)
+
+
+class RecordedEvent(msgspec.Struct, frozen=True):
+    """An event of an object, `at_s` seconds after the start."""
+
+    at_s: float
+    type: str
+    obj: Any
+
+
+class Recording(msgspec.Struct):
+    """A complete recording."""
+
+    start: datetime
+    objects: list[Any] = msgspec.field(default_factory=list)
+    """The objects at the start."""
+    events: list[RecordedEvent] = msgspec.field(default_factory=list)
+    duration_s: float = 0.0
+
+
+class RecordingWriter:
+    """Writes a recording to `stream` incrementally. Flushed data can be read even without the end."""
+
+    def __init__(self, stream: IO[bytes], start: datetime) -> None:
+        self._stream = stream
+        self._packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+        head = {"apiVersion": API_VERSION, "kind": KIND, "start": start.isoformat()}
+        self._write(head)
+
+    def add(self, at_s: float, type: str, tree: Mapping[str, Any]) -> None:
+        """Write an event of an object."""
+        self._write({"t": round(at_s, 6), "type": type, "object": tree})
+
+    def synced(self) -> None:
+        """Mark the end of the initial objects."""
+        self._write({"t": 0, "type": SYNCED})
+        self.flush()
+
+    def flush(self) -> None:
+        """Flush everything to the file."""
+        self._stream.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
+        self._stream.flush()
+
+    def end(self, at_s: float) -> None:
+        """Write the end."""
+        self._write({"t": round(at_s, 6), "type": END})
+        self._stream.write(self._packer.flush(zlib.Z_FINISH))
+        self._stream.flush()
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._stream.write(self._packer.compress(msgspec.json.encode(line) + b"\n"))
+
+
+def read_recording(path: Path, partial: bool = False) -> Recording:
+    """Read a recording, gzipped or not; `partial` accepts a truncated one.
+
+    Raises InputError, one line with the file and the line number, for invalid data.
+    """
+    reader = _Reader(str(path), partial)
+    try:
+        with open_input(path) as stream:
+            for number, line in enumerate(_lines(stream, reader), start=1):
+                reader.number = number
+                if line:
+                    reader.read(line)
+    except OSError as error:
+        raise InputError(f"{path}: expected a readable file; got {error.strerror}") from None
+    return reader.result()
+
+
+class _Reader:
+    """Parses line by line."""
+
+    def __init__(self, name: str, partial: bool) -> None:
+        self._name = name
+        self._is_partial = partial
+        self._recording: Recording | None = None
+        self._is_synced = self._has_ended = False
+        self.number = 0
+
+    def read(self, line: bytes) -> None:
+        """Parse a line."""
+        try:
+            tree = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.fault(f"expected JSON; got {error}") from None
+        except RecursionError:
+            raise self.fault("expected less deep nesting") from None
+        if not isinstance(tree, dict):
+            raise self.fault("expected an object")
+        if self._recording is None:
+            self._recording = Recording(self._start(tree))
+        elif self._has_ended:
+            raise self.fault("expected nothing after the END; got another line")
+        else:
+            self._event(self._recording, tree)
+
+    def result(self) -> Recording:
+        """The recording after all lines were read."""
+        if self._recording is None:
+            raise InputError(f"{self._name}: expected a recording; got an empty file")
+        if not self._has_ended:
+            self.cut_off()
+        return self._recording
+
+    def cut_off(self) -> None:
+        """Raise InputError for a truncated file, unless that is accepted."""
+        if not self._is_partial or not self._is_synced:
+            advice = ". Try: --partial" if self._is_synced else ""
+            raise self.fault(f"expected more, up to an END; got a file that was cut off{advice}")
+
+    def fault(self, problem: str) -> InputError:
+        """The error about the current line."""
+        return InputError(f"{self._name}: line {self.number}: {problem}")
+
+    def _start(self, tree: Mapping[str, Any]) -> datetime:
+        kind, version = tree.get("kind"), tree.get("apiVersion")
+        if kind != KIND or version != API_VERSION:
+            found = f"{version} {kind}" if kind else "something else"
+            raise self.fault(f"expected the head of a recording, {API_VERSION} {KIND}; got {found}")
+        try:
+            start = datetime.fromisoformat(str(tree.get("start")))
+        except ValueError:
+            start = None
+        if start is None or start.tzinfo is None:
+            raise self.fault(f"start: expected a time with its zone; got {tree.get('start')!r}")
+        return start
+
+    def _event(self, recording: Recording, tree: Mapping[str, Any]) -> None:
+        at_s, kind = tree.get("t"), tree.get("type")
+        if isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s < 0:
+            raise self.fault(f"t: expected seconds since the start; got {at_s!r}")
+        if at_s < recording.duration_s:
+            raise self.fault(f"t: expected {recording.duration_s:g} or later; got {at_s:g}")
+        recording.duration_s = float(at_s)
+        if kind == SYNCED and not self._is_synced:
+            self._is_synced = True
+        elif kind == END and self._is_synced:
+            self._has_ended = True
+        elif kind in CHANGES and (self._is_synced or kind == ADDED):
+            obj = self._object(tree.get("object"))
+            if self._is_synced:
+                recording.events.append(RecordedEvent(float(at_s), kind, obj))
+            else:
+                recording.objects.append(obj)
+        else:
+            allowed = f"{ADDED}, {MODIFIED}, {DELETED} or {END}"
+            expected = allowed if self._is_synced else f"{ADDED} or {SYNCED}"
+            raise self.fault(f"type: expected {expected}; got {kind!r}")
+
+    def _object(self, tree: Any) -> Any:
+        try:
+            obj = decode_object(tree)
+        except DecodeError as error:
+            raise self.fault(f"object: {error}") from None
+        except RecursionError:
+            raise self.fault("object: expected less deep nesting") from None
+        if isinstance(obj, UnknownObject):
+            raise self.fault(f"object: kind: expected one that affects placement; got {obj.kind}")
+        return obj
+
+
+def _lines(stream: InputStream, reader: _Reader) -> Iterator[bytes]:
+    """The lines of the file, decompressed; the last one only if it is complete."""
+    rest = b""
+    try:
+        for chunk in stream.chunks():
+            *whole, last = chunk.split(b"\n")
+            if whole:
+                whole[0], rest = rest + whole[0], b""
+                yield from whole
+            rest += last
+            if len(rest) > MAX_LINE:
+                reader.number += 1
+                problem = f"expected a line of at most {MAX_LINE >> 20} MiB; got a longer one"
+                raise reader.fault(problem)
+    except DamagedFileError:
+        raise reader.fault("expected a gzip file; got damaged data after this line") from None
+    except CutOffError:
+        reader.number += 1
+        reader.cut_off()
+        return
+    if rest:
+        reader.number += 1
+        reader.cut_off()

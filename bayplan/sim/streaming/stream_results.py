@@ -1,0 +1,157 @@
+"""Results of a stream: each pod's outcome leaves as a row when the pod ends; the rest are sums."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from ...api.node import Node
+from ...api.pod import Pod
+from ...clock import Clock
+from ...cluster.memory import MemoryCluster
+from ...scheduler import Attempt, Scheduler
+from ..outcomes import PodResult
+from ..pending_pods import group_pending
+from ..results import Results, add_up
+from ..totals import totals_of_uses
+from ..use_over_time import UseHistory
+from .running_use import RunningUse
+from .sketch import QuantileSketch
+from .stream_report import StreamReport
+
+PREEMPTED = "preempted"
+
+
+class PodRow(NamedTuple):
+    """The outcome of one pod; times are seconds on the simulation's clock."""
+
+    namespace: str
+    name: str
+    outcome: str
+    """That of the last attempt, as in `bayplan simulate -o json`; `preempted` for one that was."""
+    node: str | None
+    created: float
+    time: float
+    """When the last attempt ended."""
+    finished: float | None
+    deleted: float | None
+    attempts: int
+    message: str
+
+
+RowSink: TypeAlias = Callable[[PodRow], None]
+
+
+class StreamedResults(Results):
+    """Watches the cluster and receives every attempt. Keeps results of pods that are there, and passes on others."""
+
+    def __init__(self, clock: Clock, cluster: MemoryCluster, sink: RowSink) -> None:
+        super().__init__(clock, cluster)
+        self._sink = sink
+        self._history = UseHistory()
+        self._use = RunningUse([*cluster.list("Node"), *self._before[1]])
+        add_up(*self._before, after=False)
+        self._running = sum(use.pods_before for use in self._nodes.values())
+        self._before = {}, []
+        self._victims: dict[str, str] = {}
+        """The preemptor of each pod that is being evicted, by uid."""
+        self._counts: Counter[str] = Counter()
+        self._tried = 0
+        self._waits, self._slowdowns = QuantileSketch(), QuantileSketch()
+
+    def __len__(self) -> int:
+        return self._tried
+
+    def note(self, attempt: Attempt) -> None:
+        """Record an attempt, as in an ordinary simulation."""
+        self._tried += attempt.pod.uid not in self._pods
+        super().note(attempt)
+
+    def on_delete(self, obj: Any) -> None:
+        """Delete a pod or a node; nothing is kept of a pod."""
+        super().on_delete(obj)
+        if isinstance(obj, Pod):
+            self._created_s.pop(obj.uid, None)
+
+    def _note_change(self, at_s: float, old: Pod | Node | None, new: Pod | Node | None) -> None:
+        self._use.change(at_s, old, new)
+
+    def _note_end(
+        self, pod: Pod, finished_s: float | None = None, deleted_s: float | None = None
+    ) -> None:
+        """Pass on the result of a pod that had a node, unless that was done before."""
+        self._note_victims()
+        result = self._pods.pop(pod.uid, None)
+        self._created_s.pop(pod.uid, None)
+        preemptor = self._victims.pop(pod.uid, None)
+        if preemptor is not None:
+            created_s = result.created_s if result is not None else 0.0
+            time_s, attempts = (result.time_s, result.attempts) if result is not None else (0.0, 0)
+            end_s = deleted_s if deleted_s is not None else finished_s
+            message = f"for {preemptor}"
+            self._sink(
+                PodRow(
+                    *(pod.namespace, pod.name, PREEMPTED, pod.node_name, created_s, time_s),
+                    *(None, end_s, attempts, message),
+                )
+            )
+        elif result is not None:
+            result.finished_s, result.deleted_s = finished_s, deleted_s
+            self._pass_on(result)
+
+    def _note_victims(self) -> None:
+        """Take over the evictions, of which the cluster keeps a list."""
+        evictions = self._cluster.evictions
+        if evictions:
+            for victim, preemptor in evictions:
+                self._victims[victim.uid] = f"{preemptor.namespace}/{preemptor.name}"
+            self._counts["preempted"] += len(evictions)
+            evictions.clear()
+
+    def _pass_on(self, result: PodResult) -> None:
+        """Count a result, and write it."""
+        pod, attempt, counts = result.pod, result.attempt, self._counts
+        counts["pods"] += 1
+        node = None
+        if result.is_placed:
+            node = attempt.node_name
+            counts["placed"] += 1
+            self._waits.add(result.time_s - result.created_s)
+            if result.finished_s is not None:
+                counts["finished"] += 1
+                ran_s = result.finished_s - result.time_s
+                if ran_s > 0:
+                    self._slowdowns.add((result.finished_s - result.created_s) / ran_s)
+        self._sink(
+            PodRow(
+                *(pod.namespace, pod.name, attempt.outcome.value, node, result.created_s),
+                *(result.time_s, result.finished_s, result.deleted_s, result.attempts),
+                attempt.message,
+            )
+        )
+
+    # The end
+
+    def stream_report(self, scheduler: Scheduler, seconds: float) -> StreamReport:
+        """The sums after the end of the simulation. The results of pods that are still there are passed on."""
+        self._note_held(scheduler)
+        self._note_victims()
+        left = [result for uid, result in self._pods.items() if uid not in self._victims]
+        for result in left:
+            self._pass_on(result)
+        add_up(self._nodes, self._cluster.list("Pod"), after=True)
+        time_s = self._clock.monotonic()
+        pending = [result for result in left if not result.is_placed]
+        return StreamReport(
+            counts=self._counts,
+            running=self._running,
+            nodes=len(self._nodes),
+            pending_groups=group_pending(pending, Counter(self._workloads()) if pending else {}),
+            totals=totals_of_uses(list(self._nodes.values())),
+            use=self._use.series(time_s),
+            waits=self._waits,
+            slowdowns=self._slowdowns,
+            time_s=time_s,
+            seconds=seconds,
+        )

@@ -1,0 +1,79 @@
+"""Open trace: a published trace by its name, with the amounts that are assumed unless others are given; its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import cast
+
+from ...api.wire.decode import UnknownObject, iter_objects
+from ...errors import InputError
+from ...manifests.timeline import InputObject
+from . import alibaba_2025, azure_vms
+from .alibaba_2018 import Alibaba2018
+from .alibaba_2020 import Alibaba2020
+from .alibaba_2025 import Alibaba2025
+from .alibaba_2026 import Alibaba2026, find_alibaba_2026
+from .azure_packing import AzurePacking
+from .azure_vms import AzureVms
+from .google_2019 import Google2019
+from .published import PublishedTrace, TraceWindow
+from .shapes import NodeShape, parse_shape
+from .trace_manifests import Manifest
+
+CPUS = 64.0
+"""Cores of the machine that a trace calls 1."""
+MEMORY_GIB = 512.0
+GOOGLE_MEMORY_GIB = 256.0
+
+
+def _shapes(texts: tuple[str, ...]) -> tuple[NodeShape, ...]:
+    return tuple(parse_shape(text) for text in texts)
+
+
+def _alibaba_2026(place: Path, window: TraceWindow) -> PublishedTrace:
+    nodes, jobs = find_alibaba_2026(place)
+    return Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=window)
+
+
+_OPENERS: dict[str, Callable[[Path, TraceWindow], PublishedTrace]] = {
+    "alibaba-2018": lambda place, window: Alibaba2018(
+        folder=place, memory_gib=MEMORY_GIB, window=window
+    ),
+    "alibaba-2020": lambda place, window: Alibaba2020(folder=place, window=window),
+    "alibaba-2025": lambda place, window: Alibaba2025(
+        file=place, shapes=_shapes(alibaba_2025.SHAPES), window=window
+    ),
+    "alibaba-2026": _alibaba_2026,
+    "azure-packing": lambda place, window: AzurePacking(
+        place=place, cpus=CPUS, memory_gib=MEMORY_GIB, window=window
+    ),
+    "azure-vms": lambda place, window: AzureVms(
+        file=place, shapes=_shapes(azure_vms.SHAPES), window=window
+    ),
+    "google-2019": lambda place, window: Google2019(
+        folder=place, cpus=CPUS, memory_gib=GOOGLE_MEMORY_GIB, window=window
+    ),
+}
+PUBLISHED_NAMES = tuple(_OPENERS)
+"""The traces that `open_published` opens."""
+
+
+def open_published(name: str, place: Path, window: TraceWindow) -> PublishedTrace:
+    """The trace of this name in a file or folder; raises InputError when nothing is there."""
+    if not place.exists():
+        raise InputError(f"{place}: expected the files of {name}; got nothing there")
+    return _OPENERS[name](place, window)
+
+
+def decoded_objects(manifests: Iterable[Manifest]) -> Iterator[InputObject]:
+    """The objects of manifests, as they are simulated."""
+    for manifest in manifests:
+        for obj in iter_objects(manifest):
+            if not isinstance(obj, UnknownObject):
+                yield cast(InputObject, obj)
+
+
+def files_of(place: Path) -> list[Path]:
+    """The files of a trace: those of a folder, or the one."""
+    return sorted(file for file in place.iterdir() if file.is_file()) if place.is_dir() else [place]

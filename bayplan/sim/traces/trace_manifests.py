@@ -1,0 +1,130 @@
+"""Trace manifests: manifests of nodes and pods from the rows of a trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ...api.pod_stages import DURATION
+from ...api.text.durations import format_duration
+from ...manifests.timeline import CREATED_AT
+
+Manifest: TypeAlias = dict[str, Any]
+
+HOSTNAME = "kubernetes.io/hostname"
+TRACE_NAME = "bayplan.dev/trace-name"
+"""An annotation: what the trace calls the pod. Names in a cluster are stricter than those of traces."""
+MAX_PODS = 110
+"""Pod limit of a node, the kubelet's default, where the trace does not state one."""
+MORE_DOMAINS_THAN_NODES = 2**31 - 1
+
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
+
+
+def dns_name(text: str) -> str:
+    """The text as a name of a node: lower case, with `-` for what a name must not have."""
+    return _NOT_IN_NAMES.sub("-", text.lower()).strip("-.")
+
+
+def make_node(
+    name: str,
+    resources: Mapping[str, str],
+    labels: Mapping[str, str] | None = None,
+    created_s: float = 0.0,
+) -> Manifest:
+    """A node with these resources, which is there from `created_s` on."""
+    metadata: Manifest = {"name": name, "labels": {HOSTNAME: name, **(labels or {})}}
+    if created_s:
+        metadata["annotations"] = {CREATED_AT: format_duration(created_s)}
+    amounts = {"pods": str(MAX_PODS), **resources}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": metadata,
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def make_pod(
+    name: str,
+    requests: Mapping[str, str],
+    *,
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    priority: int | None = None,
+    on: Sequence[Manifest] = (),
+    spread: Sequence[Manifest] = (),
+) -> Manifest:
+    """A pod with these requests. `on` are expressions about the labels of nodes, `spread` constraints on domains."""
+    resources: Manifest = {"requests": requests}
+    # An extended resource is never overcommitted: the API server requires an equal limit.
+    if limits := {name: amount for name, amount in requests.items() if "/" in name}:
+        resources["limits"] = limits
+    spec: Manifest = {"containers": [{"name": "main", "resources": resources}]}
+    if priority is not None:
+        spec["priority"] = priority
+    if on:
+        required = {"nodeSelectorTerms": [{"matchExpressions": list(on)}]}
+        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        spec["affinity"] = {"nodeAffinity": affinity}
+    if spread:
+        spec["topologySpreadConstraints"] = list(spread)
+    metadata: Manifest = {"name": name}
+    if labels:
+        metadata["labels"] = labels
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def times(created_s: float | None, duration_s: float | None) -> dict[str, str]:
+    """Annotations: when the pod is created, and how long it runs once it has a node; None: from the start, for ever.
+
+    A pod runs for a second at least.
+    """
+    found = {}
+    if created_s:
+        found[CREATED_AT] = format_duration(created_s)
+    if duration_s is not None:
+        found[DURATION] = format_duration(max(duration_s, 1.0))
+    return found
+
+
+def milli_cpu(cpus: float) -> str:
+    """A number of cores as a quantity."""
+    return f"{round(cpus * 1000)}m"
+
+
+def mebibytes(gibibytes: float) -> str:
+    """A number of GiB as a quantity."""
+    return f"{round(gibibytes * 1024)}Mi"
+
+
+def in_values(key: str, values: Sequence[str]) -> Manifest:
+    """The expression for nodes whose label has one of these values."""
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def at_most(number: int, topology_key: str, labels: Mapping[str, str]) -> Manifest:
+    """The constraint that at most `number` pods with these labels are in a domain.
+
+    With fewer domains than minDomains the smallest count of a domain counts as 0, so maxSkew is a limit of pods.
+    """
+    return {
+        "maxSkew": number,
+        "minDomains": MORE_DOMAINS_THAN_NODES,
+        "topologyKey": topology_key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": dict(labels)},
+    }
+
+
+def evenly(topology_key: str, labels: Mapping[str, str]) -> Manifest:
+    """The preference that pods with these labels are spread over the domains."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": topology_key,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": dict(labels)},
+    }

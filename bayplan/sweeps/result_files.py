@@ -1,0 +1,175 @@
+"""Result files: the rows of a sweep on disk: a journal that grows with each run, and a table made of it.
+
+The journal (`RESULTS.runs.jsonl`) has a line per finished run and is what an interrupted sweep goes on from. The
+table, CSV or Parquet by the ending of its name, is replaced as a whole now and then and at the end, so a reader
+never sees a part of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..errors import InputError
+from .sweep_run import SweepRun
+from .worker import RunResult
+
+CSV, PARQUET = ".csv", ".parquet"
+JOURNAL = ".runs.jsonl"
+INTERVAL_S = 5.0
+SHARE_OF_TIME = 20
+"""A table that takes long to write is written so much more rarely."""
+DONE, FAILED = "done", "failed"
+
+
+class SweepEntry(NamedTuple):
+    """A finished run, and what became of it."""
+
+    run: SweepRun
+    result: RunResult
+
+    def row(self, paths: Iterable[str]) -> dict[str, Any]:
+        """A line of the table of a sweep that varies these paths."""
+        measures = {name: float(value) for name, value in self.result.measures.items()}
+        return {**self.run.columns(paths), **self._state(), **measures}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with measures and varied values in objects of their own."""
+        return {**self.run.to_dict(), **self._state(), "measures": self.result.measures}
+
+    def _state(self) -> dict[str, Any]:
+        result = self.result
+        status = FAILED if result.is_failed else DONE
+        return {"status": status, "error": result.error or None, "seconds": result.seconds}
+
+
+class RunJournal:
+    """The results on disk, or in memory without a `path`."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.results: dict[str, RunResult] = {}
+        """By the hash of the run; the last one counts."""
+        if path is not None and path.exists():
+            self._load(path)
+
+    def add(self, result: RunResult) -> None:
+        """Add a finished run; it is on disk when this returns."""
+        self.results[result.id] = result
+        if self._path is None:
+            return
+        with _faults_named(self._path), self._path.open("ab") as file:
+            file.write(msgspec.json.encode(result) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _load(self, path: Path) -> None:
+        """Read the lines; what a killed process left of a last line is cut off."""
+        with _faults_named(path):
+            data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                result = msgspec.json.decode(line, type=RunResult)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise InputError(
+                    f"{path}: line {number}: expected a run of a sweep; got {error}"
+                ) from None
+            except RecursionError:
+                raise InputError(f"{path}: line {number}: expected less deep nesting") from None
+            self.results[result.id] = result
+        if len(whole) < len(data):
+            os.truncate(path, len(whole))
+
+
+class ResultTable:
+    """The table of results, which is replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix not in (CSV, PARQUET):
+            raise InputError(f"{path}: expected a name that ends in {CSV} or {PARQUET}")
+        if path.suffix == PARQUET:
+            _import_parquet()
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: expected a file in a folder that exists; got none")
+        self._path = path
+        self._due = time.monotonic() + INTERVAL_S
+
+    def update(self, rows: Callable[[], list[dict[str, Any]]]) -> None:
+        """Write the rows if that was long ago."""
+        if time.monotonic() >= self._due:
+            self.write(rows())
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write the rows."""
+        started = time.monotonic()
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        with _faults_named(self._path), _removed(beside):
+            names = list(dict.fromkeys(name for row in rows for name in row))
+            _WRITERS[self._path.suffix](beside, names, rows)
+            os.replace(beside, self._path)
+        now = time.monotonic()
+        self._due = now + max(INTERVAL_S, SHARE_OF_TIME * (now - started))
+
+
+@contextmanager
+def _faults_named(path: Path) -> Iterator[None]:
+    """Within it, an error of the file system is an InputError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path}: expected a file that can be read and written; got {error.strerror}"
+        ) from None
+
+
+@contextmanager
+def _removed(path: Path) -> Iterator[None]:
+    """Remove the file afterwards, if it is still there."""
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _write_csv(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_parquet(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    pyarrow, parquet = _import_parquet()
+    columns = {name: _one_type([row.get(name) for row in rows]) for name in names}
+    parquet.write_table(pyarrow.table(columns), path)
+
+
+def _one_type(values: list[Any]) -> list[Any]:
+    """The values of a column, as texts where some are texts and others are not."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} or len(kinds) < 2:
+        return [float(v) if kinds == {int, float} and v is not None else v for v in values]
+    return [None if value is None else str(value) for value in values]
+
+
+def _import_parquet() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(
+            "results: expected pyarrow to be installed for Parquet (pip install 'bayplan[parquet]'), "
+            "or a file that ends in .csv; got none"
+        ) from None
+    return pyarrow, pyarrow.parquet
+
+
+_WRITERS = {CSV: _write_csv, PARQUET: _write_parquet}

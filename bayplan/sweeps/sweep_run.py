@@ -1,0 +1,143 @@
+"""Sweep run: one simulation of a sweep as plain data, with a hash of all that its result depends on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from .. import __version__
+
+ID_LENGTH = 16
+"""Digits of a hash that name a run: 64 bits."""
+
+
+class RunInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run simulates; paths are absolute."""
+
+    files: tuple[str, ...] = ()
+    """Manifests."""
+    trace: str = ""
+    nodes: str = ""
+    pods: str = ""
+    columns: tuple[str, ...] = ()
+    demand: float | None = None
+    sampling_seed: int = 0
+    shuffled: bool = False
+    place: str = ""
+    """The file or folder of a published trace."""
+    tables: tuple[str, ...] = ()
+    """The files there."""
+    window_s: tuple[float, float | None] = (0.0, None)
+
+    @property
+    def paths(self) -> list[str]:
+        """All files that are read."""
+        return [path for path in (*self.files, self.nodes, self.pods, *self.tables) if path]
+
+
+class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One simulation: an input under a scheduler with a seed."""
+
+    id: str
+    """The hash of everything below and of this version of Bayplan."""
+    input: str
+    configuration: str
+    values: dict[str, Any] = {}
+    """What is varied of the configuration, by path."""
+    seed: int = 0
+    what: RunInput
+    config: dict[str, Any] | None = None
+    """The configuration with these values; None: kube-scheduler's defaults."""
+    plugins: tuple[str, ...] = ()
+    feature_gates: dict[str, bool] = {}
+    until_s: float | None = None
+    ties: str = ""
+    digests: dict[str, str] = {}
+    """SHA-256 of each file that is read, by path."""
+
+    @property
+    def input_key(self) -> str:
+        """Equal for runs that read the same objects."""
+        return msgspec.json.encode(self.what).decode()
+
+    @property
+    def input_group(self) -> str:
+        """Equal for runs that simulate the same input, which a seed may have sampled in another way."""
+        return repr((self.input, self.what.demand))
+
+    @property
+    def label(self) -> str:
+        """The run in a few words: `shop, pack weight.X=2, seed 3`."""
+        return f"{self.input_label}, {self.scheduler}, seed {self.seed}"
+
+    @property
+    def input_label(self) -> str:
+        """The input with its demand: `openb 130%`."""
+        demand = f" {self.what.demand:g}%" if self.what.demand is not None else ""
+        return f"{self.input}{demand}"
+
+    @property
+    def scheduler(self) -> str:
+        """The configuration with the varied values: `pack weight.X=2`."""
+        values = "".join(f" {path}={shown_value(each)}" for path, each in self.values.items())
+        return f"{self.configuration}{values}"
+
+    def columns(self, paths: Iterable[str]) -> dict[str, Any]:
+        """What names the run in the results of a sweep that varies these paths."""
+        return {
+            "run": self.id,
+            "input": self.input,
+            "demand": self.what.demand,
+            "configuration": self.configuration,
+            **{path: shown_value(self.values.get(path)) for path in paths},
+            "seed": self.seed,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data, with the varied values in an object of their own."""
+        return {**self.columns(()), "values": self.values}
+
+
+def identified(run: SweepRun) -> SweepRun:
+    """The run with its hash. Files count by content and name, not by folder."""
+    names = {path: _short(path) for path in (*run.what.paths, *run.plugins)}
+    what = run.what
+    content = {
+        "version": __version__,
+        "input": run.input,
+        "files": [(names[path], run.digests[path]) for path in what.files],
+        "trace": [what.trace, what.columns, what.demand, what.sampling_seed, what.shuffled],
+        "tables": [run.digests.get(what.nodes), run.digests.get(what.pods)],
+        "published": [(names[path], run.digests[path]) for path in what.tables],
+        "window": what.window_s,
+        "configuration": run.configuration,
+        "config": run.config,
+        "values": run.values,
+        "plugins": [run.digests[path] for path in run.plugins],
+        "featureGates": run.feature_gates,
+        "until": run.until_s,
+        "ties": run.ties,
+        "seed": run.seed,
+    }
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
+    return msgspec.structs.replace(run, id=digest[:ID_LENGTH])
+
+
+def digest_of(path: str) -> str:
+    """SHA-256 of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def shown_value(value: Any) -> Any:
+    """A value as a cell of a table: numbers, texts and truth values as they are, others as JSON."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def _short(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,44 @@
+"""Durations: seconds in the notation `1h30m`."""
+
+import pytest
+
+from bayplan.api.text.durations import format_duration, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("90s", 90),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("2d", 172800),
+        ("100ms", 0.1),
+        ("1m0.25s", 60.25),
+    ],
+)
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "90", "soon", "-5s", "1h 30m", "5 m", "s", "9" * 400 + "h"])
+def test_invalid_texts_give_none(text: str) -> None:
+    assert parse_duration(text) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (0.25, "0.25s"),
+        (59, "59s"),
+        (60, "1m"),
+        (90.5, "1m30.5s"),
+        (3600, "1h"),
+        (3605, "1h0m5s"),
+        (93600, "26h"),
+    ],
+)
+def test_durations_are_written(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+    assert parse_duration(text) == seconds

@@ -1,0 +1,96 @@
+"""Two small days: the result of a run with an autoscaler stays the same when only its speed changes."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from bayplan.autoscaling import AutoscalerOptions
+from bayplan.autoscaling.relocation import Relocation
+from bayplan.planning.pools import NodeBudget
+from tests.autoscaling.bench_week import DAY_S, TYPES, make_week
+from tests.autoscaling.scaled import make_pool, make_type, run_scaled, scaling_of
+
+SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
+
+
+@pytest.mark.parametrize(
+    ("autoscaler", "totals", "digest"),
+    [
+        pytest.param("karpenter", (75, 70, 210, 167.784), "f1abea06daca7a6e", id="Karpenter"),
+        pytest.param(
+            "cluster-autoscaler", (86, 77, 143, 67.089), "09a0602d458b8b49", id="Cluster Autoscaler"
+        ),
+    ],
+)
+def test_week_has_its_recorded_result(
+    autoscaler: str, totals: tuple[int, int, int, float], digest: str
+) -> None:
+    """Change the records only with a change that is meant to decide otherwise."""
+    pool = make_pool(
+        *TYPES, SPOT, consolidate_after_s=300.0, expire_after_s=DAY_S, budgets=(NodeBudget("10%"),)
+    )
+    options = AutoscalerOptions(autoscaler=autoscaler, expander="price", seed=1)
+
+    report = run_scaled(list(make_week(0.1, 2, deployments=20)), [pool], options, until_s=2 * DAY_S)
+
+    scaling = scaling_of(report)
+    found = (scaling.launched, scaling.removed, len(scaling.evictions), round(scaling.cost, 3))
+    text = json.dumps(scaling.to_dict(report.pods), sort_keys=True)
+    assert (found, hashlib.sha256(text.encode()).hexdigest()[:16]) == (totals, digest)
+
+
+@pytest.mark.parametrize("autoscaler", ["karpenter", "cluster-autoscaler"])
+def test_nodes_that_are_not_tried_could_not_go_or_could_without_a_new_one(
+    autoscaler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit, find = Relocation._fit, Relocation._find
+    said: list[bool | None] = []
+    wrong: list[Any] = []
+
+    def noted(self: Relocation, *given: Any) -> None:
+        said.append(fit(self, *given))
+
+    def tried(self: Relocation, *given: Any, **more: Any) -> Any:
+        plan = find(self, *given, **more)
+        found = plan is not None and (None if plan.launches else True)
+        if said[-1] not in (None, found):
+            wrong.append(given)
+        return plan
+
+    monkeypatch.setattr(Relocation, "_fit", noted)
+    monkeypatch.setattr(Relocation, "_find", tried)
+    pool = make_pool(*TYPES, consolidate_after_s=300.0)
+    options = AutoscalerOptions(autoscaler=autoscaler)
+
+    run_scaled(list(make_week(0.1, 1, deployments=20)), [pool], options, until_s=DAY_S)
+
+    assert not wrong
+    assert {True, False} <= set(said)
+
+
+@pytest.mark.parametrize("autoscaler", ["karpenter", "cluster-autoscaler"])
+def test_a_question_about_nodes_leaves_no_trace(
+    autoscaler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With answers that are found again, and twice each time, the same happens."""
+    asked: list[Any] = []
+
+    def play() -> Any:
+        pool = make_pool(*TYPES, consolidate_after_s=300.0)
+        options = AutoscalerOptions(autoscaler=autoscaler)
+        objects = list(make_week(0.2, 2, deployments=30))
+        report = run_scaled(objects, [pool], options, until_s=2 * DAY_S)
+        return scaling_of(report).to_dict(report.pods)
+
+    def again(self: Relocation, leaving: Any, closed: Any, *, may_replace: bool) -> Any:
+        self._look(closed)
+        asked.append(self._find(leaving, may_replace=may_replace))
+        return self._find(leaving, may_replace=may_replace)
+
+    before = play()
+    monkeypatch.setattr(Relocation, "find", again)
+
+    assert play() == before
+    assert any(plan is not None for plan in asked)

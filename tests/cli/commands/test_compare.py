@@ -1,0 +1,84 @@
+"""`bayplan compare`: what is printed, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bayplan.cli.main import app
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+FILES = ["-f", "cluster.yaml", "-f", "workload.yaml"]
+PACK = "compare/most-allocated.yaml"
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """File names are short, wherever the examples lie, and lines as long as they need to be."""
+    monkeypatch.chdir(EXAMPLES)
+
+
+def compare(*args: str, code: int = 0) -> tuple[str, str]:
+    result = CliRunner().invoke(app, ["compare", *args, *FILES])
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+def rows(out: str) -> dict[str, list[str]]:
+    """The table of metrics by title."""
+    lines = out.split("\n\n")[0].splitlines()[1:]
+    return {line[:36].strip(" ↑↓"): line[36:].split() for line in lines}
+
+
+def test_one_configuration_is_compared_with_the_default() -> None:
+    out, err = compare("--config", PACK)
+
+    assert err == ""
+    assert out.startswith("METRIC ")
+    assert "default" in out.splitlines()[0]
+    metrics = rows(out)
+    assert metrics["nodes left empty"] == ["0", "1"]
+    assert "pods pending" in metrics
+    assert out.rstrip().endswith(" land elsewhere")
+
+
+def test_a_configuration_and_itself_are_equal() -> None:
+    out, _ = compare("--config", PACK, "--config", PACK, "--seeds", "2")
+
+    assert out.rstrip().endswith("0 of 21 pods land elsewhere, 2 runs each")
+    for values in rows(out).values():
+        half = len(values) // 2
+        assert values[:half] == values[half:]
+
+
+def test_the_document_for_machines() -> None:
+    out, _ = compare("--config", PACK, "-o", "json")
+
+    document = json.loads(out)
+    assert document["kind"] == "Comparison"
+    assert [each["name"] for each in document["contenders"]] == ["default", PACK]
+    names = [metric["name"] for metric in document["contenders"][0]["metrics"]]
+    assert {"pending", "cpuSpread", "fragmentation", "meanLatency"} <= set(names)
+    assert document["differences"][0]["nodes"]
+
+
+def test_names_of_pods_that_land_elsewhere() -> None:
+    out, _ = compare("--config", PACK, "-o", "name")
+
+    assert all(line.startswith("pod/") and len(line.split()) == 3 for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        pytest.param([], "--config: expected at least one configuration", id="nothing to compare"),
+        pytest.param(["--config", "absent.yaml"], "absent.yaml: ", id="no file"),
+    ],
+)
+def test_wrong_input_is_one_line_and_the_status_is_2(args: list[str], problem: str) -> None:
+    out, err = compare(*args, code=2)
+
+    assert out == ""
+    assert err.startswith(f"error: {problem}")
+    assert err.count("\n") == 1

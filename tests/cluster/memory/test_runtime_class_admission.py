@@ -1,0 +1,94 @@
+"""Runtime classes: what a RuntimeClass adds to new pods, and what it refuses."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.wire.decode import decode_object
+from bayplan.cluster.memory import Admission, AdmissionRefusedError, MemoryCluster
+
+CLASS = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "sandboxed"},
+    "handler": "sandboxed",
+    "overhead": {"podFixed": {"cpu": "100m", "memory": "64Mi"}},
+    "scheduling": {
+        "nodeSelector": {"arch": "amd64"},
+        "tolerations": [{"key": "sandbox", "operator": "Exists"}],
+    },
+}
+
+
+def make_pod(uid: str = "", **spec: Any) -> Any:
+    metadata = {"name": "p", "namespace": "shop", **({"uid": uid} if uid else {})}
+    containers = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]
+    spec = {"containers": containers, "runtimeClassName": "sandboxed"} | spec
+    return decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+@pytest.fixture
+def admission() -> Admission:
+    cluster = MemoryCluster()
+    cluster.add(decode_object(CLASS))
+    return Admission(cluster)
+
+
+def test_a_new_pod_gets_overhead_node_selector_and_tolerations(admission: Admission) -> None:
+    given = make_pod(nodeSelector={"zone": "a"}, tolerations=[{"key": "x", "operator": "Exists"}])
+
+    pod = admission.admit(given)
+
+    admission.check(pod)
+    assert pod.spec.requests["cpu"] == 1100
+    assert pod.spec.node_selector == {"zone": "a", "arch": "amd64"}
+    keys = [toleration.key for toleration in pod.spec.tolerations or ()]
+    assert keys[0] == "x"
+    assert "sandbox" in keys
+
+
+def test_a_toleration_that_another_one_covers_is_left_out(admission: Admission) -> None:
+    pod = admission.admit(make_pod(tolerations=[{"operator": "Exists"}]))
+
+    assert [one.key for one in pod.spec.tolerations or ()] == [""]
+
+
+def test_a_pod_of_a_cluster_is_left_as_it_is(admission: Admission) -> None:
+    pod = admission.admit(make_pod(uid="1"))
+
+    admission.check(pod)
+    assert pod.spec.overhead is None
+    assert pod.spec.node_selector is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        pytest.param(
+            {"runtimeClassName": "other"},
+            'pod rejected: RuntimeClass "other" not found',
+            id="a class that does not exist",
+        ),
+        pytest.param(
+            {"overhead": {"cpu": "1"}},
+            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+            id="another overhead",
+        ),
+        pytest.param(
+            {"runtimeClassName": None, "overhead": {"cpu": "1"}},
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+            id="overhead without a class",
+        ),
+        pytest.param(
+            {"nodeSelector": {"arch": "arm64"}},
+            "conflict: runtimeClass.scheduling.nodeSelector[arch] = amd64; "
+            "pod.spec.nodeSelector[arch] = arm64",
+            id="a node selector that contradicts",
+        ),
+    ],
+)
+def test_kube_apiserver_refuses(admission: Admission, spec: dict[str, Any], problem: str) -> None:
+    with pytest.raises(AdmissionRefusedError) as refused:
+        admission.check(admission.admit(make_pod(**spec)))
+
+    assert str(refused.value) == f'pods "p" is forbidden: {problem}'
