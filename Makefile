@@ -92,36 +92,36 @@ e2e: kernel ## Run the end-to-end tests, on a real control plane, too, if KUBEBU
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS) tests/e2e $(ARGS)
 
 conformance: kernel ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
-	$(BIN)/python -m bayplan.testing.conformance.cli $(CASES)
+	$(BIN)/python -m tests.rig.conformance.cli $(CASES)
 
 counterfactuals: kernel ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
-	$(BIN)/python -m bayplan.testing.conformance.counterfactuals $(CASES)
+	$(BIN)/python -m tests.rig.conformance.counterfactuals $(CASES)
 
 bench: kernel ## Measure speed (ARGS=...)
 	$(BIN)/bayplan bench $(ARGS)
 
 bench-stream: kernel ## Measure speed and memory by the length of a trace (ARGS="1000000 10000000")
-	$(BIN)/python -m bayplan.sim.bench.stream $(ARGS)
+	$(BIN)/python -m benchmarks.stream $(ARGS)
 
 .PHONY: bench-sweep
 
 bench-sweep: kernel ## Measure a sweep with one process and with two, on an idle machine (ARGS="100 2")
-	$(BIN)/python -m bayplan.sweeps.bench $(ARGS)
+	$(BIN)/python -m benchmarks.sweep $(ARGS)
 
 fgd: kernel ## Reproduce the table of the FGD paper (research/fgd); needs the trace (ARGS=FOLDER ...)
 	$(BIN)/python research/fgd/run.py $(ARGS)
 
 bench-plan: kernel ## Measure `plan` on twenty seeded workloads against first fit decreasing (ARGS="--pods 20000" ...)
-	$(BIN)/python -m bayplan.sim.bench.plan_seeds $(ARGS)
+	$(BIN)/python -m benchmarks.plan_seeds $(ARGS)
 
 bench-week: kernel ## Measure a simulated week with an autoscaler (ARGS=--autoscaler cluster-autoscaler)
-	$(BIN)/python -m tests.autoscaling.bench_week $(ARGS)
+	$(BIN)/python -m benchmarks.autoscaling_week $(ARGS)
 
 churn: kernel ## kube-controller-manager and kube-scheduler on `up` for an hour (MINUTES=...); needs KUBEBUILDER_ASSETS
 	BAYPLAN_CHURN_MINUTES=$(or $(MINUTES),60) $(BIN)/python -m pytest -q -n 0 tests/e2e/test_real_controllers.py
 
 bench-up: kernel ## Measure pods per second from creation to Running on `up` (ARGS="--nodes 1000 --pods 20000")
-	$(BIN)/python -m bayplan.testing.live.bench_up $(ARGS)
+	$(BIN)/python -m benchmarks.up_bench $(ARGS)
 
 .PHONY: storm
 
@@ -129,7 +129,7 @@ storm: kernel ## Send random requests to `up` with RBAC, for minutes (COUNT=...)
 	$(BIN)/python -m tests.security.storm --count $(or $(COUNT),50000) $(ARGS)
 
 bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
-	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
+	$(BIN)/python -m benchmarks.apiserver_bench_cli $(ARGS)
 
 .PHONY: docs
 DOCS_STAMP := $(VENV)/.installed-docs

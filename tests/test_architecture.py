@@ -104,19 +104,13 @@ ALLOWED: dict[str, set[str]] = {
         "config",
         "cluster.memory",
         "cluster.objects",
-        "cluster.certificates",
     },
 }
 
-# Replaying recorded decisions and following pods drive the whole scheduler, so these modules of
-# testing may import all of it. The embedded API server ships with a way to start it in a test.
-# Measures are functions of the table's columns, too.
+# Measures are functions of the table's columns, too. The checks of plugins include those of the registry.
 EXCEPTIONS: dict[str, set[str]] = {
     "sim/measures/": {"table"},
-    "testing/api_server": {"apiserver"},
-    "testing/live": {"apiserver"},
-    "testing/conformance/": BELOW_SCHEDULER | {"scheduler", "sim", "answers"},
-    "testing/scenarios": BELOW_SCHEDULER | {"scheduler"},
+    "testing/conformance/": {"runtime"},
 }
 
 IO_MODULES = {
@@ -392,8 +386,7 @@ def test_forbidden_import_is_found(file: str, source: str) -> None:
         pytest.param("cache/cache.py", "from ..table.writer import Writer", id="cache writes"),
         pytest.param("plugins/volume_binding/plugin.py", "from .binder import Binder", id="own"),
         pytest.param("plugins/in_tree.py", "from .node_name import NodeName", id="registry"),
-        pytest.param("testing/scenarios.py", "from ..cluster.memory import Store", id="memory"),
-        pytest.param("testing/conformance/cli.py", "from ...scheduler import build", id="replay"),
+        pytest.param("testing/storage.py", "from ..cluster.memory import Store", id="memory"),
         pytest.param("engine/engine.py", "from ..runtime import ProfileRuntime", id="engine"),
         pytest.param("plugins/node_ports.py", "from ..amounts import FitRule", id="amounts"),
         pytest.param("cli/main.py", "from bayplan import __version__", id="version"),

@@ -22,8 +22,8 @@ from bayplan.framework import (
     failure,
     unschedulable,
 )
-from bayplan.testing.conformance.counterfactuals import fits
 from bayplan.testing.extenders import FakeExtender
+from tests.rig.conformance.counterfactuals import fits
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread, api_server
+from tests.rig.api_server import ServerInThread, api_server
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from bayplan.autoscaling import AutoscalerOptions
 from bayplan.autoscaling.relocation import Relocation
 from bayplan.planning.pools import NodeBudget
-from tests.autoscaling.bench_week import DAY_S, TYPES, make_week
+from benchmarks.autoscaling_week import DAY_S, TYPES, make_week
 from tests.autoscaling.scaled import make_pool, make_type, run_scaled, scaling_of
 
 SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.apiserver import make_kubeconfig
-from bayplan.testing.api_server import ServerInThread, api_server
+from tests.rig.api_server import ServerInThread, api_server
 
 
 @pytest.fixture(autouse=True)

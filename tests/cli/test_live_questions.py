@@ -19,7 +19,7 @@ from bayplan.apiserver.web.http_requests import WholeRequest
 from bayplan.apiserver.web.http_server import ServedConnection
 from bayplan.apiserver.web.request_handler import Answer, Api
 from bayplan.cli.main import app
-from bayplan.testing.api_server import ServerInThread, api_server, node_tree, pod_tree
+from tests.rig.api_server import ServerInThread, api_server, node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.cluster.http_transport import HttpTransport, TlsOptions
 from bayplan.errors import ApiError
-from bayplan.testing.certificates import Certificate, make_certificate
+from tests.rig.certificates import Certificate, make_certificate
 
 SHORT_S = 0.05
 LONG_S = 30.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance.config import run_start
+from tests.rig.conformance.config import run_start
 
 GROUP = "kubescheduler.config.k8s.io/v1"
 NAME_RULE = (

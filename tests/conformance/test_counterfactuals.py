@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance.cli import is_placement, read_cases
-from bayplan.testing.conformance.counterfactuals import CounterfactualTally, check_case, main
+from tests.rig.conformance.cli import is_placement, read_cases
+from tests.rig.conformance.counterfactuals import CounterfactualTally, check_case, main
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = [c for f in sorted(FOLDER.glob("*.jsonl")) for c in read_cases(f) if is_placement(c)]

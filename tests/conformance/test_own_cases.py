@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance.cases import run_case
-from bayplan.testing.conformance.cli import is_placement, main, read_cases
-from bayplan.testing.conformance.long_run import is_long_run, run_long_run
+from tests.rig.conformance.cases import run_case
+from tests.rig.conformance.cli import is_placement, main, read_cases
+from tests.rig.conformance.long_run import is_long_run, run_long_run
 
 FOLDER = Path(__file__).parent / "cases"
 FILES = sorted(FOLDER.glob("*.jsonl"))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.conformance.cases import run_case
-from bayplan.testing.conformance.cli import is_placement, main, read_cases
+from tests.rig.conformance.cases import run_case
+from tests.rig.conformance.cli import is_placement, main, read_cases
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 SUFFIX = ".jsonl.gz"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.conformance.cli import read_cases
-from bayplan.testing.conformance.long_run import is_long_run, run_long_run
+from tests.rig.conformance.cli import read_cases
+from tests.rig.conformance.long_run import is_long_run, run_long_run
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "long-run.jsonl.gz"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance.cases import run_case
-from bayplan.testing.conformance.cli import read_cases
-from bayplan.testing.conformance.long_run import run_long_run
-from bayplan.testing.conformance.pod_groups import run_group_case
+from tests.rig.conformance.cases import run_case
+from tests.rig.conformance.cli import read_cases
+from tests.rig.conformance.long_run import run_long_run
+from tests.rig.conformance.pod_groups import run_group_case
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = list(read_cases(FOLDER / "recorded-runs.jsonl.gz"))

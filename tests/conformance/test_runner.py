@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance.cases import compare, run_case
-from bayplan.testing.conformance.cli import main, read_cases
+from tests.rig.conformance.cases import compare, run_case
+from tests.rig.conformance.cli import main, read_cases
 
 OWN = Path(__file__).parent / "cases" / "own.jsonl"
 CASES = {case["id"].partition(":")[0]: case for case in reversed(list(read_cases(OWN)))}

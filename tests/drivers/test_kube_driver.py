@@ -31,7 +31,7 @@ from bayplan.framework import (
 )
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
-from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
 DEADLINE_S = 30.0
 NODES = "/api/v1/nodes"

@@ -11,7 +11,7 @@ from bayplan.config import default_config
 from bayplan.drivers.loop_driver import LoopDriver
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status
 from bayplan.table import NodeInfo
-from bayplan.testing.api_server import (
+from tests.rig.api_server import (
     PODS,
     ServerInThread,
     api_server,

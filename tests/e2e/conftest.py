@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.live.cluster import ClusterUnderTest, Server
-from bayplan.testing.live.control_plane import (
+from tests.rig.live.cluster import ClusterUnderTest, Server
+from tests.rig.live.control_plane import (
     DEVICE_GATES,
     POD_GROUP_GATES,
     LiveControlPlane,
     assets_folder,
     missing_assets,
 )
-from bayplan.testing.live.embedded import EmbeddedServer
+from tests.rig.live.embedded import EmbeddedServer
 
 SERVERS = ("embedded", "kube-apiserver")
 NOT_RUN = "NOT RUN against a real kube-apiserver"

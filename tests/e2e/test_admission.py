@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.live.api_cases import prepare_server, read_cases, run_case
-from bayplan.testing.live.client import LiveClient
-from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from tests.rig.live.api_cases import prepare_server, read_cases, run_case
+from tests.rig.live.client import LiveClient
+from tests.rig.live.control_plane import LiveControlPlane, assets_folder, missing_assets
 
 DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.live.client import PATCH_TYPES, LiveResponse
-from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
-from bayplan.testing.live.kinds import with_head
+from tests.rig.live.client import PATCH_TYPES, LiveResponse
+from tests.rig.live.cluster import ClusterUnderTest, pod_tree
+from tests.rig.live.kinds import with_head
 
 OTHER_UID = "00000000-0000-0000-0000-000000000000"
 EVENT: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Changes of nodes and pods while other pods are pending."""
 
-from bayplan.testing.live.cluster import ClusterUnderTest
+from tests.rig.live.cluster import ClusterUnderTest
 
 TAINT = {"key": "broken", "value": "yes", "effect": "NoSchedule"}
 

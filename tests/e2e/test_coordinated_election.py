@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import ClusterUnderTest
-from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
-from bayplan.testing.live.follower import Key, ListFollower
-from bayplan.testing.live.kinds import path_of
-from bayplan.testing.live.processes import Process
+from tests.rig.live.client import Tree
+from tests.rig.live.cluster import ClusterUnderTest
+from tests.rig.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from tests.rig.live.follower import Key, ListFollower
+from tests.rig.live.kinds import path_of
+from tests.rig.live.processes import Process
 
 LEASE = "kube-scheduler"
 LOST_LEASE = 1

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.live.client import LiveClient
-from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
-from bayplan.testing.live.custom_cases import CustomCases
-from bayplan.testing.live.wrong_objects import answer_of
+from tests.rig.live.client import LiveClient
+from tests.rig.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from tests.rig.live.custom_cases import CustomCases
+from tests.rig.live.wrong_objects import answer_of
 
 DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 

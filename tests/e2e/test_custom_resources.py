@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.testing.live.client import LiveClient, Tree
-from bayplan.testing.live.cluster import ClusterUnderTest, Server
-from bayplan.testing.live.processes import Process
-from bayplan.testing.live.schedulers import (
+from tests.rig.live.client import LiveClient, Tree
+from tests.rig.live.cluster import ClusterUnderTest, Server
+from tests.rig.live.processes import Process
+from tests.rig.live.schedulers import (
     BAYPLAN,
     make_config,
     scheduler_under_test,

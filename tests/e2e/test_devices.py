@@ -3,9 +3,9 @@ deallocated."""
 
 from typing import Any
 
-from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import ClusterUnderTest
-from bayplan.testing.live.follower import ListFollower
+from tests.rig.live.client import Tree
+from tests.rig.live.cluster import ClusterUnderTest
+from tests.rig.live.follower import ListFollower
 
 DRIVER = "gpu.example.com"
 

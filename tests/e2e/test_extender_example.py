@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from bayplan.cli.main import app
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.certificates import make_certificate
-from bayplan.testing.scenarios import Scenario
+from tests.rig.certificates import make_certificate
+from tests.rig.scenarios import Scenario
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "extender"
 PRODUCTS = "licence.example.com/products"

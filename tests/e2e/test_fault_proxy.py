@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.faults import Faults
-from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
-from bayplan.testing.live.fault_proxy import FaultProxy
-from bayplan.testing.live.follower import Key, ListFollower
-from bayplan.testing.live.kinds import path_of
+from tests.rig.faults import Faults
+from tests.rig.live.client import Tree
+from tests.rig.live.cluster import ClusterUnderTest, pod_tree
+from tests.rig.live.fault_proxy import FaultProxy
+from tests.rig.live.follower import Key, ListFollower
+from tests.rig.live.kinds import path_of
 
 NODES, PODS_PER_NODE, PODS = 50, 10, 600
 SETTLED_S = 5.0

@@ -3,9 +3,9 @@ twice."""
 
 from collections import Counter
 
-from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
-from bayplan.testing.live.follower import Key
+from tests.rig.live.client import Tree
+from tests.rig.live.cluster import ClusterUnderTest, pod_tree
+from tests.rig.live.follower import Key
 
 AWAY_S = 20
 RECOVERY_S = 120

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.testing.live.cluster import ClusterUnderTest
-from bayplan.testing.live.schedulers import BAYPLAN, scheduler_under_test
+from tests.rig.live.cluster import ClusterUnderTest
+from tests.rig.live.schedulers import BAYPLAN, scheduler_under_test
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gang-labels" / "config.yaml"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.live.control_plane import find_asset
+from tests.rig.live.control_plane import find_asset
 
 DEPLOYMENT = """
 apiVersion: apps/v1

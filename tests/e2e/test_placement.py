@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from bayplan.testing.live.cluster import ClusterUnderTest
+from tests.rig.live.cluster import ClusterUnderTest
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

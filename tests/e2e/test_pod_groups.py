@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from bayplan.api.wire.decode import decode_object
 from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.kube.patches import group_status_patch
-from bayplan.testing.live.api_cases import GATE_SETS, prepare_server, read_cases, run_case
-from bayplan.testing.live.client import LiveClient, Tree
-from bayplan.testing.live.cluster import ClusterUnderTest
-from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
-from bayplan.testing.live.follower import Key, ListFollower
+from tests.rig.live.api_cases import GATE_SETS, prepare_server, read_cases, run_case
+from tests.rig.live.client import LiveClient, Tree
+from tests.rig.live.cluster import ClusterUnderTest
+from tests.rig.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from tests.rig.live.follower import Key, ListFollower
 
 DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 CASES = read_cases(DATA / "pod_group_cases.yaml")

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import ClusterUnderTest, condition
-from bayplan.testing.live.follower import Key
+from tests.rig.live.client import Tree
+from tests.rig.live.cluster import ClusterUnderTest, condition
+from tests.rig.live.follower import Key
 
 GRACE_S = 3
 

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.testing.live.audit import Audit, AuditedRequest
-from bayplan.testing.live.client import LiveClient, Tree
-from bayplan.testing.live.cluster import ClusterUnderTest
-from bayplan.testing.live.control_plane import (
+from tests.rig.live.audit import Audit, AuditedRequest
+from tests.rig.live.client import LiveClient, Tree
+from tests.rig.live.cluster import ClusterUnderTest
+from tests.rig.live.control_plane import (
     POD_GROUP_GATES,
     LiveControlPlane,
     assets_folder,
     gate_arguments,
     missing_assets,
 )
-from bayplan.testing.live.embedded import EmbeddedServer
-from bayplan.testing.live.follower import Key
-from bayplan.testing.live.processes import Process, free_port
-from bayplan.testing.live.schedulers import BAYPLAN, start_scheduler
+from tests.rig.live.embedded import EmbeddedServer
+from tests.rig.live.follower import Key
+from tests.rig.live.processes import Process, free_port
+from tests.rig.live.schedulers import BAYPLAN, start_scheduler
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 NAME, NAMESPACE = "bayplan-scheduler", "kube-system"

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bayplan.testing.live.client import LiveClient
-from bayplan.testing.live.control_plane import assets_folder, find_asset
-from bayplan.testing.live.embedded import EmbeddedServer
-from bayplan.testing.live.processes import Process
+from tests.rig.live.client import LiveClient
+from tests.rig.live.control_plane import assets_folder, find_asset
+from tests.rig.live.embedded import EmbeddedServer
+from tests.rig.live.processes import Process
 
 MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 CONTROLLERS = (

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
-from bayplan.testing.live.follower import Key, ListFollower
-from bayplan.testing.live.kinds import path_of
-from bayplan.testing.live.processes import Process
+from tests.rig.live.client import Tree
+from tests.rig.live.cluster import ClusterUnderTest, pod_tree
+from tests.rig.live.follower import Key, ListFollower
+from tests.rig.live.kinds import path_of
+from tests.rig.live.processes import Process
 
 LEASE_S, RETRY_S = 5, 1
 SLOW_S = 5

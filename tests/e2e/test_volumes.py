@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayplan.testing.live.cluster import ClusterUnderTest
+from tests.rig.live.cluster import ClusterUnderTest
 
 HOSTNAME = "kubernetes.io/hostname"
 WAIT = "WaitForFirstConsumer"

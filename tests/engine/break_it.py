@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from bayplan.testing.mutants import Mutant, MutantSuite, dropped
+from tests.rig.mutants import Mutant, MutantSuite, dropped
 
 WRITER, ENGINE, VIEW = "table/writer.py", "engine/engine.py", "engine/class_view.py"
 PART, PLAN, MARKS = "engine/node_part.py", "engine/class_plan.py", "engine/marks.py"

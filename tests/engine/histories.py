@@ -22,7 +22,7 @@ from bayplan.scheduler.find_nodes import rows_to_look_at
 from bayplan.table import ALL
 from bayplan.testing.builders import ObjectLister, make_node, make_object, make_pod
 from bayplan.testing.devices import make_class
-from bayplan.testing.mixed_cluster import (
+from tests.rig.mixed_cluster import (
     GPU,
     NODES,
     PACKED,

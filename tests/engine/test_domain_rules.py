@@ -13,7 +13,7 @@ from bayplan.engine.marks import MarksOfClasses
 from bayplan.framework import GROUPS, CycleState, ScorePlugin
 from bayplan.table import Ints, NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.mixed_cluster import PREFERRED, REQUIRED, even, near, on_disk, weighted
+from tests.rig.mixed_cluster import PREFERRED, REQUIRED, even, near, on_disk, weighted
 
 from .histories import HOST, ZONE, World
 

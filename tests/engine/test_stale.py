@@ -30,7 +30,8 @@ from bayplan.stamped_cache import Budget
 from bayplan.table import changes, terms
 from bayplan.testing.builders import make_object, make_pod
 from bayplan.testing.devices import make_claim, make_class, make_device, make_slice
-from bayplan.testing.mixed_cluster import (
+from bayplan.testing.storage import claim_volume
+from tests.rig.mixed_cluster import (
     GPU,
     PREFERRED,
     REQUIRED,
@@ -40,7 +41,6 @@ from bayplan.testing.mixed_cluster import (
     near,
     on_disk,
 )
-from bayplan.testing.storage import claim_volume
 
 from .histories import HOST, ZONE, Outcome, World, pinned
 from .user_plugins import NOISY, STRICT, Rare

@@ -9,7 +9,7 @@ import yaml
 
 from bayplan.testing.builders import make_custom, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_conformance
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "node-resource-topology"
 

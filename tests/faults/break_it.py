@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bayplan.testing.mutants import Mutant, MutantSuite
+from tests.rig.mutants import Mutant, MutantSuite
 
 REFLECTOR, POSTING = "kube/reflector.py", "kube/post_pipeline.py"
 BINDINGS, SENDER = "kube/bindings.py", "kube/sender.py"

@@ -11,9 +11,9 @@ from typing import Any
 
 from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.scheduler.debugger import differences
-from bayplan.testing.simulated import SimulatedApi, VersionedStore
-from bayplan.testing.simulated.api import BindingRequest
-from bayplan.testing.simulated.store import DELETED, LoggedChange, is_finished
+from tests.rig.simulated import SimulatedApi, VersionedStore
+from tests.rig.simulated.api import BindingRequest
+from tests.rig.simulated.store import DELETED, LoggedChange, is_finished
 
 from .workload import FOREIGN
 

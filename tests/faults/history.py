@@ -28,8 +28,8 @@ from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import Credentials, Identity, Place
 from bayplan.kube.leader import LeaderElector, LeaseLock
-from bayplan.testing.faults import Faults
-from bayplan.testing.simulated import (
+from tests.rig.faults import Faults
+from tests.rig.simulated import (
     NetworkLoop,
     SimulatedApi,
     SimulatedServer,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.testing.mutants import ROOT, Mutant
+from tests.rig.mutants import ROOT, Mutant
 
 from .break_it import MUTANTS, REDUNDANT
 

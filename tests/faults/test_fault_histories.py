@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from bayplan.testing.mutants import ROOT
+from tests.rig.mutants import ROOT
 
 from .__main__ import failure_text
 from .history import run_history

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from bayplan.testing.simulated import SimulatedApi
+from tests.rig.simulated import SimulatedApi
 
 Tree = dict[str, Any]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.live.control_plane import find_asset
+from tests.rig.live.control_plane import find_asset
 
 FIELD = Path(__file__).resolve().parents[3] / "shared" / "field"
 NAMESPACES = {"argo-cd-ha.yaml.gz": "argocd"}

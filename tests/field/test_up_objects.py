@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bayplan.cluster.objects.yaml_tree import iter_trees
-from bayplan.testing.api_server import ServerInThread, api_server
+from tests.rig.api_server import ServerInThread, api_server
 
 Tree = dict[str, Any]
 

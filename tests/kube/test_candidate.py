@@ -17,8 +17,8 @@ from bayplan.kube.candidate import (
     CoordinatedElector,
     LeaseCandidate,
 )
-from bayplan.testing.api_server import START
-from bayplan.testing.virtual_time import run_virtual
+from tests.rig.api_server import START
+from tests.rig.virtual_time import run_virtual
 
 Tree = dict[str, Any]
 NOW = "2026-01-01T00:00:00.000000Z"

@@ -15,7 +15,7 @@ from bayplan.kube import connection as module
 from bayplan.kube import credentials as credentials_module
 from bayplan.kube.connection import Answer, Connection, UnreachableError, retried
 from bayplan.kube.credentials import load_credentials
-from bayplan.testing.api_server import (
+from tests.rig.api_server import (
     PODS,
     ServerInThread,
     api_server,

@@ -18,8 +18,8 @@ from bayplan.errors import ApiError, ConflictError, NotFoundError
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
 from bayplan.kube.leader import ElectionTimes, LeaderElector, LeaseLock, make_identity
-from bayplan.testing.api_server import START, api_server
-from bayplan.testing.virtual_time import run_virtual
+from tests.rig.api_server import START, api_server
+from tests.rig.virtual_time import run_virtual
 
 Tree = dict[str, Any]
 

@@ -21,7 +21,7 @@ from bayplan.kube.retry_backoff import Backoff
 from bayplan.kube.watched_kinds import RESOURCES, Resource
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 Tree = dict[str, Any]
 

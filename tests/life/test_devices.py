@@ -25,7 +25,7 @@ from bayplan.cluster.objects import UNVERSIONED_KINDS
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, failure, unschedulable, wait
 from bayplan.framework.devices import Devices
-from bayplan.framework.following import ObjectKey
+from bayplan.framework.lister_changes import ObjectKey
 from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
 from bayplan.testing.builders import make_node, make_pod
@@ -40,7 +40,7 @@ from bayplan.testing.devices import (
     make_slice,
     make_template,
 )
-from bayplan.testing.scenarios import DelayedResult, Scripted, make_config, places_of
+from tests.rig.scenarios import DelayedResult, Scripted, make_config, places_of
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 NODES = ["a", "b", "c"]

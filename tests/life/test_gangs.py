@@ -13,7 +13,7 @@ from bayplan.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL, labelled_gro
 from bayplan.framework import SUCCESS, failure
 from bayplan.scheduler import Attempt
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Scenario, Scripted
+from tests.rig.scenarios import Scenario, Scripted
 
 COSCHEDULING = {"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}
 GANG_SCHEDULING = {"plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}}

@@ -38,7 +38,7 @@ from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import DelayedResult, Scripted, make_config, places_of
+from tests.rig.scenarios import DelayedResult, Scripted, make_config, places_of
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 """The number of histories; without a number a few hundred, always the same ones."""

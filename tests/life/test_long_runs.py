@@ -28,9 +28,9 @@ from bayplan.queue import QueuedPodInfo
 from bayplan.runtime.executor import Finished, InlineExecutor, Work
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 from bayplan.testing.builders import make_object, make_pod
-from bayplan.testing.conformance.cases import CaseCluster, NoBinding, case_config
-from bayplan.testing.conformance.witness import Totals, Witness
-from bayplan.testing.mixed_cluster import (
+from tests.rig.conformance.cases import CaseCluster, NoBinding, case_config
+from tests.rig.conformance.witness import Totals, Witness
+from tests.rig.mixed_cluster import (
     APPS,
     HUMBLE,
     NODES,

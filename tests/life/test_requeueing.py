@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 GPU = "example.com/gpu"
 MANY = 10_000

@@ -19,7 +19,6 @@ from bayplan.cluster.memory import admit_storage
 from bayplan.errors import ConflictError
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios_storage import StorageScenario as Life
 from bayplan.testing.storage import (
     claim_volume,
     ephemeral_volume,
@@ -27,6 +26,7 @@ from bayplan.testing.storage import (
     make_storage_class,
     make_volume,
 )
+from tests.rig.scenarios_storage import StorageScenario as Life
 
 DRIVER = "disk.example.com"
 PRE_BIND = 'running PreBind plugin "VolumeBinding": '

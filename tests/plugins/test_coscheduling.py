@@ -9,7 +9,7 @@ from bayplan.api.pod_groups import CUSTOM_LABEL, MIN_AVAILABLE_LABEL, NAME_LABEL
 from bayplan.framework import Code, Hint
 from bayplan.plugins.coscheduling import POD_GROUPS, Coscheduling
 from bayplan.testing.builders import make_custom, make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}
 GPU = "example.com/gpu"

@@ -10,7 +10,6 @@ from bayplan.plugins.dynamic_resources.plugin import TRIES_PER_SECOND, DynamicRe
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree
-from bayplan.testing.device_world import DeviceWorld
 from bayplan.testing.devices import (
     claiming,
     make_choice,
@@ -21,6 +20,7 @@ from bayplan.testing.devices import (
     make_slice,
     make_template,
 )
+from tests.rig.device_world import DeviceWorld
 
 LARGE = 'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0'
 CANNOT = "cannot allocate all claims"

@@ -11,7 +11,6 @@ from bayplan.framework import SKIP, SUCCESS, Code
 from bayplan.framework.devices import Devices
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.device_world import DeviceWorld, devices_of
 from bayplan.testing.devices import (
     claiming,
     make_choice,
@@ -21,7 +20,8 @@ from bayplan.testing.devices import (
     make_request,
     make_slice,
 )
-from bayplan.testing.scenarios import Scenario
+from tests.rig.device_world import DeviceWorld, devices_of
+from tests.rig.scenarios import Scenario
 
 PROFILE, DRIVER = "default-scheduler", "gpu.example.com"
 CONFLICT = ConflictError("another client was faster")

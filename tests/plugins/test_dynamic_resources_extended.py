@@ -16,8 +16,8 @@ from bayplan.plugins.node_resources_fit.strategies import least_allocated
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree
-from bayplan.testing.device_world import DeviceWorld, devices_of
 from bayplan.testing.devices import make_claim, make_class, make_device, make_slice
+from tests.rig.device_world import DeviceWorld, devices_of
 
 GPU = "example.com/gpu"
 OTHER = "example.com/other"

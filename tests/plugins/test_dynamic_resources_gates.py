@@ -26,7 +26,7 @@ from bayplan.testing.devices import (
     make_request,
     make_slice,
 )
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 pytest.importorskip("cel_expr_python", reason="expressions need the extra `dra`")
 

@@ -12,10 +12,10 @@ from bayplan.framework import SKIP, Code, CycleState
 from bayplan.framework.devices import Devices
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_node
-from bayplan.testing.device_world import DeviceWorld
 from bayplan.testing.devices import claiming, make_claim, make_class, make_slice, make_template
-from bayplan.testing.groups import GROUP_GATES, group_scenario, make_pod_group
-from bayplan.testing.scenarios import Scenario
+from tests.rig.device_world import DeviceWorld
+from tests.rig.groups import GROUP_GATES, group_scenario, make_pod_group
+from tests.rig.scenarios import Scenario
 
 CLAIMS = {**GROUP_GATES, "DRAWorkloadResourceClaims": True}
 MEMBER = {"schedulingGroup": {"podGroupName": "g"}}

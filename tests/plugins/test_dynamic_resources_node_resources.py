@@ -18,7 +18,7 @@ from bayplan.testing.devices import (
     make_request,
     make_slice,
 )
-from bayplan.testing.scenarios import Scenario, Scripted
+from tests.rig.scenarios import Scenario, Scripted
 
 pytest.importorskip("cel_expr_python", reason="expressions need the extra `dra`")
 

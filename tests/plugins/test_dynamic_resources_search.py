@@ -15,7 +15,6 @@ from bayplan.plugins.dynamic_resources.first_free import first_free
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.dynamic_resources.search import DeviceSearch
 from bayplan.testing.builders import ObjectLister, make_node, make_table
-from bayplan.testing.device_world import DeviceWorld
 from bayplan.testing.devices import (
     claiming,
     make_choice,
@@ -25,6 +24,7 @@ from bayplan.testing.devices import (
     make_request,
     make_slice,
 )
+from tests.rig.device_world import DeviceWorld
 
 SAME_NUMA = [{"matchAttribute": "gpu.example.com/numa"}]
 OTHER_NUMA = [{"distinctAttribute": "gpu.example.com/numa"}]

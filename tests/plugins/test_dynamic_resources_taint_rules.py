@@ -17,7 +17,7 @@ from bayplan.testing.devices import (
     make_slice,
     make_taint_rule,
 )
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 pytest.importorskip("cel_expr_python", reason="expressions need the extra `dra`")
 

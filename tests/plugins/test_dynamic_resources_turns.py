@@ -10,8 +10,8 @@ from bayplan.framework import SUCCESS, Status
 from bayplan.framework.turns import Turns
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.testing.builders import make_node
-from bayplan.testing.device_world import DeviceWorld
 from bayplan.testing.devices import claiming, make_claim, make_class, make_slice
+from tests.rig.device_world import DeviceWorld
 
 PODS = 20
 

@@ -9,8 +9,8 @@ from bayplan.framework import FeatureGates
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.devices import claiming, make_class, make_request, make_slice
 from bayplan.testing.devices import make_claim as make_device_claim
-from bayplan.testing.scenarios import Scenario
 from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
+from tests.rig.scenarios import Scenario
 
 pytest.importorskip("cel_expr_python", reason="expressions need the extra `dra`")
 

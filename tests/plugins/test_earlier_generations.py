@@ -8,7 +8,7 @@ from bayplan.config.defaults import DEFAULT_PLUGINS
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 EARLIER = (
     "NodeLabel",

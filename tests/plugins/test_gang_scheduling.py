@@ -8,7 +8,7 @@ from bayplan.api.pod import Pod
 from bayplan.framework import SUCCESS, Code, CycleState
 from bayplan.plugins.gang_scheduling.plugin import TIMEOUT_S, TOO_FEW, WAITING, GangScheduling
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}}
 

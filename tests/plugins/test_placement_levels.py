@@ -9,8 +9,8 @@ import pytest
 from bayplan.api.pod_groups import PREFERRED_TOPOLOGY as PREFERRED
 from bayplan.errors import BayplanError
 from bayplan.testing.builders import make_node
-from bayplan.testing.groups import PLACEMENT_GATES, group_scenario, make_member, make_pod_group
-from bayplan.testing.scenarios import Scenario
+from tests.rig.groups import PLACEMENT_GATES, group_scenario, make_member, make_pod_group
+from tests.rig.scenarios import Scenario
 
 LEVELS = ["rack", "block", "zone"]
 ARGS = {"TopologyPlacementGenerator": {"levels": LEVELS}}

@@ -17,8 +17,8 @@ from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ConflictError
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
 from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
+from tests.rig.scenarios import Scenario
 
 CSI = "csi.example.com"
 ZONES = {"n1": "z1", "n2": "z2", "n3": "z3"}

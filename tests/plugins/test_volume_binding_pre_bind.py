@@ -12,7 +12,7 @@ from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, Code
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume
-from bayplan.testing.storage_world import CLAIM, VOLUME, StorageWorld
+from tests.rig.storage_world import CLAIM, VOLUME, StorageWorld
 
 CSI = "csi.example.com"
 

@@ -13,7 +13,7 @@ from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.table import ALL
 from bayplan.testing.builders import make_pod
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume
-from bayplan.testing.storage_world import VOLUME, StorageWorld
+from tests.rig.storage_world import VOLUME, StorageWorld
 
 CSI = "csi.example.com"
 

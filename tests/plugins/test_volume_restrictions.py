@@ -12,8 +12,8 @@ from bayplan.table.what_if import WhatIf
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_conformance
-from bayplan.testing.scenarios import Scenario
 from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
+from tests.rig.scenarios import Scenario
 
 ONE_POD = ("ReadWriteOncePod",)
 

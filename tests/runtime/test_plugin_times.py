@@ -19,7 +19,7 @@ from bayplan.framework import (
 from bayplan.observe import SchedulerMetrics
 from bayplan.runtime.plugin_times import Evaluations, timed
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 PROFILE = "default-scheduler"
 

@@ -21,7 +21,7 @@ from bayplan.framework import (
 from bayplan.framework.events import ActionType, EventWithHint, Hint, wait_for
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
+from tests.rig.scenarios import DelayedResult, Scenario, Scripted
 from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
 
 UNDONE = [("Second", "unreserve"), ("First", "unreserve")]

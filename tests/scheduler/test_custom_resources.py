@@ -26,7 +26,7 @@ from bayplan.framework.registration import declared_events
 from bayplan.scheduler.catalog import input_needs
 from bayplan.testing.builders import make_custom, make_node, make_object, make_pod, make_table
 from bayplan.testing.conformance import check_conformance
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 PERMITS = CustomResource("permits.v1.example.com", "Permit", is_namespaced=False)
 OTHERS = CustomResource("others.v1.example.com", "Other")

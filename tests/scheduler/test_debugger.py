@@ -4,7 +4,7 @@ import pytest
 
 from bayplan.scheduler.debugger import differences, dump
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 
 @pytest.fixture

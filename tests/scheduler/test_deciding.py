@@ -9,7 +9,7 @@ from bayplan.framework import SUCCESS, CycleState, FilterPlugin, PreFilterPlugin
 from bayplan.framework import unschedulable as refused
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 
 class Writes(PreFilterPlugin, FilterPlugin):

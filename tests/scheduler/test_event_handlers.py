@@ -11,7 +11,7 @@ from bayplan.framework.events import ClusterEvent
 from bayplan.framework.interface import PreEnqueuePlugin
 from bayplan.plugins.gang_scheduling.plugin import GangScheduling
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
+from tests.rig.scenarios import DelayedResult, Scenario, Scripted
 
 SCRIPTED = [{"name": "Scripted"}]
 PROFILE = {"plugins": {"multiPoint": {"enabled": SCRIPTED}, "bind": {"enabled": SCRIPTED}}}

@@ -12,7 +12,7 @@ from bayplan.api.pod import Pod
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 SECONDS = 5
 

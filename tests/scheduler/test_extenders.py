@@ -13,7 +13,7 @@ from bayplan.framework import Code
 from bayplan.scheduler import FirstFound, Outcome
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.extenders import FakeExtender
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 GPU = "example.com/gpu"
 FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}

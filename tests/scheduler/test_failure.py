@@ -8,7 +8,7 @@ from bayplan.errors import ApiError
 from bayplan.framework import unschedulable
 from bayplan.scheduler.failure import NOTE_LIMIT, shortened
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
+from tests.rig.scenarios import DelayedResult, Scenario, Scripted
 
 
 def make_scenario(*objects: Any) -> Scenario:

@@ -20,7 +20,7 @@ from bayplan.framework import (
 )
 from bayplan.scheduler import Inquiry
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 POSITIONS = pytest.mark.parametrize("is_on", [True, False])
 

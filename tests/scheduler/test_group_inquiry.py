@@ -8,7 +8,7 @@ from bayplan.answers import ClusterView
 from bayplan.api.pod import Pod
 from bayplan.scheduler import GroupInquiry
 from bayplan.testing.builders import make_gang, make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 GATES = dict.fromkeys(
     ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling"), True

@@ -11,8 +11,8 @@ from bayplan.api.pod_groups import GroupPreemptor
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import BayplanError
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.groups import group_scenario, make_member, make_pod_group
-from bayplan.testing.scenarios import Scenario
+from tests.rig.groups import group_scenario, make_member, make_pod_group
+from tests.rig.scenarios import Scenario
 
 BOTH_WAYS = {"GangScheduling": {"antiAffinityBothWays": True}}
 WHOLE_GROUPS = {"GangScheduling": {"evictForWholeGroups": True}}

@@ -11,7 +11,7 @@ from bayplan.scheduler import placement_search
 from bayplan.scheduler.group_algorithm import GroupAlgorithm
 from bayplan.scheduler.placement_search import PlacementSearch
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 SEEDS = range(40)

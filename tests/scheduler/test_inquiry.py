@@ -10,7 +10,7 @@ from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.scheduler import Inquiry
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 NODES = [
     make_node("a", cpu="2", zone="one"),

@@ -23,7 +23,7 @@ from bayplan.framework import (
 )
 from bayplan.observe import SchedulerMetrics
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
+from tests.rig.scenarios import DelayedResult, Scenario, Scripted
 
 PROFILE = "default-scheduler"
 SOME_NODES = {"percentageOfNodesToScore": 50}

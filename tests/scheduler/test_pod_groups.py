@@ -26,7 +26,7 @@ from bayplan.scheduler import Outcome
 from bayplan.scheduler.group_condition import SCHEDULED
 from bayplan.scheduler.group_cycle import NOT_WITH_CONSTRAINTS
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 GANGS = {"GenericWorkload": True, "GangScheduling": True}
 PLACES = {**GANGS, "TopologyAwareWorkloadScheduling": True}

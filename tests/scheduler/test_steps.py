@@ -14,7 +14,7 @@ from bayplan.observe.times import DECIDED, ENDED, FILTERED, NEVER, PRE_FILTERED,
 from bayplan.scheduler import steps
 from bayplan.scheduler.attempt import Explanation
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario, Scripted
+from tests.rig.scenarios import Scenario, Scripted
 
 SCRIPTED = {"plugins": {"multiPoint": {"enabled": [{"name": "Scripted"}]}}}
 Line = dict[str, Any]

@@ -13,7 +13,7 @@ from bayplan.sim import read_manifests
 from bayplan.sim.settings import Settings, reading_for
 from bayplan.table import NodeInfo
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 
 class SameAccount(FilterPlugin):

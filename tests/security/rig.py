@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bayplan.testing.api_server import ServerInThread, ServerResponse, api_server
+from tests.rig.api_server import ServerInThread, ServerResponse, api_server
 
 SECRET = "the administrator's"
 ADMIN = {"Authorization": f"Bearer {SECRET}"}

@@ -26,8 +26,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import yaml
 
-from bayplan.testing.live.processes import Process
 from tests.apiserver.web.fuzzing import RandomRequest, random_requests
+from tests.rig.live.processes import Process
 
 START_S, TIMEOUT_S = 120.0, 60.0
 LIMIT_S, LIMIT_MIB = 2.0, 200.0

@@ -13,7 +13,7 @@ from bayplan.apiserver.web.http_requests import (
     RequestReader,
     WholeRequest,
 )
-from bayplan.testing.api_server import ServerInThread
+from tests.rig.api_server import ServerInThread
 
 from .wire import exchange, statuses
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import PATCH_TYPES, PODS, pod_tree
+from tests.rig.api_server import PATCH_TYPES, PODS, pod_tree
 
 from .rig import CORE, JSON, LEASES, GuardedApi, rule
 

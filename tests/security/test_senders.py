@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from bayplan.testing.api_server import PODS, ServerInThread, api_server, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server, pod_tree
 
 from .rig import CORE, RBAC, SECRET, GuardedApi, rule
 from .wire import exchange, statuses

@@ -15,7 +15,7 @@ from bayplan.apiserver.schema import json_patch as patches
 from bayplan.apiserver.schema.depth import MAX_DEPTH
 from bayplan.apiserver.schema.protobuf import MAGIC, MIME, ProtobufError, decode_object
 from bayplan.apiserver.store import Store
-from bayplan.testing.api_server import PATCH_TYPES, PODS, ServerInThread, pod_tree
+from tests.rig.api_server import PATCH_TYPES, PODS, ServerInThread, pod_tree
 
 from .rig import CORE
 

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bayplan.testing.api_server import ServerInThread
+from tests.rig.api_server import ServerInThread
 
 WAIT_S = 10.0
 

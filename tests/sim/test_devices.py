@@ -8,7 +8,6 @@ import pytest
 from bayplan.errors import InputError
 from bayplan.sim import Simulation, read_manifests
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.device_world import devices_of
 from bayplan.testing.devices import (
     claiming,
     make_claim,
@@ -17,6 +16,7 @@ from bayplan.testing.devices import (
     make_slice,
     make_template,
 )
+from tests.rig.device_world import devices_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dra"
 GPU = "example.com/gpu"

@@ -14,10 +14,11 @@ import bayplan
 from bayplan.api.wire.whole import whole
 from bayplan.errors import InputError
 from bayplan.sim.measures import measure_of
-from bayplan.sweeps import Sweep, SweepResults, bench
+from bayplan.sweeps import Sweep, SweepResults
 from bayplan.sweeps.document import parse_sweep
 from bayplan.sweeps.worker import Worker
 from bayplan.testing.builders import make_node, make_pod
+from benchmarks import sweep as bench
 
 PLUGIN = """
 import os

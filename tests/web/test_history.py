@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.framework import wait
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Scenario, Scripted
 from bayplan.web.history import TEXTED, History, HistoryState, Moment
 from bayplan.web.value_numbers import NONE
+from tests.rig.scenarios import Scenario, Scripted
 
 
 def watched(scenario: Scenario) -> History:

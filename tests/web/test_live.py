@@ -12,9 +12,9 @@ from bayplan.answers import ClusterView
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.cluster.objects import WatchHandler
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Scenario
 from bayplan.web import live
 from bayplan.web.live import PageSource, page_routes, token_check
+from tests.rig.scenarios import Scenario
 
 TOKEN = {"Authorization": "Bearer secret"}
 Client = TestClient[web.Request, web.Application]

@@ -1,9 +1,7 @@
-"""Conformance: what a plugin must pass, and the recorded decisions of kube-scheduler with their runners.
+"""Conformance: the checks that every plugin must pass, whatever its policy.
 
-Lives here: the checks for plugins (`plugin_checks.py`, re-exported below), one module per family of recorded cases
-(`cases.py` for placements, `long_run.py`, `config.py`, `hints.py`, `queue.py`), and the two commands, `cli.py` and
-`counterfactuals.py`. May enter: the whole scheduler, `sim` and `answers`; the checks for plugins only what a plugin may
-import, and `runtime`. Called by: tests, `make conformance`, `make counterfactuals`.
+Lives here: `plugin_checks.py`, and `declarations.py` for what a plugin declares about other steps than Filter and
+Score. May enter: what a plugin may import, and `runtime`. Called by: tests of plugins.
 """
 
 from .declarations import check_by_outline, check_looks_at, check_settled

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.api import cel
+from bayplan.api.cel import device_expressions
 from bayplan.api.cel.device_expressions import CelError, SeenDevice, compile_expression, names_in
 from bayplan.api.devices import Device
 from bayplan.testing.devices import DRIVER, make_device
@@ -136,11 +136,11 @@ def test_attributes_that_an_expression_can_read(expression: str, names: set[str]
 
 def test_without_the_library_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cel_expr_python", None)
-    cel._environment.cache_clear()
+    device_expressions._environment.cache_clear()
     try:
         with pytest.raises(CelError, match=r"install bayplan\[dra\]"):
-            cel.Expression("true")
+            device_expressions.Expression("true")
     finally:
         monkeypatch.undo()
-        cel._environment.cache_clear()
-    assert cel.Expression("true").matches(seen())
+        device_expressions._environment.cache_clear()
+    assert device_expressions.Expression("true").matches(seen())

@@ -10,7 +10,7 @@ from bayplan.api.schema import FIELDS
 from bayplan.api.schema.input_check import _check_struct, unknown_fields
 from bayplan.api.schema.quick_types import is_certainly_valid, quick_type
 from bayplan.apiserver.registry.resource_table import RESOURCES
-from bayplan.testing.api_server import pod_tree, workload_tree
+from tests.rig.api_server import pod_tree, workload_tree
 
 SCHEMAS = sorted({resource.schema for resource in RESOURCES if resource.schema in FIELDS})
 VALUES = st.recursive(

@@ -8,7 +8,7 @@ import pytest
 from bayplan.apiserver.access import AccessQuestion
 from bayplan.apiserver.access.bootstrap import bootstrap_objects
 from bayplan.apiserver.access.rbac import allows
-from bayplan.testing.api_server import PODS, ServerInThread, api_server, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server, pod_tree
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/default/roles"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread, node_tree, workload_tree
+from tests.rig.api_server import ServerInThread, node_tree, workload_tree
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"

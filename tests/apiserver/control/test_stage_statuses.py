@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.api.pod_stages import PodStages, StageRule
 from bayplan.api.selectors import LabelSelector
-from bayplan.testing.api_server import (
+from tests.rig.api_server import (
     PODS,
     ServerInThread,
     api_server,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import (
+from tests.rig.api_server import (
     PODS,
     ServerInThread,
     api_server,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread, api_server
-from bayplan.testing.live.api_cases import ApiCase, prepare_server, read_cases, run_case
+from tests.rig.api_server import ServerInThread, api_server
+from tests.rig.live.api_cases import ApiCase, prepare_server, read_cases, run_case
 
 HERE = Path(__file__).parent
 CASES = read_cases(HERE / "admission_cases.yaml")

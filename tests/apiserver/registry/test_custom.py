@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread, api_server
-from bayplan.testing.live.custom_cases import CustomCases
+from tests.rig.api_server import ServerInThread, api_server
+from tests.rig.live.custom_cases import CustomCases
 
 HERE = Path(__file__).parent
 CASES = CustomCases(HERE / "custom_cases.yaml")

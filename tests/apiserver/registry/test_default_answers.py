@@ -11,7 +11,7 @@ import pytest
 from bayplan.apiserver.registry.not_modelled import WARNINGS
 from bayplan.apiserver.registry.resource_table import RESOURCES
 from bayplan.cluster.objects.yaml_tree import iter_trees
-from bayplan.testing.api_server import ServerInThread
+from tests.rig.api_server import ServerInThread
 
 HERE = Path(__file__).parent
 OBJECTS = list(iter_trees((HERE / "default_objects.yaml").read_text()))

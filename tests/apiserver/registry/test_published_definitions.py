@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread
+from tests.rig.api_server import ServerInThread
 
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TEXT = {"type": "string"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread, api_server
-from bayplan.testing.live.wrong_objects import answer_of
+from tests.rig.api_server import ServerInThread, api_server
+from tests.rig.live.wrong_objects import answer_of
 
 CASES = json.loads((Path(__file__).parent / "wrong_objects.json").read_text())
 

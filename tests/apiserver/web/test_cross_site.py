@@ -9,7 +9,7 @@ from bayplan.apiserver import make_credentials
 from bayplan.apiserver.web import watches
 from bayplan.apiserver.web.http_requests import MAX_BODY
 from bayplan.errors import InputError
-from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
+from tests.rig.api_server import ServerInThread, api_server, config_map_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.testing.api_server import ServerInThread
-from bayplan.testing.live.custom_cases import DEFINITIONS, make_definition
+from tests.rig.api_server import ServerInThread
+from tests.rig.live.custom_cases import DEFINITIONS, make_definition
 
 CASES = Path(__file__).parents[1] / "registry" / "custom_cases.yaml"
 SCHEMA = yaml.safe_load(CASES.read_text())["schema"]

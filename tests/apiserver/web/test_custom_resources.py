@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread, api_server
-from bayplan.testing.live.custom_cases import make_definition
+from tests.rig.api_server import ServerInThread, api_server
+from tests.rig.live.custom_cases import make_definition
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POOLS = "/apis/example.sh/v1/pools"

@@ -1,6 +1,6 @@
 """Discovery: groups, versions and resources, in the old and the aggregated form."""
 
-from bayplan.testing.api_server import ServerInThread, api_server
+from tests.rig.api_server import ServerInThread, api_server
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -8,7 +8,7 @@ import yaml
 
 from bayplan.apiserver.registry.not_modelled import SILENT, WARNINGS
 from bayplan.apiserver.registry.resource_table import BY_STORAGE, RESOURCES
-from bayplan.testing.api_server import ServerInThread
+from tests.rig.api_server import ServerInThread
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 CASES = yaml.safe_load((Path(__file__).parent / "kinds.yaml").read_text())

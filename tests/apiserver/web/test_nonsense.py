@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.testing.api_server import (
+from tests.rig.api_server import (
     PODS,
     ServerInThread,
     api_server,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.api_server import ServerInThread, config_map_tree, workload_tree
+from tests.rig.api_server import ServerInThread, config_map_tree, workload_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

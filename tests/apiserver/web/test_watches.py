@@ -4,7 +4,7 @@ import pytest
 
 from bayplan.apiserver import ApiServer
 from bayplan.apiserver.store import store as store_module
-from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
+from tests.rig.api_server import ServerInThread, api_server, config_map_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -19,7 +19,7 @@ from bayplan.config import default_config
 from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
-from bayplan.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, node_tree, pod_tree
 
 MOST_ALLOCATED = """
 apiVersion: kubescheduler.config.k8s.io/v1

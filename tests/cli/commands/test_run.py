@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from bayplan.apiserver import make_kubeconfig
-from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 from bayplan.web.history import HistoryState
+from tests.rig.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
 TIMEOUT_S = 60.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"

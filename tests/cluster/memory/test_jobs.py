@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.decode import decode_object
+from bayplan.api.wire.decode import decode_object
 from bayplan.api.workloads import Job
 from bayplan.cluster.memory.jobs import JobPlan, plan_job
 from bayplan.cluster.memory.pod_index import PodIndex

@@ -15,7 +15,7 @@ from bayplan.testing.devices import (
     make_request,
     make_template,
 )
-from bayplan.testing.groups import make_pod_group
+from tests.rig.groups import make_pod_group
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -13,7 +13,7 @@ from bayplan.plugins.legacy.service_affinity import NODE_NOT_FOUND, REASON, Serv
 from bayplan.table import ALL, NodeTable
 from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
 from bayplan.testing.conformance import check_conformance, check_rows_agree
-from bayplan.testing.scenarios import Scenario
+from tests.rig.scenarios import Scenario
 
 APP = {"app": "web"}
 SERVICE = make_object("Service", "web", namespace="default", spec={"selector": APP})

@@ -1,5 +1,0 @@
-"""Certificates: a self-signed certificate for tests, for 127.0.0.1 and localhost."""
-
-from ..cluster.certificates import Certificate, make_certificate
-
-__all__ = ["Certificate", "make_certificate"]

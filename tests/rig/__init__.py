@@ -1,0 +1,6 @@
+"""Rig: what the tests of this project are built on, beside the builders of `bayplan.testing`.
+
+Lives here: whole schedulers on a cluster in memory (`scenarios.py`), the runners of recorded decisions
+(`conformance/`), API servers and schedulers as processes (`live/`), an API server on virtual time (`simulated/`),
+and the mutants. May enter: all of `bayplan`. Called by: tests, `benchmarks/` and the Makefile.
+"""
