@@ -26,7 +26,7 @@ from .account import (
 )
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactual, find_counterfactuals
-from .explain import explain
+from .explain import explain, explain_alike
 from .group_account import (
     GroupMember,
     GroupPreemption,
@@ -39,7 +39,6 @@ from .group_account import (
 from .group_explain import explain_group
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, apply_changes
 from .pod_search import find_group, find_pods
-from .workload_explain import explain_alike
 
 __all__ = [
     "NEAREST",

@@ -17,8 +17,7 @@ from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..sim.frames import make_frame
 from ..sim.html_summary import ShownAnswer
-from .data import Data
-from .manifest_changes import ObjectChange
+from .manifest_changes import Data, ObjectChange
 from .settlement import AS_READ, Settlement
 
 

@@ -16,8 +16,7 @@ from ..api.own_documents import API_VERSION
 from ..sim.frames import make_frame
 from ..sim.html_summary import ShownAnswer
 from .account import PodRef, Refusal
-from .data import Data
-from .manifest_changes import ObjectChange
+from .manifest_changes import Data, ObjectChange
 from .settlement import AS_READ, Settlement
 
 

@@ -16,7 +16,11 @@ from ..api.wire.decode import decode_object
 from ..api.wire.encode import to_dict
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
-from .data import Data
+
+
+class Data(msgspec.Struct, kw_only=True, rename="camel"):
+    """Base of the parts of an answer."""
+
 
 DEFAULT = "default"
 

@@ -10,8 +10,7 @@ from typing import Any
 from ..api.custom import CustomObject
 from ..api.meta import controller_of
 from ..api.node import Node
-from ..api.selectors import Requirement
-from ..api.text.label_query import parse_label_query
+from ..api.selectors import Requirement, parse_label_query
 from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import ReplicaSet
 from ..cluster.memory import MemoryCluster

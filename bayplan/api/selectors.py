@@ -4,6 +4,8 @@ Mirrors staging/src/k8s.io/apimachinery/pkg/labels/selector.go and
 staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -54,7 +56,7 @@ class Requirement(Wire, frozen=True):
             case _:
                 return False
 
-    def canonical(self) -> "Requirement":
+    def canonical(self) -> Requirement:
         """The same condition with sorted, unique values."""
         return Requirement(
             key=self.key, operator=self.operator, values=tuple(sorted(set(self.values or ())))
@@ -100,7 +102,7 @@ class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
     match_expressions: tuple[Requirement, ...] | None = None
 
     @classmethod
-    def of(cls, labels: Mapping[str, str] | None) -> "LabelSelector":
+    def of(cls, labels: Mapping[str, str] | None) -> LabelSelector:
         """The selector for exactly these labels, as in a Service."""
         return cls(match_labels=dict(labels or {}))
 
@@ -126,7 +128,7 @@ class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
         """Whether every condition is valid."""
         return next(self.problems(), None) is None
 
-    def with_requirement(self, key: str, operator: str, values: Iterable[str]) -> "LabelSelector":
+    def with_requirement(self, key: str, operator: str, values: Iterable[str]) -> LabelSelector:
         """This selector with one more condition."""
         added = Requirement(key=key, operator=operator, values=tuple(values))
         return LabelSelector(
@@ -269,3 +271,42 @@ def one_of(choices: tuple[str, ...]) -> str:
 def quote(text: str) -> str:
     """The text as in JSON, truncated when long."""
     return f'"{text}"' if len(text) <= 80 else f'"{text[:77]}..."'
+
+
+_TERM = re.compile(
+    r"\s*(?:(?P<not>!)\s*(?P<absent>[^\s!=<>(),]+)"
+    r"|(?P<key>[^\s!=<>(),]+)\s*"
+    r"(?:(?P<set>\b(?:in|notin)\b)\s*\((?P<values>[^()]*)\)"
+    r"|(?P<op>==|=|!=|>|<)\s*(?P<value>[^\s!=<>(),]*))?)\s*(?:,|$)"
+)
+_SETS = {"in": "In", "notin": "NotIn"}
+_OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
+
+
+def parse_label_query(text: str) -> list[Requirement]:
+    """The conditions of a label selector, all of which must be met; raises ValueError when it is invalid."""
+    found, place = [], 0
+    while place < len(text.rstrip()):
+        match = _TERM.match(text, place)
+        if match is None:
+            raise ValueError(f"found {text[place:]!r}")
+        requirement = _requirement(match)
+        problem = requirement.parse_problem(NODE_OPERATORS)
+        if problem is not None:
+            raise ValueError(problem)
+        found.append(requirement)
+        place = match.end()
+    return found
+
+
+def _requirement(match: re.Match[str]) -> Requirement:
+    if match["not"]:
+        return Requirement(key=match["absent"], operator="DoesNotExist")
+    if match["set"]:
+        values = tuple(value.strip() for value in match["values"].split(","))
+        return Requirement(key=match["key"], operator=_SETS[match["set"]], values=values)
+    if match["op"]:
+        return Requirement(
+            key=match["key"], operator=_OPERATORS[match["op"]], values=(match["value"],)
+        )
+    return Requirement(key=match["key"], operator="Exists")

@@ -8,11 +8,10 @@ decision about placement; listening beyond the loopback without a token. Who cal
 and tests that need a cluster.
 """
 
-from .client_config import make_kubeconfig
 from .control.embedded_cluster import LiveCluster
 from .default_nodes import NodeModel, make_nodes
 from .server import ApiServer
-from .server_credentials import make_credentials
+from .server_credentials import make_credentials, make_kubeconfig
 
 __all__ = [
     "ApiServer",

@@ -30,7 +30,7 @@ from .registry.object_registry import ObjectRegistry
 from .registry.resource_table import BY_STORAGE, ApiResource, selectable_fields
 from .registry.status_errors import StatusError, bad_request
 from .store import Journal, MemoryJournal, SqliteJournal, Store
-from .web.cross_site import RequestAccess
+from .web.gate import RequestAccess
 from .web.http_server import HttpServer
 from .web.request_handler import Api
 

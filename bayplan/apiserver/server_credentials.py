@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..cluster.certificates import Certificate, make_certificate
 from ..cluster.private_files import make_private_folder, read_private, write_private
@@ -66,3 +67,23 @@ def _read(files: Sequence[Path]) -> ServerCredentials:
 
 def _found(token: bytes) -> str:
     return f"{len(token)} bytes" if token else "none"
+
+
+NAME = "bayplan"
+
+
+def make_kubeconfig(url: str, certificate: bytes | None = None, token: str = "") -> dict[str, Any]:
+    """The configuration for one cluster; with HTTPS, `certificate` is its certificate authority."""
+    cluster: dict[str, Any] = {"server": url}
+    if certificate is not None:
+        cluster["certificate-authority-data"] = base64.b64encode(certificate).decode()
+    user = {"token": token} if token else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": user}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
+        "current-context": NAME,
+        "preferences": {},
+    }

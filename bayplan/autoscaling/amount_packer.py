@@ -20,7 +20,7 @@ from ..planning.shadow import ShadowScheduler
 from ..sim.settings import Settings
 from ..table import Ints
 from .launch_options import PROBE, LaunchOption, LaunchOptions, choice_key
-from .pool_use import PoolUse
+from .pool_nodes import PoolUse
 
 MAX_NODES = 1000
 """Of one scale-up."""

@@ -24,14 +24,12 @@ from ..sim.autoscaling_record import ScalingReport, UnplaceablePods
 from ..sim.report import SimulationReport
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
-from .alarm import Alarm
 from .autoscaler_settings import AutoscalerOptions
 from .group_estimates import GroupPlanner
-from .launch_options import LaunchOption, LaunchOptions, class_label
-from .launch_plan import LaunchPlan
+from .launch_options import LaunchOption, LaunchOptions, LaunchPlan, class_label
 from .node_claims import ClaimPlanner
 from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes
-from .scale_down import ScaleDown
+from .scale_down import Alarm, ScaleDown
 
 MAX_LAUNCHES = 3
 """So many nodes are launched for one pod; if it still waits after that, further ones do not help."""

@@ -16,9 +16,8 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..planning.pools import WHEN_UNDERUTILIZED, NodePool
 from .blockers import Blockers
-from .launch_plan import LaunchPlan
-from .pool_budgets import EMPTY, UNDERUTILIZED, allowed_disruptions
-from .pool_nodes import PoolNode, PoolNodes
+from .launch_options import LaunchPlan
+from .pool_nodes import EMPTY, UNDERUTILIZED, PoolNode, PoolNodes, allowed_disruptions
 from .relocation import Relocation
 
 MAX_NODES = 100

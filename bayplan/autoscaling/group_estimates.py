@@ -10,24 +10,25 @@ the shadow.
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY
 from ..cluster.objects import ClusterObject
+from ..config.plugin_args import NodeAffinityArgs, PodTopologySpreadArgs
+from ..planning.node_types import INSTANCE_TYPE
 from ..planning.shadow import ShadowScheduler
 from ..sim.settings import Settings
-from ..table import Ints
-from .alike_groups import AlikeGroups
+from ..table import Ints, NodeTable
 from .amount_packer import MAX_NODES, AmountPacking, amount_packing
 from .autoscaler_settings import LEAST_WASTE, PRICE, PRIORITY
-from .launch_options import ChoiceKey, LaunchOption, LaunchOptions, choice_key
-from .launch_plan import LaunchPlan
-from .pool_use import PoolUse
+from .launch_options import ChoiceKey, LaunchOption, LaunchOptions, LaunchPlan, choice_key
+from .pool_nodes import PoolUse
 
 NODE = "bayplan-estimate-"
 GIB_PER_CORE = 7.5
@@ -276,3 +277,66 @@ def _freed(counts: Sequence[int], size: int) -> list[int]:
     for count in counts:
         rows[:count] = reversed(rows[:count])
     return rows
+
+
+class AlikeGroups:
+    """What tells the groups apart for some pods."""
+
+    def __init__(self, settings: Settings, table: NodeTable, pods: Sequence[Pod]) -> None:
+        specs = {pod.spec for pod in pods}
+        self._is_clear = not any(
+            spec.resource_claims or any(volume.is_relevant for volume in spec.volumes or ())
+            for spec in specs
+        )
+        self._is_clear &= not reads_labels(settings)
+        if table.carried:
+            specs |= {pod.spec for on_node in table.pods for pod in on_node.values()}
+        self._labels = sorted(labels_read(specs))
+
+    def key(self, members: Sequence[LaunchOption]) -> Hashable:
+        """Equal for groups that are alike."""
+        if not self._is_clear or any(one.type.slices for one in members):
+            return members[0].label
+        return members[0].pool.name, tuple(map(self._option_key, members))
+
+    def _option_key(self, option: LaunchOption) -> Hashable:
+        kind = option.type
+        labels = {INSTANCE_TYPE: kind.name, **kind.labels}
+        return (
+            option.zone,
+            frozenset(kind.allocatable.items()),
+            frozenset(option.daemons.items()),
+            tuple(kind.capacity.get(name, 0) for name in option.pool.limits),
+            kind.taints,
+            tuple(labels.get(name) for name in self._labels),
+        )
+
+
+def labels_read(specs: Iterable[PodSpec]) -> set[str]:
+    """The labels of nodes on which it depends where pods of these specs can run, and whom they keep away."""
+    found: set[str] = set()
+    for spec in specs:
+        found.update(spec.node_selector or ())
+        found.update(one.topology_key for one in spec.topology_spread_constraints or ())
+        if spec.affinity is None:
+            continue
+        wishes = spec.affinity.node_affinity
+        if wishes is not None and wishes.required is not None:
+            for term in wishes.required.terms:
+                found.update(one.key for one in term.expressions)
+        for part in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity):
+            if part is not None:
+                found.update(one.topology_key for one in part.required)
+    return found
+
+
+def reads_labels(settings: Settings) -> bool:
+    """Whether a scheduler may read labels of nodes that no pod names."""
+    config = settings.effective_config
+    for profile in config.profiles:
+        for args in profile.plugin_config.values():
+            if isinstance(args, NodeAffinityArgs) and args.added_affinity is not None:
+                return True
+            if isinstance(args, PodTopologySpreadArgs) and args.default_constraints:
+                return True
+    return bool(settings.plugins)

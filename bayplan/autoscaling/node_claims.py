@@ -22,13 +22,13 @@ from ..table import Bools, Ints
 from .launch_options import (
     ChoiceKey,
     LaunchOptions,
+    LaunchPlan,
     OptionChoice,
     cheapest,
     choice_key,
     largest_first,
 )
-from .launch_plan import LaunchPlan
-from .pool_use import PoolUse
+from .pool_nodes import PoolUse
 
 CLAIM = "bayplan-claim-"
 TURN = 1 << 32

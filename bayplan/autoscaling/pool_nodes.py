@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from heapq import heapify, heappop
 from typing import TypeAlias
 
@@ -13,12 +14,12 @@ from ..api.node import ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY
+from ..api.text.cron import parse_cron
 from ..planning.node_groups import group_of_node
 from ..planning.node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
-from ..planning.pools import NodePool
+from ..planning.pools import NodeBudget, NodePool
 from ..sim.autoscaling_record import ScaledNode
 from .launch_options import LaunchOption
-from .pool_use import PoolUse
 
 PodNeeds: TypeAlias = Sequence[tuple[Pod, int]]
 """A pod of each spec, the largest first, and how many there are."""
@@ -253,3 +254,62 @@ def _price(node: Node, kind: NodeType) -> float | None:
         return kind.price if text is None else float(text)
     except ValueError:
         return kind.price
+
+
+EMPTY, UNDERUTILIZED = "empty", "underutilized"
+"""Reasons, which budgets have with a capital letter."""
+
+
+def allowed_disruptions(
+    pool: NodePool, reason: str, now: datetime, *, nodes: int, disrupted: int
+) -> int:
+    """How many more of `nodes` nodes may be taken away while `disrupted` are drained."""
+    active = [
+        budget.allowed(nodes)
+        for budget in pool.budgets
+        if (not budget.reasons or reason.capitalize() in budget.reasons) and is_active(budget, now)
+    ]
+    return max(min(active, default=nodes) - disrupted, 0)
+
+
+def is_active(budget: NodeBudget, now: datetime) -> bool:
+    """Whether the budget holds now."""
+    if not budget.schedule or budget.duration_s is None:
+        return True
+    begun = now - timedelta(seconds=budget.duration_s)
+    next_start = parse_cron(budget.schedule).next_after(begun)
+    return next_start is not None and next_start <= now
+
+
+class PoolUse:
+    """Counts the nodes of each pool, those that boot included."""
+
+    def __init__(self) -> None:
+        self.nodes: Counter[str] = Counter()
+        self.zones: Counter[tuple[str, str]] = Counter()
+        """Nodes by pool and zone."""
+        self._capacity: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def copy(self) -> PoolUse:
+        """The same counts, to be changed for a trial."""
+        other = PoolUse()
+        other.nodes, other.zones = self.nodes.copy(), self.zones.copy()
+        for name, capacity in self._capacity.items():
+            other._capacity[name] = capacity.copy()
+        return other
+
+    def add(self, pool: NodePool, zone: str, capacity: Mapping[str, int], sign: int = 1) -> None:
+        """Count a node, or with -1 one that is gone."""
+        self.nodes[pool.name] += sign
+        self.zones[pool.name, zone] += sign
+        if pool.limits:
+            for name in pool.limits:
+                self._capacity[pool.name][name] += sign * capacity.get(name, 0)
+
+    def room(self, pool: NodePool) -> int | None:
+        """How many more nodes the pool may have by its maximum; None: any number."""
+        return None if pool.maximum is None else max(pool.maximum - self.nodes[pool.name], 0)
+
+    def allows(self, pool: NodePool, more: NodeType) -> bool:
+        """Whether maximum and limits allow one more node of a type."""
+        return self.room(pool) != 0 and pool.fits_limits(self._capacity[pool.name], more)

@@ -13,8 +13,7 @@ import numpy as np
 from ..api.pod import EMPTY_STATUS, Pod, PodSpec
 from ..planning.shadow import ShadowScheduler
 from ..table import Bools, Ints
-from .launch_options import LaunchOptions
-from .launch_plan import LaunchPlan
+from .launch_options import LaunchOptions, LaunchPlan
 from .node_claims import ClaimPlanner
 from .pool_nodes import PodNeeds, PoolNode, PoolNodes, all_needs, size_of
 

@@ -16,14 +16,12 @@ from ..api.pod import Pod
 from ..planning.shadow import ShadowScheduler
 from ..sim.autoscaling_record import ScalingEviction
 from ..sim.simulation import Simulation
-from .alarm import Alarm
 from .autoscaler_settings import AutoscalerOptions
 from .blockers import Blockers
 from .consolidation import Consolidation, RemovalCommand
 from .launch_options import LaunchOption, LaunchOptions
 from .node_removal import GROUP_TAINT, KARPENTER_TAINT, NodeDrains
-from .pool_budgets import is_active
-from .pool_nodes import PoolNode, PoolNodes
+from .pool_nodes import PoolNode, PoolNodes, is_active
 from .relocation import Relocation
 from .unneeded import UnneededNodes
 
@@ -285,3 +283,23 @@ class ScaleDown:
     def _end(self, node: PoolNode) -> None:
         self.drains.finish(node)
         self._moves = True
+
+
+class Alarm:
+    """Calls `ring` once in virtual time; a later time than the one it is set to changes nothing."""
+
+    def __init__(self, simulation: Simulation, ring: Callable[[], None]) -> None:
+        self._simulation, self._ring = simulation, ring
+        self._at_s: float | None = None
+
+    def set(self, at_s: float) -> None:
+        """Ring at this time, unless it rings before."""
+        if self._at_s is not None and self._at_s <= at_s:
+            return
+        self._at_s = at_s
+        self._simulation.expect(at_s, lambda: self._reached(at_s))
+
+    def _reached(self, at_s: float) -> None:
+        if self._at_s == at_s:  # else replaced by an earlier one
+            self._at_s = None
+            self._ring()

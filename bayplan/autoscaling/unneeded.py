@@ -17,8 +17,7 @@ from ..api.resources import CPU, MEMORY
 from ..planning.shadow import ShadowScheduler
 from .blockers import Blockers
 from .consolidation import RemovalCommand
-from .pool_budgets import EMPTY
-from .pool_nodes import PoolNode, PoolNodes
+from .pool_nodes import EMPTY, PoolNode, PoolNodes
 from .relocation import Relocation
 
 UNNEEDED_S, DELAY_AFTER_ADD_S = 600.0, 600.0

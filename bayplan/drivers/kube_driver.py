@@ -26,14 +26,13 @@ from ..kube.kube_cluster import KubeCluster
 from ..kube.loop_bridge import PatientCrossing
 from ..kube.reflector import Reflector
 from ..kube.retry_backoff import Backoff
-from ..kube.sender import Order, PostOrder, Sender
-from ..kube.throttle import TokenBucket
+from ..kube.sender import Order, PostOrder, Sender, TokenBucket
 from ..kube.watched_kinds import RESOURCES, Resource
 from ..observe import SchedulerMetrics
 from ..scheduler.attempt import Attempt, Outcome
 from ..scheduler.build import build_scheduler
 from ..scheduler.cycle import Scheduler
-from ..scheduler.scheduler_settings import PluginSource, SchedulerSettings
+from ..scheduler.parts import PluginSource, SchedulerSettings
 from .core_thread import Core, CoreThread
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from ..clock import Clock, Timers
 from ..config import SchedulerConfiguration
 from ..framework import Status, failure
 from ..scheduler.build import build_scheduler
-from ..scheduler.scheduler_settings import PluginSource, SchedulerSettings
+from ..scheduler.parts import PluginSource, SchedulerSettings
 
 SLICE_S = 0.005
 """How long pods are scheduled before others have their turn, in time of the machine."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from time import perf_counter
@@ -17,7 +18,7 @@ from ..errors import ApiError
 from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
 from .post_pipeline import Done, Post, PostPool
 from .request_metrics import NO_RESPONSE
-from .throttle import TokenBucket
+from .retry_backoff import loop_time
 
 log = logging.getLogger(__name__)
 
@@ -288,3 +289,30 @@ def is_unclear(error: ApiError) -> bool:
     """Whether the object may have been written nevertheless: no response, an unreliable one, or a
     conflict."""
     return isinstance(error, UnreachableError) or error.code == 409 or error.code >= 500
+
+
+class TokenBucket:
+    """Returns the delay of each request; requests are served in order."""
+
+    def __init__(self, qps: float, burst: int, now: Callable[[], float] = loop_time) -> None:
+        self._qps = qps
+        self._burst = max(burst, 1)
+        self._now = now
+        self._tokens = float(self._burst)
+        self._filled_at = -math.inf
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._qps > 0
+
+    def take(self) -> float:
+        """Take a token; return the seconds until it is available. Without a limit (`qps` negative)
+        that is 0."""
+        if self._qps <= 0:
+            return 0.0
+        now = self._now()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
+        self._filled_at = now
+        self._tokens -= 1
+        return max(-self._tokens / self._qps, 0.0)

@@ -21,11 +21,8 @@ from ..answers.what_if import (
     Upgrade,
 )
 from .cluster import Cluster
-from .fleet_plan import plan
-from .many_runs import sweep
 from .pictures import plot
-from .questions import capacity, compare, explain, rebalance, simulate, what_if
-from .recordings import replay
+from .questions import capacity, compare, explain, plan, rebalance, replay, simulate, sweep, what_if
 
 __all__ = [
     "Add",

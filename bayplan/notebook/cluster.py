@@ -26,6 +26,7 @@ from ..manifests.input_bytes import limited_input
 from ..manifests.loader import Manifests
 from ..manifests.timeline import InputObject, Timeline
 from ..manifests.workload_documents import read_workload_kinds
+from ..planning import InstanceTable, NodePool, read_instance_table, read_pools
 from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
 from ..sim.frames import chosen, make_frame, pod_columns, zone_of
@@ -217,3 +218,25 @@ def _warn(remarks: Sequence[str], strict: bool) -> None:
         raise InputError("\n".join(remarks))
     for remark in remarks:
         warnings.warn(remark, stacklevel=3)
+
+
+PoolSource: TypeAlias = NodePool | str | Path
+
+
+def pools_of(
+    function: str,
+    cluster: Cluster,
+    pools: PoolSource | Iterable[PoolSource],
+    instance_types: str | Path | None,
+) -> list[NodePool]:
+    """The pools; raises InputError, which names the function, if there are none."""
+    table = read_instance_table(instance_types) if instance_types is not None else InstanceTable()
+    listed = [pools] if isinstance(pools, NodePool | str | Path) else list(pools)
+    found = [one for one in listed if isinstance(one, NodePool)]
+    files = [one for one in listed if not isinstance(one, NodePool)]
+    if files:
+        nodes = [obj for obj in cluster.objects if isinstance(obj, Node)]
+        found += read_pools(files, table, nodes).pools
+    if not found:
+        raise InputError(f"{function}: expected at least one pool; got none")
+    return found

@@ -11,6 +11,7 @@ from ..answers import explain as explain_pod
 from ..answers.capacity import Capacity, find_capacity
 from ..answers.compare import Comparison
 from ..answers.compare import compare as compare_schedulers
+from ..answers.judged_replay import JudgedReplay, judge_recording
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
 from ..answers.stage import Stage
@@ -24,13 +25,22 @@ from ..config import (
     parse_feature_gates,
 )
 from ..errors import InputError
+from ..planning.fleet_check import ANY_NODE, ANY_ZONE, Demands
+from ..planning.node_plan import NodePlan
+from ..planning.planner import DEFAULT_TIME_LIMIT_S, PlanRequest, plan_nodes
+from ..planning.rightsizing import rightsize
 from ..sim import SimulationReport
-from ..sim.settings import Settings
+from ..sim.recording_file import read_recording
+from ..sim.replay import Replay
+from ..sim.replay_report import Follow, ReplayReport
+from ..sim.settings import OnProgress, Settings
+from ..sweeps import Sweep, SweepResults, read_sweep
+from ..sweeps.document import parse_sweep
 from .arguments import expect, expect_number, several
-from .cluster import Cluster, PluginLike
+from .cluster import Cluster, PluginLike, PoolSource, pools_of
 
 if TYPE_CHECKING:
-    from .pool_arguments import PoolSource
+    from .cluster import PoolSource
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
 """A configuration, plain data of one, or a file; None: kube-scheduler's defaults."""
@@ -62,7 +72,7 @@ def simulate(
         simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
         return simulation.run(until_s=_seconds(until))
     from ..autoscaling import AutoscalerOptions, autoscaled
-    from .pool_arguments import pools_of
+    from .cluster import pools_of
 
     found = pools_of("simulate", cluster, pools, instance_types)
     options = AutoscalerOptions(autoscaler=autoscaler, expander=expander, seed=seed or 0)
@@ -296,3 +306,105 @@ def _seconds(until: str | float | None) -> float | None:
     if seconds is None:
         raise InputError(f'until: {EXPECTED}; got "{until}"')
     return seconds
+
+
+def plan(
+    cluster: Cluster,
+    pools: PoolSource | Iterable[PoolSource],
+    *,
+    instance_types: str | Path | None = None,
+    keep_existing: bool = False,
+    existing: bool = False,
+    survive: str = "",
+    survive_priority: int | None = None,
+    headroom: float = 0.0,
+    seeds: int = 1,
+    time_limit: str | float = DEFAULT_TIME_LIMIT_S,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+) -> NodePlan:
+    """The cheapest nodes from `pools`, files or NodePools, on which the scheduler places every pod of the cluster.
+
+    `keep_existing` keeps the nodes of the cluster, `existing` says how to exchange them. `survive` is "node" or
+    "zone"; `headroom` is the share of every node that stays free, such as 0.2. With each of `seeds` seeds every pod is
+    placed: the scheduler draws among nodes with equal scores.
+    """
+    settings = settings_for("plan", cluster, config, plugins, feature_gates, seed)
+    if survive not in ("", ANY_NODE, ANY_ZONE):
+        raise InputError(f'plan: survive: expected {ANY_NODE} or {ANY_ZONE}; got "{survive}"')
+    if not 0 <= headroom < 1:
+        raise InputError(f"plan: headroom: expected a share from 0 to below 1; got {headroom}")
+    if seeds < 1:
+        raise InputError(f"plan: seeds: expected a number from 1; got {seeds}")
+    if keep_existing and existing:
+        raise InputError("plan: expected keep_existing or existing; got both")
+    limit_s = parse_duration(time_limit) if isinstance(time_limit, str) else float(time_limit)
+    if not limit_s or limit_s < 0:
+        raise InputError(f"plan: time_limit: {EXPECTED}; got {time_limit!r}")
+    demands = Demands(survive, survive_priority, headroom, seeds)
+    request = PlanRequest(demands, keep_existing, limit_s)
+    found = pools_of("plan", cluster, pools, instance_types)
+    ask = rightsize if existing else plan_nodes
+    return ask(cluster.objects, found, settings, request)
+
+
+def sweep(
+    document: str | Path | Mapping[str, Any],
+    *,
+    results: str | Path | None = None,
+    jobs: int | None = None,
+    ray: str | None = None,
+    retry_failed: bool = False,
+    on_progress: OnProgress | None = None,
+) -> SweepResults:
+    """Simulate every input of a sweep with every configuration and seed, in processes or on Ray.
+
+    `document` is a file of kind Sweep, or the same as plain data, whose paths are relative to the current folder. With
+    `results`, a file that ends in .csv or .parquet, finished runs are not repeated the next time. `jobs` is the
+    number of runs at a time, one per core without it; `ray` is the address of a Ray cluster, or "local".
+    """
+    expect("sweep", "document", document, (str, Path, Mapping), "a file, or a sweep as plain data")
+    expect("sweep", "results", results, (str, Path, type(None)), "a file, or None")
+    expect("sweep", "ray", ray, (str, type(None)), 'an address, "local" or None')
+    expect_number("sweep", "jobs", jobs, optional=True)
+    if isinstance(document, Mapping):
+        read = parse_sweep(document, "sweep", Path())
+    else:
+        read = read_sweep(document)
+    path = None if results is None else Path(results)
+    found = Sweep(read, path, retry_failed=retry_failed)
+    return found.run(jobs=jobs, ray=ray, on_progress=on_progress)
+
+
+def replay(
+    recording: str | Path,
+    *,
+    follow: str = Follow.RECORDED.value,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+    partial: bool = False,
+) -> JudgedReplay | ReplayReport:
+    """Judge every decision in a recording of `bayplan record`, or schedule its pods again.
+
+    With `follow="recorded"`, each decision is judged in the cluster as it was then; with "own", pods are scheduled
+    again in the cluster as our own decisions leave it. `partial` accepts a recording without an end.
+    """
+    expect("replay", "recording", recording, (str, Path), "a file that bayplan record wrote")
+    expect("replay", "follow", follow, str, '"recorded" or "own"')
+    if follow not in set(Follow):
+        raise InputError(f'replay: follow: expected "recorded" or "own"; got "{follow}"')
+    settings = scheduler_settings("replay", config, plugins, feature_gates, seed)
+    recorded = read_recording(Path(recording), partial)
+    if follow == Follow.RECORDED:
+        return judge_recording(recorded, settings)
+    return Replay(
+        recorded,
+        settings.config,
+        seed=seed,
+        feature_gates=settings.feature_gates,
+        plugins=settings.plugins,
+    ).run()

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ..table import Ints
 from .exchanges import CLOSE, FleetExchanges
-from .first_fit import first_fit
-from .fleet import Fleet, all_pools, pools_allow, spread_over_zones
+from .first_fit import first_fit, grow, with_more
+from .fleet import Fleet, all_pools, next_sum, pools_allow, spread_over_zones
 from .fleet_check import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 from .fluid import (
     MOST_LP_S,
@@ -34,12 +34,10 @@ from .fluid import (
     FluidPlan,
     PlanningProblem,
     least_price,
+    pool_rows,
 )
-from .growth import grow, with_more
 from .master import Master
 from .node_probe import Probe
-from .pool_rows import pool_rows
-from .price_sums import next_sum
 from .screen import FleetScreen
 
 REPAIRS = 10

@@ -12,7 +12,7 @@ accordingly.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,12 +20,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..table import Ints
-from .cuts import FluidCut, FluidUse, violated_cuts
-from .fleet import NodeOption
+from .fleet import NodeOption, all_pools
 from .knapsack import most_copies
 from .node_probe import NO_CAP
-from .pool_rows import PoolRow
 from .solver import SparseProgram, solve_program
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """`per_node @ nodes >= least`."""
+
+    per_node: NDArray[np.float64]
+    """float64 per option: the coefficient of one node."""
+    least: float
+
+
+def pool_rows(options: Sequence[NodeOption]) -> Iterator[PoolRow]:
+    """A row for each minimum, maximum and limit."""
+    for pool in all_pools(options):
+        member = np.array([one.pool is pool for one in options], dtype=float)
+        if pool.minimum:
+            yield PoolRow(member, float(pool.minimum))
+        if pool.maximum is not None:
+            yield PoolRow(-member, -float(pool.maximum))
+        for name, limit in pool.limits.items():
+            sizes = [one.type.capacity.get(name, 0) for one in options]
+            scale = max(float(limit), 1.0)
+            yield PoolRow(-member * np.array(sizes, dtype=float) / scale, -limit / scale)
+
 
 Floats = NDArray[np.float64]
 MOST_LP_S, WHOLE_S = 20.0, 2.0
@@ -311,3 +333,67 @@ def usual_sizes(requests: NDArray[Any], demand: Floats) -> Floats:
         if len(together) and together[-1] > 0:
             found[i] = sizes[order][np.searchsorted(together, together[-1] / 2)]
     return found
+
+
+ROUNDINGS = range(1, 25)
+MOST_THRESHOLDS = 40
+SMALLEST_VIOLATION = 1e-3
+"""The share of the nodes by which a solution must exceed a cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class FluidUse:
+    """The nodes of one option in a solution: how many, and the pods on them for each class of `wanted`."""
+
+    number: int
+    option: NodeOption
+    nodes: float
+    wanted: Ints
+    pods: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class FluidCut:
+    """`weights @ pods <= nodes` of an option; a weight per class of its variables."""
+
+    option: int
+    weights: Floats
+
+
+def violated_cuts(requests: Ints, use: Iterable[FluidUse]) -> Iterator[FluidCut]:
+    """For each option and resource the cut that a solution exceeds most, if any."""
+    for one in use:
+        for i, room in enumerate(one.option.free.tolist()):
+            sizes = requests[one.wanted, i]
+            if not room or not sizes.any():
+                continue
+            weights = max(
+                _functions(sizes, room), key=lambda found: float(found @ one.pods), default=None
+            )
+            if weights is not None and weights @ one.pods > one.nodes * (1 + SMALLEST_VIOLATION):
+                yield FluidCut(one.number, weights)
+
+
+def _functions(sizes: Ints, room: int) -> Iterator[Floats]:
+    """The weights of pods of some sizes on a node with so much room, by each function."""
+    for k in ROUNDINGS:
+        yield rounded(sizes, room, k)
+    thresholds = np.unique(sizes[(sizes > 0) & (2 * sizes <= room)])
+    step = max(len(thresholds) // MOST_THRESHOLDS, 1)
+    for least in thresholds[::step].tolist():
+        yield above_threshold(sizes, room, least)
+
+
+def rounded(sizes: Ints, room: int, k: int) -> Floats:
+    """Shares rounded down to k-ths of which k + 1 would not fit; exact multiples of 1 / (k + 1) stay."""
+    parts, rest = np.divmod(sizes * (k + 1), room)
+    weights: Floats = np.where(rest == 0, sizes / room, parts / k)
+    return weights
+
+
+def above_threshold(sizes: Ints, room: int, least: int) -> Floats:
+    """0 for pods below a size, 1 for those that leave less than it, the share for the others."""
+    weights: Floats = np.where(
+        sizes < least, 0.0, np.where(sizes > room - least, 1.0, sizes / room)
+    )
+    return weights

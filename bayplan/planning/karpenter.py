@@ -16,7 +16,6 @@ from ..api.taints import Taint
 from ..config.decode import decode
 from ..config.problems import Literally, Problems, one_of
 from .amounts_text import check_labels, check_taints, read_amounts
-from .disruption import NEVER, DisruptionFile, read_disruption, read_limit
 from .instance_types import InstanceTable, InstanceType
 from .node_types import (
     CAPACITY_TYPE,
@@ -27,7 +26,14 @@ from .node_types import (
     SPOT,
     NodeType,
 )
-from .pool_documents import PoolMetadataFile, check_pool_name
+from .pool_documents import (
+    NEVER,
+    DisruptionFile,
+    PoolMetadataFile,
+    check_pool_name,
+    read_disruption,
+    read_limit,
+)
 from .pools import NodePool
 
 KARPENTER_V1 = "karpenter.sh/v1"

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from ..answers.what_if import ask_what_if
-from ..answers.what_if.drains import Drain
 from ..answers.what_if.node_changes import Cordon
+from ..answers.what_if.rounds import Drain
 from ..api.node import BETA_ZONE, ZONE, Node
 from ..api.pod import Pod
 from ..api.resources import CPU

@@ -20,7 +20,7 @@ from ..api.pod_groups import labelled_group_of, pod_group_of
 from ..clock import Clock
 from ..cluster.objects import ClusterObject, WatchHandler
 from ..scheduler import Decision, FirstByName, Inquiry, SchedulerSettings, build_scheduler
-from ..scheduler.fill_inquiry import fill_in_order
+from ..scheduler.inquiry import fill_in_order
 from ..sim.settings import Settings
 from ..table import Bools, Ints, NodeTable
 

@@ -5,13 +5,13 @@ Mirrors pkg/scheduler/backend/queue/backoff_queue.go.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ..api.pod import Pod
 from .heap import KeyedHeap
 from .queued_pod import NO_BACKOFF, QueuedPodInfo
-from .ticks import BACKOFF_TICK_S, SECOND, backoff_tick, micros, window
 
 
 class BackoffQueue:
@@ -158,3 +158,34 @@ class ExactBackoffQueue(BackoffQueue):
         heads = [info for heap in self._heaps if (info := heap.peek()) is not None]
         ends = [backoff_tick(self._started, info.backoff_expiration) for info in heads]
         return min((end + BACKOFF_TICK_S for end in ends), default=None)
+
+
+SECOND = 1_000_000
+LEFTOVER_TICK_S = 30
+BACKOFF_TICK_S = 1
+
+
+def micros(seconds: float) -> int:
+    """`seconds` in whole microseconds."""
+    return round(seconds * SECOND)
+
+
+def window(seconds: float) -> int:
+    """The whole second of a time: pods whose backoff ends in one window are released together."""
+    return math.floor(seconds)
+
+
+def leftover_tick(start: float, moment: float) -> float:
+    """The last tick of the leftover flush, which started at `start`, not later than `moment`."""
+    return _tick(start, moment, LEFTOVER_TICK_S)
+
+
+def backoff_tick(start: float, moment: float) -> float:
+    """The same for the backoff flush, when it is not aligned with the seconds of the wall clock."""
+    return _tick(start, moment, BACKOFF_TICK_S)
+
+
+def _tick(start: float, moment: float, period_s: int) -> float:
+    beat = period_s * SECOND
+    beats = (micros(moment) - micros(start)) // beat
+    return (micros(start) + beats * beat) / SECOND

@@ -29,7 +29,7 @@ from ..framework.update_events import pod_update_events
 from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
 from .active import ActiveQueue
-from .backoff import BackoffQueue, ExactBackoffQueue
+from .backoff import LEFTOVER_TICK_S, BackoffQueue, ExactBackoffQueue, leftover_tick, micros
 from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
 from .in_flight import InFlight
 from .nominator import PodNominator
@@ -42,7 +42,6 @@ from .queueing_hints import (
     QueueingHints,
     QueueingStrategy,
 )
-from .ticks import LEFTOVER_TICK_S, leftover_tick, micros
 from .unschedulable import UnschedulablePods
 
 log = logging.getLogger(__name__)

@@ -19,10 +19,8 @@ from .catalog import (
 from .cycle import Scheduler
 from .group_attempt import GroupAttempt, GroupResult, MemberTrial, PlacementTrial
 from .group_cause import cause_of, run_to_tell
-from .group_inquiry import GroupInquiry
-from .inquiry import Inquiry
-from .parts import Observer, SchedulerCluster
-from .scheduler_settings import PluginSource, SchedulerSettings
+from .inquiry import GroupInquiry, Inquiry
+from .parts import Observer, PluginSource, SchedulerCluster, SchedulerSettings
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
 
 __all__ = [

@@ -35,8 +35,7 @@ from .catalog import expand_profiles, plugin_notes_of, register_plugins, used_pl
 from .cycle import Scheduler
 from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, pod_reader
-from .parts import Parts, SchedulerCluster
-from .scheduler_settings import DEFAULT_SETTINGS, SchedulerSettings
+from .parts import DEFAULT_SETTINGS, Parts, SchedulerCluster, SchedulerSettings
 from .select_host import RandomTies
 
 log = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ from ..plugins.in_tree import IN_TREE
 from ..runtime import Registry
 from ..runtime.profile import make_plugin
 from ..table import NodeTable
-from .scheduler_settings import PluginSource
+from .parts import PluginSource
 
 ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 

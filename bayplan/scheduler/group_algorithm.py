@@ -48,9 +48,8 @@ from .group_attempt import (
     PlacementTrial,
 )
 from .group_condition import GroupConditions
-from .group_fill import GroupFilling
 from .parts import Observer, SchedulerCluster
-from .placement_search import PlacementSearch
+from .placement_search import GroupFilling, PlacementSearch
 from .select_host import TieBreak
 
 T = TypeVar("T")

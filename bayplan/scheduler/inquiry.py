@@ -7,22 +7,27 @@ nodes. Extenders are not asked, except by `decide`: they are other processes and
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 import numpy as np
 
-from ..amounts.kernel import REFUSED, summarize
+from ..amounts.kernel import REFUSED, compiled, fill, summarize
 from ..api.pod import Pod
 from ..engine import Decision
 from ..errors import InputError
 from ..framework import CycleState, Diagnosis, Status
+from ..queue import PodNominator
 from ..runtime import PreFiltered, ProfileRuntime
-from ..table import Ints, Rows
+from ..table import Bools, Ints, Rows
 from .all_refusals import AllRefusals
 from .attempt import Attempt, Explanation
 from .attempt_account import explain_all_scores
 from .cycle import Scheduler
 from .find_nodes import Search, judge_all
+from .group_attempt import GroupAttempt
 from .select_host import best_positions
 
 
@@ -155,3 +160,70 @@ class Inquiry:
             for rival in preemption.cleared:
                 self._scheduler.queue.nominator.add(rival, preemption.chosen.node_name)
         return attempt
+
+
+def fill_in_order(
+    scheduler: Scheduler, pods: Sequence[Pod], order: Ints, places: Sequence[Ints], ranks: Ints
+) -> Bools | None:
+    """bool [places, order]: whether each pod of `order`, numbers of `pods`, gets a node on the rows of a place.
+
+    Of equal nodes a pod gets the one of the lowest rank. None: more than amounts decides about one of the pods, or
+    there are more than the kernel takes, or it is not compiled.
+    """
+    profiles = {profile_of(scheduler, pod).name: pod for pod in pods}
+    if compiled is None or len(profiles) != 1:
+        return None
+    scheduler.cache.snapshot.update()
+    fillings = scheduler.fillings_of(profile_of(scheduler, pods[0]), pods)
+    if fillings is None or len(fillings.kinds) > compiled.MOST_KINDS:
+        return None
+    ends = np.cumsum([len(rows) for rows in places])
+    rows = np.concatenate(places).astype(np.int64)
+    found = fill(fillings.kinds, fillings.classes[order], rows, ends.astype(np.int64), ranks)
+    return np.asarray(found.hosts >= 0)
+
+
+class GroupInquiry:
+    """What the scheduling cycle of a group would come to if its waiting members `pods` were tried now.
+
+    Nothing is bound, and nominations stay as they are. Evictions go to the scheduler's cluster: ask a scheduler whose
+    cluster ignores writes, or do not ask for room.
+    """
+
+    def __init__(self, scheduler: Scheduler, pods: Sequence[Pod]) -> None:
+        self._scheduler = scheduler
+        self.pods = sorted((scheduler.as_read(pod) for pod in pods), key=self._turn)
+        """The members in the order in which they are tried."""
+
+    def decide(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
+        """A node for each member, or why there is none.
+
+        If it `makes_room`, with the victims of preemption. If it `tells_all`, with what came of the members on every
+        placement, however many there are.
+        """
+        with _nominations_kept(self._scheduler.queue.nominator):
+            return self._scheduler.judge_group(self.pods, makes_room, tells_all)
+
+    def _turn(self, pod: Pod) -> tuple[int, float, str]:
+        queued = self._scheduler.queue.get(pod)
+        return -pod.priority, math.inf if queued is None else queued.turn, pod.key
+
+
+@contextmanager
+def _nominations_kept(nominator: PodNominator) -> Iterator[None]:
+    """Undo what happens to nominations until the end of the block."""
+    before = _nominations(nominator)
+    try:
+        yield
+    finally:
+        after = _nominations(nominator)
+        for uid, (pod, name) in after.items():
+            if before.get(uid) != (pod, name):
+                nominator.delete(pod)
+        for uid, (pod, name) in before.items():
+            if after.get(uid) != (pod, name):
+                nominator.add(pod, name)
+
+
+def _nominations(nominator: PodNominator) -> dict[str, tuple[Pod, str]]:
+    return {pod.uid: (pod, name) for name, pods in nominator.nominated().items() for pod in pods}

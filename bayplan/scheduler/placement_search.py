@@ -17,9 +17,8 @@ from ..engine import Fillings
 from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
 from ..runtime.plugin_calls import ask_hook
-from ..table import Ints
+from ..table import Ints, NodeTable
 from .deciding import Decider
-from .group_fill import GroupFilling
 from .select_host import TieBreak
 
 FEW_PLACEMENTS = 4
@@ -112,3 +111,66 @@ def _assignments(
         return PodGroupAssignments(placement, pods, rows)
     placed = [(pod, row) for pod, row in zip(pods, rows, strict=True) if row >= 0]
     return PodGroupAssignments(placement, [pod for pod, _ in placed], [row for _, row in placed])
+
+
+class GroupFilling:
+    """Follows the values of all rows for each class of the members, where only amounts decide.
+
+    A row without a member has the same value in every step. If the row changes, the members go the same way as long as
+    its value is lower than those of all rows that members of the class are put on.
+    """
+
+    def __init__(self, fillings: Fillings, needed: int, ranks: Ints, table: NodeTable) -> None:
+        self._kinds = [kind._replace(values=kind.values.copy()) for kind in fillings.kinds]
+        self._classes = fillings.classes
+        self._needed = needed
+        self._ranks = ranks
+        self._table = table
+        self._rows = table.numbers(table.live_rows)
+        self._is_followed = False
+        self._hosts: set[int] = set()
+        self._lowest: list[int] = []
+        """Per class, the lowest value of a row that a member is put on; 0 when one is put on none."""
+
+    def fits_beside(self, pods: Sequence[Pod]) -> bool:
+        """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""
+        if not self._is_followed:
+            self._judge(None)
+            self._is_followed = self._fits()
+            return self._is_followed
+        rows = {self._table.row_of[pod.node_name] for pod in pods}
+        changed = np.array(list(rows), dtype=np.int64)
+        before = [kind.values[changed] for kind in self._kinds]
+        self._judge(changed)
+        if self._hosts.isdisjoint(rows) and self._goes_the_same_way(changed, before):
+            return True
+        if self._fits():
+            return True
+        for kind, values in zip(self._kinds, before, strict=True):
+            kind.values[changed] = values
+        return False
+
+    def _judge(self, rows: Ints | None) -> None:
+        for kind in self._kinds:
+            kind.judge.judge(kind.values, kind.base, rows)
+
+    def _goes_the_same_way(self, changed: Ints, before: Sequence[Ints]) -> bool:
+        for kind, old, lowest in zip(self._kinds, before, self._lowest, strict=True):
+            new = kind.values[changed]
+            if np.count_nonzero((new != old) & (new >= lowest)):
+                return False
+        return True
+
+    def _fits(self) -> bool:
+        """Put the members on rows; the way they go is kept if enough of them fit."""
+        ends = np.array([len(self._rows)], dtype=np.int64)
+        hosts, values = fill(self._kinds, self._classes, self._rows, ends, self._ranks)
+        rows = hosts[0].tolist()
+        if sum(row >= 0 for row in rows) < self._needed:
+            return False
+        self._hosts = set(rows)
+        self._lowest = [
+            max(int(values[0, self._classes == number].min()), 0)
+            for number in range(len(self._kinds))
+        ]
+        return True

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 
-from ..clock import Clock, Timers
+from ..api.pod import Pod
+from ..clock import EPOCH, Clock, Timers
+from ..cluster.objects import ClusterObject
 
 
 class Agenda:
@@ -36,3 +39,22 @@ class Agenda:
 
         # The clock counts microseconds; a sum of floats may exceed one by a rounding error.
         self._timers.at(round(self._clock.monotonic() + seconds, 6), happen)
+
+
+def start_time(objects: Iterable[ClusterObject]) -> datetime:
+    """The latest time in the input, so that all of it is past."""
+    newest = ""
+    for obj in objects:
+        newest = max(newest, obj.creation_timestamp or "")
+        if isinstance(obj, Pod) and obj.status.start_time:
+            newest = max(newest, obj.status.start_time)
+    return (moment_of(newest) or EPOCH).replace(microsecond=0)
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """The moment of a timestamp; None when it is invalid."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -16,10 +16,10 @@ from .autoscaling_record import ScalingReport
 from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
 from .html_summary import ShownAnswer
+from .measures.amounts import FreeParts
 from .measures.arrivals import arrival_rows
 from .measures.device_use import DriverDevices
 from .measures.fragmentation import RequestMix
-from .measures.node_parts import FreeParts
 from .measures.over_time import RunMoves, series_of
 from .measures.run_measures import measure_rows, measure_run
 from .outcomes import NodeUse, PodResult

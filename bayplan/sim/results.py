@@ -13,8 +13,8 @@ from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler
 from .group_outcomes import GroupOutcome, group_outcomes
+from .measures.amounts import FreeParts, free_parts
 from .measures.device_use import DriverDevices, count_devices
-from .measures.node_parts import FreeParts, free_parts
 from .outcomes import NodeUse, PodResult
 from .report import SimulationReport
 from .use_over_time import UseHistory, is_change_of_use

@@ -73,10 +73,9 @@ from ..manifests.timeline import (
     created_at,
     created_at_problem,
 )
-from .agenda import Agenda
+from .agenda import Agenda, moment_of, start_time
 from .cron_runs import CronRuns
 from .stand_ins import StandIns, has_custom_workloads
-from .start_time import moment_of, start_time
 
 PlaceOf: TypeAlias = Callable[[InputObject], str]
 """Returns the place of an object, for errors; empty if unknown."""

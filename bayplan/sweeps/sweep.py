@@ -15,8 +15,15 @@ from ..sim.settings import OnProgress
 from .dispatch import Crew, dispatch
 from .document import SweepDocument
 from .expansion import expand
-from .result_files import JOURNAL, ResultTable, RunJournal, SweepEntry
-from .summary import SummaryLine, shown_measures, summarize
+from .result_files import (
+    JOURNAL,
+    ResultTable,
+    RunJournal,
+    SummaryLine,
+    SweepEntry,
+    shown_measures,
+    summarize,
+)
 from .sweep_run import SweepRun
 from .worker import RunResult
 

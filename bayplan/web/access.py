@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -61,3 +62,28 @@ def status_response(code: int, reason: str, message: str) -> web.Response:
     if code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
+
+
+PAGE_HEADER = "X-Bayplan-Page"
+
+
+def foreign_reason(request: web.Request) -> str:
+    """Why the request is not one of the page; empty when it is."""
+    if request.headers.get(PAGE_HEADER) != "1":
+        return f"expected the header {PAGE_HEADER}: 1; got none"
+    if request.content_type != "application/json":
+        return f"expected a body of application/json; got {request.content_type}"
+    origin = request.headers.get("Origin")
+    if origin is not None and _site(origin) != request.host.lower():
+        return f"expected a request of this page; got one of {origin!r}"
+    fetched = request.headers.get("Sec-Fetch-Site", "same-origin")
+    if fetched != "same-origin":
+        return f"expected a request of this page; got one that is {fetched}"
+    return ""
+
+
+def _site(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

@@ -11,11 +11,10 @@ from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..errors import BayplanError
 from ..scheduler import Inquiry
-from .accounts import account_of_attempt, account_of_inquiry
+from .accounts import MakeView, account_of_attempt, account_of_inquiry, remedies_of
 from .assembly import assemble
 from .group_rows import PageGroup, groups_tree
 from .history import FORMAT, History, HistoryState
-from .remedies import MakeView, remedies_of
 from .value_numbers import Tree
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from bayplan.answers.what_if import AddNodes, ask_what_if, fit_with_nodes
 from bayplan.config import parse_config
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
-from bayplan.sim.measures.group_measures import domain_fragmentation
+from bayplan.sim.measures.run_measures import domain_fragmentation
 from bayplan.sim.settings import Settings, ignored_groups
 from bayplan.testing.builders import make_gang, make_node, make_pod
 

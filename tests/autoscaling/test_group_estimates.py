@@ -10,9 +10,13 @@ from msgspec.structs import replace
 from bayplan.api.affinity import NodeAffinity
 from bayplan.api.pod import Pod
 from bayplan.api.taints import Taint
-from bayplan.autoscaling.alike_groups import AlikeGroups
 from bayplan.autoscaling.amount_packer import amount_packing
-from bayplan.autoscaling.group_estimates import GroupEstimate, GroupPlanner, settle_rows
+from bayplan.autoscaling.group_estimates import (
+    AlikeGroups,
+    GroupEstimate,
+    GroupPlanner,
+    settle_rows,
+)
 from bayplan.autoscaling.launch_options import LaunchOptions
 from bayplan.clock import ManualClock
 from bayplan.config import default_config

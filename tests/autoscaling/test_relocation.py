@@ -8,7 +8,7 @@ import pytest
 from bayplan.autoscaling import Autoscaler, autoscaled
 from bayplan.autoscaling.blockers import Blockers
 from bayplan.autoscaling.consolidation import Consolidation
-from bayplan.autoscaling.launch_plan import LaunchPlan
+from bayplan.autoscaling.launch_options import LaunchPlan
 from bayplan.autoscaling.relocation import Relocation
 from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings

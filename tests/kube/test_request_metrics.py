@@ -16,8 +16,7 @@ from bayplan.kube.connection import (
     UnreachableError,
 )
 from bayplan.kube.request_metrics import NO_RESPONSE, RequestMetrics
-from bayplan.kube.sender import ClosedError, Sender
-from bayplan.kube.throttle import TokenBucket
+from bayplan.kube.sender import ClosedError, Sender, TokenBucket
 from bayplan.observe.families import HistogramFamily, ReadGauge
 
 UPSTREAM = Path(__file__).with_name("rest_client_metrics.txt")

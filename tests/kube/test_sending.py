@@ -16,8 +16,7 @@ from bayplan.kube.connection import Answer, UnreachableError
 from bayplan.kube.post_pipeline import Post
 from bayplan.kube.request_metrics import RequestMetrics
 from bayplan.kube.retry_backoff import Backoff
-from bayplan.kube.sender import ClosedError, Order, PostOrder, Sender
-from bayplan.kube.throttle import TokenBucket
+from bayplan.kube.sender import ClosedError, Order, PostOrder, Sender, TokenBucket
 
 UNLIMITED = TokenBucket(-1, 1)
 

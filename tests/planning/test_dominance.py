@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from bayplan.api.devices import ResourceSliceSpec
 from bayplan.planning import NodePool, NodeType
-from bayplan.planning.dominance import without_replaceable
 from bayplan.planning.fleet import NodeOption
-from bayplan.planning.fluid import FluidPlan, PlanningProblem, least_price
-from bayplan.planning.node_probe import NO_CAP
+from bayplan.planning.fluid import FluidPlan, PlanningProblem, least_price, pool_rows
+from bayplan.planning.node_probe import NO_CAP, without_replaceable
 from bayplan.planning.planner import PlanRequest, plan_nodes
-from bayplan.planning.pool_rows import pool_rows
 from bayplan.planning.rightsizing import rightsize
 
 from .test_plan import SEEDED, counts, make_deployment, make_type

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bayplan.planning import NodePool
+from bayplan.planning.first_fit import grow, with_larger, with_more
 from bayplan.planning.fleet import Fleet, NodeGroupKey
 from bayplan.planning.fleet_check import FleetVerdict
-from bayplan.planning.growth import grow, with_larger, with_more
 from bayplan.planning.node_probe import Probe, probe_workload
 from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.planner import PlanRequest, plan_nodes

@@ -12,23 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.planning import NodePool, NodeType
-from bayplan.planning.cuts import above_threshold, rounded
 from bayplan.planning.exchanges import FleetExchanges
 from bayplan.planning.first_fit import first_fit
-from bayplan.planning.fleet import NodeGroupKey, NodeOption, spread_over_zones
+from bayplan.planning.fleet import NodeGroupKey, NodeOption, next_sum, spread_over_zones
 from bayplan.planning.fluid import (
     PLAIN,
     RESERVE_ACCURACY,
     FleetVariant,
     FluidPlan,
     PlanningProblem,
+    above_threshold,
+    pool_rows,
+    rounded,
     usual_sizes,
 )
 from bayplan.planning.knapsack import best_pattern, greedy_patterns, most_copies
 from bayplan.planning.master import Master
 from bayplan.planning.node_probe import NO_CAP, Probe
-from bayplan.planning.pool_rows import pool_rows
-from bayplan.planning.price_sums import next_sum
 
 PENALTY = 1000.0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.apiserver.registry.served_resources import ResourceCatalog
+from bayplan.apiserver.registry.resource_table import ResourceCatalog
 from bayplan.apiserver.registry.status_errors import StatusError
 from bayplan.apiserver.web.http_requests import WholeRequest
 from bayplan.apiserver.web.targets import Target, parse_target

@@ -7,7 +7,7 @@ import pytest
 from bayplan.config import parse_config
 from bayplan.errors import InputError
 from bayplan.scheduler.catalog import effective_plugins
-from bayplan.sweeps.vary import varied
+from bayplan.sweeps.expansion import varied
 
 TWO = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

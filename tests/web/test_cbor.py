@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.web.cbor import encode_cbor
+from bayplan.web.zpages import encode_cbor
 
 RECORDED = json.loads((Path(__file__).parent / "cbor_answers.json").read_text())
 

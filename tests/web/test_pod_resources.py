@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.testing.builders import make_pod
-from bayplan.web.pod_resources import render_pod_resources
+from bayplan.web.scheduler_routes import render_pod_resources
 
 
 def amounts(text: str, metric: str) -> dict[str, str]:

@@ -10,9 +10,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from bayplan.web.cbor import encode_cbor
 from bayplan.web.route_server import WebServer
-from bayplan.web.zpages import AcceptedForm, Component, negotiate, zpage_routes
+from bayplan.web.zpages import AcceptedForm, Component, encode_cbor, negotiate, zpage_routes
 
 STATUSZ = "v=v1beta1;g=config.k8s.io;as=Statusz"
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from . import affinity, devices, gates, node, resources, spread, volumes
+from . import affinity, devices, node, resources, spread, volumes
+from . import node as gates
 from .proposal import Ask, Remedy
 
 Proposer = Callable[[Ask], Iterator[Remedy]]

@@ -8,13 +8,13 @@ calls it: cli, and users' scripts, through this package.
 from .answer import PodChange, WhatIfAnswer, WhatIfState, Where
 from .change import ClusterChange
 from .change_file import read_change_file
-from .drains import Drain
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
 from .node_copies import AddNodes
 from .node_search import fit_with_nodes
 from .object_changes import Add, Delete, Patch, Scale
 from .question import ask_what_if
 from .resizes import Resize, parse_resources
+from .rounds import Drain
 from .upgrades import Upgrade
 
 __all__ = [

@@ -19,11 +19,11 @@ from ...manifests.field_check import unknown_in_part
 from ...manifests.sources import open_source
 from ...manifests.timeline import added_objects, found, read_change
 from .change import ClusterChange
-from .drains import Drain
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
 from .node_copies import AddNodes
 from .object_changes import Add, Delete, Patch, Scale
 from .resizes import Resize, check_amount
+from .rounds import Drain
 from .upgrades import Upgrade
 
 KIND = "WhatIf"

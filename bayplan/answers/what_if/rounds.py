@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...api.pod import Pod
@@ -18,8 +19,11 @@ from ...cluster.memory.pod_index import is_healthy
 from ..budget_effects import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
 from ..owners import is_bare
+from ..references import find_nodes
 from ..stage import Stage
+from .change import ClusterChange, check_nodes, check_seconds, shown_nodes
 from .drain_rules import DrainRules, refusal_text
+from .node_changes import cordoned
 
 FORCED = "no controller recreates it; it counts as created again"
 SHOWN = 3
@@ -200,3 +204,41 @@ def _owner_key(pod: Pod) -> OwnerKey:
     return (
         ("", pod.namespace, pod.name) if owner is None else (owner.kind, pod.namespace, owner.name)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(ClusterChange):
+    """Cordon nodes and evict their pods in rounds, except daemons and static pods.
+
+    Nodes are given by names or patterns (`gpu-*`), by the labels of `selector`, or by both. As with kubectl drain, a
+    node that has pods without an owner stays as it is unless `force` is set (then they count as recreated), and one
+    with emptyDir volumes unless `delete_emptydir_data` is set. `disable_eviction` deletes pods past their budgets;
+    `ignore_daemonsets=False` refuses nodes with daemons. `start_s` is the time from a pod's node to its readiness, in
+    seconds.
+    """
+
+    nodes: tuple[str, ...] = ()
+    force: bool = False
+    selector: str = ""
+    start_s: float = 0
+    delete_emptydir_data: bool = False
+    disable_eviction: bool = False
+    ignore_daemonsets: bool = True
+
+    def __post_init__(self) -> None:
+        check_nodes(self)
+        check_seconds(self, "start_s")
+
+    @property
+    def text(self) -> str:
+        return f"drain {shown_nodes(self)}"
+
+    def apply(self, stage: Stage) -> None:
+        found = find_nodes(stage.cluster, self.nodes, self.selector)
+        for node in found:
+            stage.update_node(cordoned(node))
+        rules = DrainRules(
+            self.force, self.delete_emptydir_data, self.disable_eviction, self.ignore_daemonsets
+        )
+        evictions = Evictions(stage, self.start_s, rules)
+        stage.courses.append(evictions.drain([node.name for node in found], stage.on_progress))

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..text.patterns import compile_pattern
-from .addresses import address_functions
 from .device_expressions import (
     MISSING,
     CelError,
@@ -26,7 +25,7 @@ from .device_expressions import (
     quantity_functions,
 )
 from .syntax_tree import CelTree, read_tree
-from .text_formats import format_functions
+from .text_formats import address_functions, format_functions
 
 _SYNTAX = "Syntax error"
 _FAULT = re.compile(r"^(?:\w+: )?ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<text>.*)$", re.M)

@@ -6,10 +6,13 @@ result of `validate` is one, too, with the methods of an optional value: functio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
-from ..text.formats import has_format
+from ..rules.address_rules import quoted
+from ..text.formats import GoUrl, has_format, parse_url
 from ..text.name_faults import (
     dns_label_faults,
     key_faults,
@@ -17,7 +20,6 @@ from ..text.name_faults import (
     subdomain_faults,
     value_faults,
 )
-from ..text.urls import GoUrl, parse_url
 from .device_expressions import Function
 
 URL, FORMAT, OPTIONAL = "@url", "@format", "@optional"
@@ -120,3 +122,128 @@ def _value(value: Any) -> Any:
     if not found:
         raise ValueError("optional.none() dereference")
     return found[0]
+
+
+IP, CIDR = "@ip", "@cidr"
+Address = IPv4Address | IPv6Address
+_BITS = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
+_BROADCAST = IPv4Address("255.255.255.255")
+_NO_OVERLOAD = "no such overload"
+
+
+def address_functions(cel: Any) -> list[Function]:
+    """The functions in the form in which they are declared."""
+    kind = cel.Type
+    text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
+    return [
+        ("ip", dyn, [text], False, lambda given: {IP: str(parse_address(given))}),
+        ("ip", dyn, [dyn], True, lambda cidr: {IP: str(_prefix(cidr)[0])}),
+        ("ip.isCanonical", yes, [text], False, lambda given: str(parse_address(given)) == given),
+        ("isIP", yes, [text], False, lambda given: _is_parsed(parse_address, given)),
+        ("family", number, [dyn], True, lambda ip: _address(ip).version),
+        ("isUnspecified", yes, [dyn], True, lambda ip: _address(ip).is_unspecified),
+        ("isLoopback", yes, [dyn], True, lambda ip: _address(ip).is_loopback),
+        ("isLinkLocalMulticast", yes, [dyn], True, lambda ip: _is_local_group(_address(ip))),
+        ("isLinkLocalUnicast", yes, [dyn], True, lambda ip: _address(ip).is_link_local),
+        ("isGlobalUnicast", yes, [dyn], True, lambda ip: _is_global(_address(ip))),
+        ("cidr", dyn, [text], False, lambda given: _network(*parse_prefix(given))),
+        ("isCIDR", yes, [text], False, lambda given: _is_parsed(parse_prefix, given)),
+        ("containsIP", yes, [dyn, dyn], True, _contains_address),
+        ("containsCIDR", yes, [dyn, dyn], True, _contains_network),
+        ("prefixLength", number, [dyn], True, lambda cidr: _prefix(cidr)[1]),
+        ("masked", dyn, [dyn], True, lambda cidr: _network(*_masked(*_prefix(cidr)))),
+        ("string", text, [kind.Map(text, dyn)], False, _shown),
+    ]
+
+
+def parse_address(text: str) -> Address:
+    """The address; raises ValueError for zones and IPv4 addresses in IPv6, too."""
+    try:
+        found = ip_address(text)
+    except ValueError:
+        fault = f"ParseAddr({quoted(text)}): unable to parse IP"
+        shown = f"IP Address {quoted(text)} parse error during conversion from string"
+        raise ValueError(f"{shown}: {fault}") from None
+    if isinstance(found, IPv6Address):
+        if found.scope_id is not None:
+            raise ValueError(f"IP address {quoted(text)} with zone value is not allowed")
+        if found.ipv4_mapped is not None:
+            raise ValueError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+    return found
+
+
+def parse_prefix(text: str) -> tuple[Address, int]:
+    """The address and the length of a network, whose address may have bits behind it."""
+    address, slash, bits = text.rpartition("/")
+    fault = "network address parse error during conversion from string"
+    try:
+        found = parse_address(address)
+    except ValueError as error:
+        shown = (
+            str(error) if "mapped" in str(error) else f"{fault}: netip.ParsePrefix({quoted(text)})"
+        )
+        raise ValueError(f"{fault}: {shown}") from None
+    if not slash or not _BITS.fullmatch(bits) or int(bits) > found.max_prefixlen:
+        raise ValueError(f"{fault}: {fault}: netip.ParsePrefix({quoted(text)}): bad bits") from None
+    return found, int(bits)
+
+
+def _is_parsed(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _address(value: Any) -> Address:
+    if not isinstance(value, dict) or IP not in value:
+        raise TypeError(_NO_OVERLOAD)
+    return ip_address(value[IP])
+
+
+def _prefix(value: Any) -> tuple[Address, int]:
+    if not isinstance(value, dict) or CIDR not in value:
+        raise TypeError(_NO_OVERLOAD)
+    address, _, bits = value[CIDR].partition("/")
+    return ip_address(address), int(bits)
+
+
+def _network(address: Address, bits: int) -> dict[str, str]:
+    return {CIDR: f"{address}/{bits}"}
+
+
+def _masked(address: Address, bits: int) -> tuple[Address, int]:
+    return ip_network((address, bits), strict=False).network_address, bits
+
+
+def _shown(value: Any) -> str:
+    for tag in (IP, CIDR):
+        if tag in value:
+            return str(value[tag])
+    raise TypeError(_NO_OVERLOAD)
+
+
+def _is_local_group(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return address in ip_network("224.0.0.0/24")
+    return int(address) >> 112 & 0xFF0F == 0xFF02
+
+
+def _is_global(address: Address) -> bool:
+    is_special = address.is_unspecified or address.is_loopback or address.is_multicast
+    return not is_special and not address.is_link_local and address != _BROADCAST
+
+
+def _contains_address(cidr: Any, other: Any) -> bool:
+    address = parse_address(other) if isinstance(other, str) else _address(other)
+    network, bits = _prefix(cidr)
+    same = network.version == address.version
+    return same and _masked(address, bits) == _masked(network, bits)
+
+
+def _contains_network(cidr: Any, other: Any) -> bool:
+    within, length = parse_prefix(other) if isinstance(other, str) else _prefix(other)
+    network, bits = _prefix(cidr)
+    same = network.version == within.version and bits <= length
+    return same and _masked(within, bits) == _masked(network, bits)

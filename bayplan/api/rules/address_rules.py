@@ -6,10 +6,13 @@ are with the gate StrictIPCIDRValidation, which v1.36 has on.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
+
+import msgspec
 
 from .field_causes import Cause, invalid_value, required
 
@@ -134,3 +137,30 @@ def _is_part(part: str, whole: str) -> bool:
     if one.version != other.version or one.prefixlen <= other.prefixlen:
         return False
     return one.network_address in other
+
+
+def quoted(text: str) -> str:
+    """The text in double quotes, as in Go's messages."""
+    return msgspec.json.encode(text).decode()
+
+
+def address_warnings(value: Any, path: str) -> Iterator[str]:
+    """Yield the warnings about an address."""
+    yield from _form_warnings(value, path, "IPv6 address")
+
+
+def block_warnings(value: Any, path: str) -> Iterator[str]:
+    """Yield the warnings about a block of addresses."""
+    yield from _form_warnings(value, path, "IPv6 CIDR value")
+
+
+def _form_warnings(value: Any, path: str, what: str) -> Iterator[str]:
+    text = str(value or "")
+    begin, slash, size = text.partition("/")
+    try:
+        address = ipaddress.IPv6Address(begin)
+    except ValueError:
+        return  # an IPv4 address, or a refused one
+    if f"{address}{slash}{size}" != text:
+        form = quoted(f"{address}{slash}{size}")
+        yield f"{path}: {what} {quoted(text)} should be in RFC 5952 canonical format ({form})"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from typing import Any
 
 from ..schema import FIELDS
+from ..schema.canonical import Canonical
 from ..schema.unknown import schema_type
-from .default_values import CANONICAL
 from .rbac_rules import GROUP as RBAC
 from .rbac_rules import set_groups
 
@@ -316,3 +317,16 @@ def canonical_status(tree: Tree, type_name: str) -> None:
 def strip_metadata(tree: Tree) -> None:
     """Remove zero values of the metadata."""
     CANONICAL.strip(tree["metadata"], "meta.v1.ObjectMeta")
+
+
+def _read() -> dict[str, dict[str, bytes]]:
+    table: dict[str, dict[str, bytes]] = {}
+    text = files(__package__).joinpath("default_values.txt").read_text("utf-8")
+    for line in text.splitlines():
+        type_name, field, value = line.split(" ", 2)
+        table.setdefault(type_name, {})[field] = value.encode()
+    return table
+
+
+CANONICAL = Canonical(_read())
+"""The form of built-in objects, with these values."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..text.name_faults import dns_label_faults
-from .address_warnings import address_warnings, block_warnings, quoted
+from .address_rules import address_warnings, block_warnings, quoted
 from .pod_warnings import (
     OLD_SOURCES,
     SOURCE_NAMES,

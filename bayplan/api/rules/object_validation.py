@@ -19,8 +19,7 @@ from ..text.name_faults import (
     value_faults,
 )
 from ..text.names import is_label_value, is_qualified_name
-from ..text.quantity import parse_quantity
-from ..text.quantity_text import ExactAmount
+from ..text.quantity import ExactAmount, parse_quantity
 from . import address_rules, field_rules
 from .field_causes import (
     Cause,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..text.name_faults import value_faults
 from ..text.quantity import NANO, NANO_PER_MILLI, parse_quantity
-from .address_warnings import address_warnings, quoted
+from .address_rules import address_warnings, quoted
 
 Tree = Mapping[str, Any]
 

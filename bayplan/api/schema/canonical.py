@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..text.quantity import NANO_PER_MILLI
-from ..text.quantity_text import ExactAmount
+from ..text.quantity import NANO_PER_MILLI, ExactAmount
 from .fields import FIELDS, Field, FieldType
 
 Tree = dict[str, Any]

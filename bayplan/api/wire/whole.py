@@ -1,5 +1,7 @@
 """Whole: an object with all of its fields, those included that do not affect placement."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +12,9 @@ from ..meta import KubeObject
 from ..node import Node
 from ..pod import Pod
 from .decode import decode_object
-from .difference import carry_over
 from .encode import to_dict
 from .kinds import KINDS
 from .lenient import decode_leniently
-from .merge_patch import merge_patch
 from .sourced import SourcedNode, SourcedPod, keeping_sources
 
 Tree = dict[str, Any]
@@ -43,3 +43,47 @@ def apply_patch(obj: Pod | Node | KubeObject, patch: Mapping[str, Any]) -> objec
     custom = (obj.resource,) if isinstance(obj, CustomObject) else ()
     with keeping_sources(isinstance(obj, SourcedPod | SourcedNode)), reading_custom(custom):
         return decode_object(merge_patch(whole(obj), patch))
+
+
+def carry_over(whole: Any, before: Any, after: Any) -> Any:
+    """`whole` with the difference between `before` and `after` applied; a changed copy, or `whole` itself.
+
+    Lists of equal length are handled item by item; appended items are appended; any other list is
+    replaced.
+    """
+    if before == after:
+        return whole
+    if isinstance(after, dict) and isinstance(before, dict) and isinstance(whole, dict):
+        return _carry_map(whole, before, after)
+    if isinstance(after, list) and isinstance(before, list) and isinstance(whole, list):
+        if len(whole) == len(before) == len(after):
+            return [carry_over(*entries) for entries in zip(whole, before, after, strict=True)]
+        if len(whole) == len(before) and after[: len(before)] == before:
+            return [*whole, *after[len(before) :]]
+    return after
+
+
+def _carry_map(whole: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> Any:
+    carried = dict(whole)
+    for key in before:
+        if key not in after:
+            carried.pop(key, None)
+    for key, value in after.items():
+        if key not in before:
+            carried[key] = value
+        elif before[key] != value:
+            carried[key] = carry_over(whole.get(key), before[key], value)
+    return carried
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Return `target` with the patch applied: null removes, objects are merged, the rest is replaced."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged

@@ -6,9 +6,16 @@ decision that depends on anything but the request and stored objects. Who calls 
 """
 
 from .authenticator import Authenticator, Impersonation
-from .authorizer import AccessDecision, AccessQuestion, AllowAll, Authorizer, forbidden_error
+from .authorizer import (
+    ANONYMOUS,
+    AccessDecision,
+    AccessQuestion,
+    AllowAll,
+    Authorizer,
+    ClusterUser,
+    forbidden_error,
+)
 from .rbac import RbacAuthorizer
-from .users import ANONYMOUS, ClusterUser
 
 __all__ = [
     "ANONYMOUS",

@@ -11,9 +11,8 @@ from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import invalid
 from .authenticator import Authenticator
-from .authorizer import AccessQuestion, Authorizer
+from .authorizer import AccessQuestion, Authorizer, ClusterUser
 from .service_tokens import AUDIENCE, DEFAULT_S, MAX_S, MIN_S
-from .users import ClusterUser
 
 Tree = dict[str, Any]
 ACCOUNTS = BY_STORAGE["serviceaccounts"]

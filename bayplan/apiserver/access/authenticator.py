@@ -11,17 +11,19 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from ..registry.status_errors import StatusError, bad_request
-from .authorizer import AccessQuestion, Authorizer, forbidden_error
-from .service_tokens import ServiceTokens
-from .users import (
+from .authorizer import (
     ACCOUNTS,
     ADMIN,
     ANONYMOUS,
     AUTHENTICATED,
     UNAUTHENTICATED,
+    AccessQuestion,
+    Authorizer,
     ClusterUser,
     account_of,
+    forbidden_error,
 )
+from .service_tokens import ServiceTokens
 
 _AUTHENTICATION = "authentication.k8s.io"
 _EXTRA = "impersonate-extra-"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import forbidden, not_found
-from .authorizer import AccessQuestion, Authorizer
+from .authorizer import MASTERS, AccessQuestion, Authorizer, ClusterUser
 from .rbac import (
     BINDINGS,
     CLUSTER_BINDINGS,
@@ -24,7 +24,6 @@ from .rbac import (
     ROLES,
     RbacAuthorizer,
 )
-from .users import MASTERS, ClusterUser
 
 Tree = Mapping[str, Any]
 

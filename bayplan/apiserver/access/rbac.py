@@ -13,8 +13,7 @@ import msgspec
 from ...api.selectors import LabelSelector
 from ...api.wire.decode import without_nulls
 from ..store import RecordChange, Store
-from .authorizer import AccessDecision, AccessQuestion
-from .users import MASTERS, ClusterUser, account_of
+from .authorizer import MASTERS, AccessDecision, AccessQuestion, ClusterUser, account_of
 
 Tree = Mapping[str, Any]
 GROUP = "rbac.authorization.k8s.io"

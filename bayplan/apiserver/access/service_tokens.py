@@ -17,7 +17,7 @@ import msgspec
 
 from ...clock import Clock
 from ..store import Store
-from .users import ClusterUser, account_user
+from .authorizer import ClusterUser, account_user
 
 ISSUER = "https://kubernetes.default.svc"
 AUDIENCE = "https://kubernetes.default.svc"

@@ -6,25 +6,29 @@ starts and ends; without them it runs at once and for ever.
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.pod_stages import StageRule
+from ...api.resources import pod_amounts, to_units
 from ...clock import Clock
 from ...cluster.memory.stages import StagePlayer
 from ...cluster.objects import Later
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
-from ..registry.pods import PODS
+from ..registry.pods import PODS, set_conditions
+from ..store import Store
 from . import kubelet_statuses
 from .embedded_cluster import LiveCluster
 from .kubelet_events import KubeletEvents
-from .node_leases import NodeLeases
 from .node_status import missing_status
-from .pod_resizes import PodResizer
-from .stage_statuses import StageStatuses, resume
+from .stage_statuses import StageStatuses, StatusSink, resume
 
 Tree = dict[str, Any]
 
@@ -171,3 +175,135 @@ class NodeAgents:
         tree = edit(record.decode(), self._registry.now())
         store.put(PODS.storage, key, tree)
         return tree
+
+
+LEASES, NODE_LEASES = "leases.coordination.k8s.io", "kube-node-lease"
+VALID_S, RENEW_S = 40, 10
+MAX_PER_S = 200
+"""Most renewals in a second of the machine; with more than 2,000 nodes, leases are renewed less often."""
+
+
+class NodeLeases:
+    """Makes the leases of new nodes, and renews a share of all leases every second."""
+
+    def __init__(self, store: Store, clock: Clock, timers: Later) -> None:
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        self._names: OrderedDict[str, None] = OrderedDict()
+        timers.after(clock.speed, self._renew_some)
+
+    def add(self, name: str) -> None:
+        """Make the lease of this node, and renew it from now on; one from before a restart stays until its turn."""
+        self._names[name] = None
+        if self._store.get(LEASES, (NODE_LEASES, name)) is None:
+            self._renew(name, self._renewed())
+
+    def _renew_some(self) -> None:
+        renewed = self._renewed()
+        for _ in range(min(math.ceil(len(self._names) / RENEW_S), MAX_PER_S)):
+            name = next(iter(self._names))
+            self._names.move_to_end(name)
+            self._renew(name, renewed)
+        self._timers.after(self._clock.speed, self._renew_some)
+
+    def _renew(self, name: str, renewed: Tree) -> None:
+        node = self._store.get("nodes", ("", name))
+        if node is None:
+            del self._names[name]
+            return
+        record = self._store.get(LEASES, (NODE_LEASES, name))
+        tree = self._make(name, node.uid) if record is None else record.decode()
+        tree["spec"] = {**(tree.get("spec") or {}), **renewed}
+        self._store.put(LEASES, (NODE_LEASES, name), tree)
+
+    def _make(self, name: str, uid: str) -> Tree:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+        metadata = {
+            "name": name,
+            "namespace": NODE_LEASES,
+            "uid": str(uuid4()),
+            "creationTimestamp": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "ownerReferences": [owner],
+        }
+        return {"metadata": metadata, "spec": {"holderIdentity": name}}
+
+    def _renewed(self) -> Tree:
+        valid_s = math.ceil(VALID_S * self._clock.speed)
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {"leaseDurationSeconds": valid_s, "renewTime": now}
+
+
+PENDING = "PodResizePending"
+RETRY_S = 10.0
+RESIZED = ("cpu", "memory")
+
+
+class PodResizer:
+    """Grants resizes, through `sink`."""
+
+    def __init__(
+        self, sink: StatusSink, cluster: LiveCluster, events: KubeletEvents, timers: Later
+    ) -> None:
+        self._sink = sink
+        self._cluster = cluster
+        self._events = events
+        self._timers = timers
+
+    def consider(self, pod: Pod) -> None:
+        """Grant what the pod's spec asks for beyond its allocation, or write why not."""
+        statuses = pod.status.container_statuses or ()
+        if all(one.resources is None for one in statuses):
+            return  # it was never resized
+        node: Node | None = self._cluster.get("Node", "", pod.node_name)
+        refusal = "" if node is None else self._refusal(pod, node)
+        if not refusal:
+            self._sink.write(pod, _granted)
+            return
+        self._sink.write(pod, partial(_deferred, why=refusal))
+        self._events.warn(pod, "ResizeDeferred", refusal)
+        self._timers.after(RETRY_S, partial(self._retry, pod))
+
+    def _retry(self, pod: Pod) -> None:
+        stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)
+        if stored is not None and stored.uid == pod.uid and not stored.is_finished:
+            self.consider(stored)
+
+    def _refusal(self, pod: Pod, node: Node) -> str:
+        """Why the node cannot grant it now; empty if it can."""
+        wanted = to_units(pod_amounts(pod.spec))
+        others = [
+            other
+            for other in self._cluster.list("Pod")
+            if other.node_name == node.name and other.uid != pod.uid and not other.is_finished
+        ]
+        for name in RESIZED:
+            asked, room = wanted.get(name, 0), node.allocatable.get(name, 0)
+            used = sum(other.requests.get(name, 0) for other in others)
+            if asked > room - used:
+                return (
+                    f"Node didn't have enough resource: {name}, requested: {asked}, used: {used},"
+                    f" capacity: {room}"
+                )
+        return ""
+
+
+def _granted(tree: Tree, now: str) -> Tree:
+    sizes = {c.get("name"): c.get("resources") or {} for c in tree["spec"].get("containers") or ()}
+    status = dict(tree.get("status") or {})
+
+    def grow(one: Tree) -> Tree:
+        size = sizes.get(one.get("name")) or {}
+        return {**one, "resources": size, "allocatedResources": size.get("requests") or {}}
+
+    status["containerStatuses"] = [grow(one) for one in status.get("containerStatuses") or ()]
+    status["conditions"] = [c for c in status.get("conditions") or () if c.get("type") != PENDING]
+    status["observedGeneration"] = tree["metadata"].get("generation", 1)
+    return {**tree, "status": status}
+
+
+def _deferred(tree: Tree, now: str, why: str) -> Tree:
+    status = dict(tree.get("status") or {})
+    condition = {"type": PENDING, "status": "True", "reason": "Deferred", "message": why}
+    set_conditions(status, [condition], now)
+    return {**tree, "status": status}

@@ -12,8 +12,8 @@ import msgspec
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
-from ...api.wire.difference import carry_over
 from ...api.wire.encode import to_dict
+from ...api.wire.whole import carry_over
 from ...api.workloads import Job, ReplicaSet, StatefulSet, pod_template
 from ...cluster.memory.deployments import TEMPLATE_HASH
 from ...cluster.memory.stateful_sets import REVISION_HASH

@@ -23,21 +23,18 @@ from ...cluster.memory.jobs import ended_as
 from ...errors import BayplanError
 from ..registry.object_registry import ObjectRegistry
 from ..store import RecordChange, Store
-from .budget_statuses import BudgetController
-from .claim_events import PersistentVolumes
+from .budget_statuses import BudgetController, QuotaController
 from .definition_removal import DefinitionController
 from .embedded_cluster import LiveCluster
 from .fake_kubelets import NodeAgents
 from .finalizers import ProtectionController
 from .garbage import GarbageCollector
 from .mirror import Mirror
-from .namespaces import NamespaceController
+from .namespaces import NamespaceController, ServiceAccountController
 from .node_controller import NodeController
 from .object_events import EventSweeper
-from .quota_statuses import QuotaController
-from .service_accounts import ServiceAccountController
 from .statuses import StatusController
-from .workload_controllers import WorkloadControllers
+from .workload_controllers import PersistentVolumes, WorkloadControllers
 
 log = logging.getLogger(__name__)
 MAX_ROUNDS = 10_000

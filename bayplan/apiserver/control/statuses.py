@@ -17,11 +17,12 @@ from ...cluster.memory.pod_index import is_ready
 from ...cluster.objects import Later
 from ..registry.object_registry import ObjectRegistry
 from ..store import Record
-from . import job_status, workload_status
-from .deployment_progress import fails_at
+from . import workload_status
+from . import workload_status as job_status
 from .embedded_cluster import LiveCluster
 from .new_objects import resource_named
 from .recorder import Reporter
+from .workload_status import fails_at
 
 Tree = dict[str, Any]
 OwnerKey = tuple[str, str, str]

@@ -5,14 +5,14 @@ Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,da
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from ...api.pod import Pod
 from ...cluster.memory.availability import IsReady
-from ...cluster.memory.pod_index import is_ready
+from ...cluster.memory.pod_index import OwnedPods, is_ready
 from ...cluster.memory.stateful_sets import REVISION_HASH
-from .deployment_progress import set_progress
 
 Tree = dict[str, Any]
 
@@ -151,3 +151,221 @@ def daemon_set_status(
         "numberReady",
     )
     return {key: value for key, value in status.items() if value or key in always}
+
+
+COMPLETIONS_REACHED = {
+    "reason": "CompletionsReached",
+    "message": "Reached expected number of succeeded pods",
+}
+BACKOFF_LIMIT_EXCEEDED = {
+    "reason": "BackoffLimitExceeded",
+    "message": "Job has reached the specified backoff limit",
+}
+DEADLINE_EXCEEDED = {
+    "reason": "DeadlineExceeded",
+    "message": "Job was active longer than specified deadline",
+}
+
+
+def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree:
+    """Status of a Job."""
+    spec, old = tree.get("spec") or {}, tree.get("status") or {}
+    succeeded = max(pods.succeeded, int(old.get("succeeded") or 0))
+    failed = max(pods.failed, int(old.get("failed") or 0))
+    status: Tree = {
+        "active": len(pods.active),
+        "ready": sum(map(is_ready, pods.active.values())),
+        "succeeded": succeeded,
+        "failed": failed,
+        "terminating": len(pods.leaving),
+        "conditions": old.get("conditions") or [],
+        "uncountedTerminatedPods": {},
+    }
+    if not spec.get("suspend"):
+        status["startTime"] = old.get("startTime") or now
+    completions = spec.get("completions")
+    is_done = succeeded >= completions if completions is not None else bool(succeeded)
+    if _ended_at(status):
+        status["completionTime"] = old.get("completionTime")
+    elif is_done and not pods.active:
+        _end_job(status, ("SuccessCriteriaMet", "Complete"), COMPLETIONS_REACHED, now)
+        status["completionTime"] = now
+    elif failed > failed_limit:
+        _end_job(status, ("FailureTarget", "Failed"), BACKOFF_LIMIT_EXCEEDED, now)
+    elif _is_too_late(tree, status, now):
+        _end_job(status, ("FailureTarget", "Failed"), DEADLINE_EXCEEDED, now)
+    elif spec.get("suspend"):
+        condition = {"status": "True", "reason": "JobSuspended", "message": "Job suspended"}
+        set_job_condition(status, {"type": "Suspended", **condition}, now)
+    elif any(c.get("type") == "Suspended" for c in status["conditions"]):
+        condition = {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
+        set_job_condition(status, {"type": "Suspended", **condition}, now)
+    always = ("uncountedTerminatedPods", "ready", "terminating")
+    return {key: value for key, value in status.items() if value or key in always}
+
+
+def _end_job(status: Tree, kinds: Sequence[str], why: Tree, now: str) -> None:
+    for kind in kinds:
+        set_job_condition(status, {"type": kind, "status": "True", **why}, now)
+
+
+def job_events(old: Tree, new: Tree) -> Iterator[tuple[str, str, str]]:
+    """Type, reason and message of the events about a job whose status has changed."""
+    before = {c.get("type"): c.get("status") for c in old.get("conditions") or ()}
+    for condition in new.get("conditions") or ():
+        kind, status = condition["type"], condition["status"]
+        if before.get(kind) == status:
+            continue
+        if kind == "Complete":
+            yield "Normal", "Completed", "Job completed"
+        elif kind == "Failed":
+            yield "Warning", condition["reason"], condition["message"]
+        elif kind == "Suspended":
+            yield "Normal", condition["reason"].removeprefix("Job"), condition["message"]
+
+
+def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
+    """Replace the condition of the same type of a job."""
+    conditions = list(status.get("conditions") or ())
+    old = next((c for c in conditions if c.get("type") == condition["type"]), None)
+    if old is not None and old.get("status") == condition["status"]:
+        return
+    others = [c for c in conditions if c.get("type") != condition["type"]]
+    new = {**condition, "lastProbeTime": now, "lastTransitionTime": now}
+    status["conditions"] = [*others, new]
+
+
+def job_deadline(tree: Tree, status: Tree) -> datetime | None:
+    """When an active job has failed because of `activeDeadlineSeconds`; None: never."""
+    spec, started = tree.get("spec") or {}, status.get("startTime")
+    limit_s = spec.get("activeDeadlineSeconds")
+    if limit_s is None or not started or spec.get("suspend") or _ended_at(status):
+        return None
+    return datetime.fromisoformat(started) + timedelta(seconds=limit_s)
+
+
+def job_removal(tree: Tree, status: Tree) -> datetime | None:
+    """When a finished job is deleted because of `ttlSecondsAfterFinished`; None: never."""
+    left_s, ended = (tree.get("spec") or {}).get("ttlSecondsAfterFinished"), _ended_at(status)
+    if left_s is None or not ended:
+        return None
+    return datetime.fromisoformat(ended) + timedelta(seconds=left_s)
+
+
+def _is_too_late(tree: Tree, status: Tree, now: str) -> bool:
+    deadline = job_deadline(tree, status)
+    return deadline is not None and deadline <= datetime.fromisoformat(now)
+
+
+def _ended_at(status: Tree) -> str:
+    """When the job has ended; empty: it has not."""
+    for condition in status.get("conditions") or ():
+        if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
+            return str(condition["lastTransitionTime"])
+    return ""
+
+
+PROGRESSING = "Progressing"
+AVAILABLE, UPDATED, CREATED = "NewReplicaSetAvailable", "ReplicaSetUpdated", "NewReplicaSetCreated"
+PAUSED, RESUMED, TIMED_OUT = "DeploymentPaused", "DeploymentResumed", "ProgressDeadlineExceeded"
+NO_DEADLINE_S = 2**31 - 1
+
+
+def set_progress(tree: Tree, status: Tree, newest: str, now: str) -> None:
+    """Write the condition to a new status of the deployment, whose newest replica set has that name."""
+    spec = tree.get("spec") or {}
+    others = [c for c in status.get("conditions") or () if c.get("type") != PROGRESSING]
+    current = condition_of(status)
+    if deadline_s(spec) is None:
+        status["conditions"] = others
+        return
+    found = _paused(spec, current) or _progress(tree, status, current, newest, now)
+    if found is None:
+        return
+    word, reason, message = found
+    is_same = current is not None and (reason, message) == (current["reason"], current["message"])
+    if is_same and reason != UPDATED:
+        return  # only progress is written again, with its time
+    since = now
+    if current is not None and current["status"] == word:
+        since = current["lastTransitionTime"]
+    made = {"type": PROGRESSING, "status": word, "reason": reason, "message": message}
+    made |= {"lastUpdateTime": now, "lastTransitionTime": since}
+    status["conditions"] = [*others, made]
+
+
+def condition_of(status: Tree) -> Tree | None:
+    """The condition Progressing of a status."""
+    found = (c for c in status.get("conditions") or () if c.get("type") == PROGRESSING)
+    return next(found, None)
+
+
+def deadline_s(spec: Tree) -> int | None:
+    """How long a rollout may be without progress; None: for ever."""
+    given = spec.get("progressDeadlineSeconds")
+    return None if given is None or given >= NO_DEADLINE_S else int(given)
+
+
+def fails_at(tree: Tree, status: Tree) -> datetime | None:
+    """When the rollout has failed, if there is no progress until then; None: never."""
+    spec, condition = tree.get("spec") or {}, condition_of(status)
+    limit_s = deadline_s(spec)
+    if condition is None or limit_s is None or spec.get("paused"):
+        return None
+    if condition["reason"] in (AVAILABLE, TIMED_OUT):
+        return None
+    return datetime.fromisoformat(condition["lastUpdateTime"]) + timedelta(seconds=limit_s)
+
+
+def _paused(spec: Tree, current: Tree | None) -> tuple[str, str, str] | None:
+    """The condition of a deployment that was paused or resumed; None: neither."""
+    if current is not None and current["reason"] == TIMED_OUT:
+        return None
+    is_noted = current is not None and current["reason"] == PAUSED
+    if spec.get("paused"):
+        return "Unknown", PAUSED, "Deployment is paused"
+    return ("Unknown", RESUMED, "Deployment is resumed") if is_noted else None
+
+
+def _progress(
+    tree: Tree, status: Tree, current: Tree | None, newest: str, now: str
+) -> tuple[str, str, str] | None:
+    """The condition of a rollout; None: as before."""
+    old = tree.get("status") or {}
+    reason = current["reason"] if current is not None else ""
+    if not newest or (reason == AVAILABLE and _count(status, "replicas") == _updated(status)):
+        return None
+    if _is_complete(tree, status):
+        return "True", AVAILABLE, f'ReplicaSet "{newest}" has successfully progressed.'
+    if _has_progressed(old, status):
+        return "True", UPDATED, f'ReplicaSet "{newest}" is progressing.'
+    if current is None or (f'"{newest}"' not in current["message"] and reason != RESUMED):
+        return "True", CREATED, f'Created new replica set "{newest}"'
+    moment = fails_at(tree, status)
+    if moment is not None and moment < datetime.fromisoformat(now):
+        return "False", TIMED_OUT, f'ReplicaSet "{newest}" has timed out progressing.'
+    return None
+
+
+def _is_complete(tree: Tree, status: Tree) -> bool:
+    wanted = int((tree.get("spec") or {}).get("replicas") or 0)
+    counts = (_updated(status), _count(status, "replicas"), _count(status, "availableReplicas"))
+    return counts == (wanted, wanted, wanted)
+
+
+def _has_progressed(old: Tree, new: Tree) -> bool:
+    outdated = [_count(one, "replicas") - _updated(one) for one in (old, new)]
+    return (
+        _updated(new) > _updated(old)
+        or outdated[1] < outdated[0]
+        or _count(new, "readyReplicas") > _count(old, "readyReplicas")
+        or _count(new, "availableReplicas") > _count(old, "availableReplicas")
+    )
+
+
+def _updated(status: Tree) -> int:
+    return _count(status, "updatedReplicas")
+
+
+def _count(status: Tree, name: str) -> int:
+    return int(status.get(name) or 0)

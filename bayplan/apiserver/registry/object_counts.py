@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...api.limits import ResourceQuota
-from ...api.text.quantity import NANO
-from ...api.text.quantity_text import ExactAmount
+from ...api.text.quantity import NANO, ExactAmount
 from ...cluster.memory.quotas import QuotaLedger, Use, quota_excess
 from ...framework import Lister
 from ..store import Store
-from .resource_table import ApiResource
-from .served_resources import ResourceCatalog
+from .resource_table import ApiResource, ResourceCatalog
 
 Tree = Mapping[str, Any]
 

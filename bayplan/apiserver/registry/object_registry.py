@@ -18,14 +18,14 @@ from ...api.rules.object_validation import create_causes, status_causes, update_
 from ...clock import Clock, SystemClock
 from ...framework import Lister
 from ..store import Record, Store
-from . import pods, resize_subresource, server_fields, services
+from . import pods, server_fields, services
+from . import pods as resize_subresource
+from .conversion import event_causes
 from .custom.definitions import DEFINITIONS, Definitions, mark_terminating
-from .event_versions import event_causes
 from .object_admission import Admitting
 from .object_counts import ObjectQuotas
 from .pod_group_rules import PodGroupRules
-from .resource_table import BY_STORAGE, ApiResource
-from .served_resources import ResourceCatalog
+from .resource_table import BY_STORAGE, ApiResource, ResourceCatalog
 from .status_errors import already_exists, bad_request, forbidden, invalid, not_found, stale
 
 Tree = dict[str, Any]

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ...api.selectors import Requirement
-from ...api.text.label_query import parse_label_query
+from ...api.selectors import Requirement, parse_label_query
 from ..store import Record
 from .resource_table import ApiResource, field_text
 from .status_errors import bad_request

@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from .depth import MAX_STORED_DEPTH, is_deeper
-
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 << 20
 """Bytes that all copies of a patch may have together."""
@@ -179,3 +177,24 @@ def _key(parent: Any, step: str, may_be_new: bool) -> Any:
 
 def _absent(steps: list[str]) -> PatchError:
     return PatchError(f"nothing is at /{'/'.join(steps)}", is_unprocessable=True)
+
+
+MAX_DEPTH = 200
+"""Levels of the body of a request."""
+MAX_STORED_DEPTH = MAX_DEPTH + 10
+"""Levels of an object, which records in some of its own the fields that managers own."""
+
+
+def is_deeper(tree: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more deeply than that."""
+    below = [tree] if isinstance(tree, dict | list) else []
+    for _ in range(levels):
+        if not below:
+            return False
+        below = [
+            item
+            for holder in below
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(item, dict | list)
+        ]
+    return bool(below)

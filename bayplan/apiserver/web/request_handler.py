@@ -25,9 +25,8 @@ from ..registry.status_errors import (
     too_large,
 )
 from ..store.journal import StorageError
-from .cross_site import RequestAccess
 from .discovery_documents import answer_discovery
-from .gate import RequestGate
+from .gate import RequestAccess, RequestGate
 from .http_requests import MAX_BODY, MalformedRequestError, WholeRequest
 from .http_server import HttpResponse, ServedConnection
 from .lists import Lists

@@ -10,7 +10,7 @@ import msgspec
 from ...cluster.objects.yaml_tree import YamlError, iter_trees
 from ..registry.object_registry import DeleteOptions
 from ..registry.status_errors import bad_request, not_acceptable, unsupported_media_type
-from ..schema.depth import MAX_DEPTH, is_deeper
+from ..schema.json_patch import MAX_DEPTH, is_deeper
 from ..schema.protobuf import MIME as PROTOBUF
 from ..schema.protobuf import ProtobufError, decode_object
 from .http_requests import WholeRequest

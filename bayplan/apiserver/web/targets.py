@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from ..access import AccessQuestion
 from ..registry.query_selectors import parse_labels, selected_name
-from ..registry.resource_table import ApiResource
-from ..registry.served_resources import ResourceCatalog
+from ..registry.resource_table import ApiResource, ResourceCatalog
 from ..registry.status_errors import StatusError, no_such_path
 from .requests import is_true, parse_options
 

@@ -11,7 +11,7 @@ from ...api.rules.field_warnings import WARNED, field_warnings
 from ...api.schema import FIELDS
 from ...api.schema.input_check import WrongTypeError, unknown_fields
 from ...api.wire.decode import without_nulls
-from ...api.wire.merge_patch import merge_patch
+from ...api.wire.whole import merge_patch
 from ..access import ClusterUser
 from ..access.access_reviews import AccessReviews
 from ..access.grants import GrantGuard, GrantRequest

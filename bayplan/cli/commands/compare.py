@@ -18,8 +18,7 @@ from ..options.config_options import (
     SeedOption,
     read_settings,
 )
-from ..options.duration_option import seconds_if_given
-from ..options.input_options import takes_input_limit
+from ..options.input_options import seconds_if_given, takes_input_limit
 from ..options.option_groups import takes_options
 from ..options.pool_options import InstanceTypesOption
 from ..options.scheduler_options import (

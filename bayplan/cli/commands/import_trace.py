@@ -15,8 +15,7 @@ from ..options.input_options import takes_input_limit
 from ..options.output_files import STDOUT
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document
-from .import_published import PUBLISHED
-from .trace_objects import ToOption, print_trace_notes, write_objects
+from .import_published import PUBLISHED, ToOption, print_trace_notes, write_objects
 from .trace_simulate import simulate_trace
 
 app = CommandApp(

@@ -76,7 +76,7 @@ def check(
 
 def pools_document(reading: PoolReading) -> dict[str, Any]:
     """The pools as plain data."""
-    from ...planning.pool_data import pool_entry
+    from ...planning.pools import pool_entry
 
     document: dict[str, Any] = {
         "apiVersion": API_VERSION,

@@ -117,7 +117,7 @@ class Recorder:
         self, connection: Connection, told: asyncio.Event, seconds: float | None = None
     ) -> None:
         """Record until `told` is set, or for `seconds`; ApiError when the cluster cannot be read."""
-        from ...kube.cluster_watch import ClusterFollower
+        from ...kube.cluster_reader import ClusterFollower
 
         loop = asyncio.get_running_loop()
         follower = ClusterFollower(connection, self.take)

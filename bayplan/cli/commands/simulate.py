@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -23,7 +24,7 @@ from ..options.autoscaler_options import (
     read_autoscaler,
     read_scaled_pools,
 )
-from ..options.duration_option import seconds_if_given
+from ..options.input_options import seconds_if_given
 from ..options.option_groups import takes_options
 from ..options.output_files import STDOUT, whole_target
 from ..options.pool_options import InstanceTypesOption
@@ -31,13 +32,18 @@ from ..options.scheduler_options import PENDING, AllOption, Question, takes_clus
 from ..render.answer_output import print_notices
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.html import html_to
-from ..render.machine_output import print_json, print_names, print_yaml
-from ..render.metrics_text import metrics_to
-from ..render.plain_data import json_pieces, yaml_pieces
+from ..render.plain_data import (
+    json_pieces,
+    print_json_document,
+    print_yaml_document,
+    with_remarks,
+    yaml_pieces,
+)
 from ..render.progress_bar import progress_bar
 from ..render.trace_lines import TraceWriter, trace_to
 
 if TYPE_CHECKING:
+    from ...observe import SchedulerMetrics
     from ...sim import Simulation, SimulationReport
     from ...sim.settings import Settings
 
@@ -270,3 +276,42 @@ def print_report(
                     render_explanations(console, report, details)
                 render_report(console, report, wide=wide, everything=everything, details=details)
                 print_notices(console, report.notices)
+
+
+def print_json(report: SimulationReport, remarks: Sequence[str] = ()) -> None:
+    """Print the report as JSON."""
+    print_json_document(with_remarks(report.to_dict(), remarks))
+
+
+def print_yaml(report: SimulationReport, remarks: Sequence[str] = ()) -> None:
+    """Print the report as YAML."""
+    print_yaml_document(with_remarks(report.to_dict(), remarks))
+
+
+def print_names(report: SimulationReport) -> None:
+    """Print `pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
+    for result in report.pods:
+        node = f"node/{result.attempt.node_name}" if result.is_placed else "-"
+        print(f"pod/{result.pod.key} {node}")
+
+
+WriteMetrics: TypeAlias = "Callable[[SchedulerMetrics], None]"
+
+
+@contextmanager
+def metrics_to(target: str | None) -> Iterator[WriteMetrics]:
+    """What writes metrics to a file, or to standard output for `-`; nowhere for None.
+
+    A file that cannot be written is said at once; a run that fails leaves what was there.
+    """
+    if target is None:
+        yield lambda metrics: None
+    elif target == STDOUT:
+        yield lambda metrics: _write(sys.stdout.write, metrics)
+    else:
+        with whole_target("--metrics", Path(target)) as file:
+            yield lambda metrics: _write(file.write, metrics)
+
+
+def _write(write: Callable[[str], int], metrics: SchedulerMetrics) -> None:
+    write(metrics.render())

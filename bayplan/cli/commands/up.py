@@ -260,7 +260,7 @@ def serve(
     from ...apiserver import NodeModel
     from ...config import parse_feature_gates
     from ...sim.settings import DEFAULT_SETTINGS
-    from ...web.page_server import PageServer
+    from ...web.live import PageServer
     from .node_shapes import read_shape
     from .up_manifests import add_nodes, load, read_manifests
 

@@ -26,7 +26,7 @@ from ..options.change_options import (
     takes_answer_options,
 )
 from ..options.cluster_options import NamespaceOption, with_namespace
-from ..options.duration_option import parse_seconds
+from ..options.input_options import parse_seconds
 from ..options.scheduler_options import Question, warn
 
 app = CommandApp(

@@ -10,7 +10,7 @@ import typer
 
 from ...api.text.durations import EXPECTED
 from ...errors import InputError
-from .duration_option import parse_seconds
+from .input_options import parse_seconds
 from .pool_options import note_pools, read_table
 
 if TYPE_CHECKING:

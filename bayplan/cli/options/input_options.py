@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ...api.text.durations import EXPECTED, parse_duration
+from ...errors import InputError
 from .option_groups import parameters_of, show_options
 
 NAME = "max_input_size"
@@ -40,3 +42,16 @@ def takes_input_limit(command: Callable[..., None]) -> Callable[..., None]:
     )
     show_options(run, [*parameters_of(command), option])
     return run
+
+
+def parse_seconds(option: str, text: str) -> float:
+    """The duration after `option`; raises InputError when it is invalid."""
+    seconds = parse_duration(text)
+    if seconds is None:
+        raise InputError(f'{option}: {EXPECTED}; got "{text}"')
+    return seconds
+
+
+def seconds_if_given(option: str, text: str | None) -> float | None:
+    """The same, or None for an option that is not given."""
+    return None if text is None else parse_seconds(option, text)

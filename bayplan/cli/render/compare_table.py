@@ -10,10 +10,9 @@ from rich.text import Text
 from ...answers.compare import Comparison, Contender, Difference
 from ...sim.measures import MeasureUnit, measure_of
 from ...sim.totals import MAIN_RESOURCES
-from .metric_values import shown_metric, titled
 from .node_names import NodeNames
 from .table_layout import Listing
-from .tables import amount, count, hint, section, value_change
+from .tables import amount, count, hint, section, shown_metric, titled, value_change
 
 MAX_PODS = 20
 ALWAYS = {

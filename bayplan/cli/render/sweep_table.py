@@ -11,9 +11,8 @@ from rich.text import Text
 from ...sim.measures import measure_of
 from ...sweeps import SweepResults, SweepRun
 from ...sweeps.sweep import varied_paths
-from .metric_values import shown_metric, titled
 from .table_layout import Listing
-from .tables import count, hint, section
+from .tables import count, hint, section, shown_metric, titled
 
 MAX_FAILED = 10
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from ...api.text.durations import format_duration
 from ...api.text.quantity import format_quantity
+from ...sim.measures import Measure, MeasureUnit, Metric
 from .table_layout import Listing, Piece, show_listing
 
 BAR_WIDTH = 10
@@ -85,3 +87,31 @@ def _cells(share: float, width: int) -> int:
         return 0
     cells = min(max(round(share * width), 1), width)
     return cells - 1 if cells == width and share < 1 and width > 1 else cells
+
+
+ARROWS = {1: " ↑", -1: " ↓"}
+"""Whether more or less is better."""
+
+
+def titled(measure: Measure) -> str:
+    """The title of a measure, and whether more or less is better."""
+    return f"{measure.title}{ARROWS.get(measure.direction, '')}"
+
+
+def shown_metric(metric: Metric) -> str:
+    """The mean, with several seeds with the margin of its confidence interval."""
+    mean = _value(metric.measure, metric.mean)
+    return mean if metric.margin is None else f"{mean} ±{_value(metric.measure, metric.margin)}"
+
+
+def _value(measure: Measure, value: float) -> str:
+    match measure.unit:
+        case MeasureUnit.COUNT | MeasureUnit.AMOUNT:
+            return f"{value:,.1f}".removesuffix(".0")
+        case MeasureUnit.SECONDS if measure.is_repeatable:
+            return format_duration(value)
+        case MeasureUnit.SECONDS:
+            return f"{value * 1e6:,.0f}µs"
+        case MeasureUnit.RATIO | MeasureUnit.PRICE:
+            return f"{value:,.2f}"
+    return f"{value * 100:.1f}%"

@@ -27,8 +27,8 @@ from .provisioners import Provisioning, provisioning_problems
 from .quotas import QuotaLedger
 from .refusals import AdmissionRefusal
 from .resource_claims import ClaimController
-from .template_pods import WORKLOAD_KINDS
 from .volume_controller import VolumeController
+from .workload_pods import WORKLOAD_KINDS
 
 __all__ = [
     "AbsentOwners",

@@ -34,7 +34,7 @@ from . import daemons, deployments, job_groups, jobs, rollouts, stateful_sets
 from .admission import Admission, AdmissionError, AdmissionRefusedError
 from .availability import Availability
 from .created_names import make_hash
-from .job_backoffs import JobBackoffs
+from .jobs import JobBackoffs
 from .pod_index import (
     COMPLETION_INDEX,
     OwnerKey,
@@ -44,8 +44,7 @@ from .pod_index import (
 )
 from .refusals import RefusedWorkloads
 from .stateful_sets import REVISION_HASH
-from .template_pods import checked, make_pod, make_stateful_pod
-from .workload_pods import WorkloadPods
+from .workload_pods import WorkloadPods, checked, make_pod, make_stateful_pod
 
 ReadTemplate = Callable[[KubeObject], bytes]
 """The template of a workload as bytes, equal for equal templates."""

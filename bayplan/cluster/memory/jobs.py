@@ -6,13 +6,17 @@ pkg/registry/batch/job/strategy.go.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import msgspec
 
+from ...api.pod import Pod
 from ...api.workloads import Job
+from ...clock import Clock
+from ..objects import Later
 from .created_names import MAX_PREFIX
-from .pod_index import OwnedPods, completion_index
+from .pod_index import OwnedPods, OwnerKey, completion_index
 
 PREFIX = "batch.kubernetes.io/"
 DEFAULT_BACKOFF_LIMIT = 6
@@ -90,3 +94,60 @@ def _completions(job: Job) -> int | None:
     if job.spec.completions is None and job.spec.parallelism is None:
         return 1
     return job.spec.completions
+
+
+FIRST_S, MAX_S = 10.0, 600.0
+
+
+class _Failures(msgspec.Struct):
+    """The failures of a job since its last success."""
+
+    number: int = 0
+    last_s: float = 0.0
+    is_expected: bool = False
+    """Whether a timer is set."""
+
+
+class JobBackoffs:
+    """The failures of all jobs. Without a clock and timers no job waits."""
+
+    def __init__(
+        self, time: tuple[Clock, Later] | None, recheck: Callable[[OwnerKey], None]
+    ) -> None:
+        self._time = time
+        self._recheck = recheck
+        self._failures: dict[OwnerKey, _Failures] = {}
+
+    def finished(self, key: OwnerKey, pod: Pod) -> None:
+        """Record the end of a pod of the job."""
+        if self._time is None:
+            return
+        if pod.status.phase != "Failed":
+            self._failures.pop(key, None)
+            return
+        found = self._failures.setdefault(key, _Failures())
+        found.number += 1
+        found.last_s = self._time[0].monotonic()
+
+    def forget(self, key: OwnerKey) -> None:
+        """Remove a job."""
+        self._failures.pop(key, None)
+
+    def must_wait(self, key: OwnerKey) -> bool:
+        """Whether the job may not create pods yet; it is looked at again when it may."""
+        found = self._failures.get(key)
+        if found is None or self._time is None:
+            return False
+        clock, timers = self._time
+        wait_s = min(FIRST_S * 2.0 ** min(found.number - 1, 10), MAX_S)
+        left_s = found.last_s + wait_s - clock.monotonic()
+        if left_s <= 0:
+            return False
+        if not found.is_expected:
+            found.is_expected = True
+            timers.after(left_s, lambda: self._fire(key, found))
+        return True
+
+    def _fire(self, key: OwnerKey, failures: _Failures) -> None:
+        failures.is_expected = False
+        self._recheck(key)

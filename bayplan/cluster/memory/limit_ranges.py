@@ -20,11 +20,11 @@ from ...api.storage import PersistentVolumeClaim
 from ...api.text.quantity import (
     MAX_INT64,
     NANO,
+    ExactAmount,
     Quantity,
     nano_to_milli,
     nano_to_value,
 )
-from ...api.text.quantity_text import ExactAmount
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 MAX_MILLI = MAX_INT64 // 1000

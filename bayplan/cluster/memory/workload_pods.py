@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
+from ...api.pod_spec import PodSpec, intern_spec
 from ...api.storage import PersistentVolumeClaim
+from ...api.wire.interning import shared, shared_map
+from ...api.wire.sourced import template_source, with_source
 from ...api.workloads import PodTemplateSpec, StatefulSet
 from ..objects import ControllerCluster
-from .admission import Admission
+from . import deployments
+from .admission import Admission, AdmissionError
 from .default_class import with_default_class
 from .pod_index import OwnedPods, PodIndex
-from .scale_in import first_to_go
-from .template_pods import make_pod
+from .stateful_sets import REVISION_HASH, identity_labels, make_spec
 
 
 class WorkloadPods:
@@ -85,3 +89,82 @@ class WorkloadPods:
         if self._admission is not None:
             self._admission.check(claim)
         self._cluster.add(claim)
+
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def first_to_go(pods: Iterable[Pod]) -> list[Pod]:
+    """The pods in deletion order: pending ones, cheap ones, ones that share a node, young ones."""
+    ranked = list(pods)
+    sharing = Counter(pod.node_name for pod in ranked)
+    ranked.reverse()  # of equal ones the newest is deleted first
+    ranked.sort(key=lambda pod: pod.status.start_time or "", reverse=True)
+    ranked.sort(key=lambda pod: (bool(pod.node_name), deletion_cost(pod), -sharing[pod.node_name]))
+    return ranked
+
+
+def deletion_cost(pod: Pod) -> int:
+    """The pod's deletion cost relative to the others."""
+    text = pod.annotations.get(DELETION_COST, "0")
+    return int(text) if text.removeprefix("-").isdecimal() else 0
+
+
+MAX_PODS_PER_WORKLOAD = 1_000_000
+
+
+WORKLOAD_KINDS = (
+    "Deployment",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+)
+
+
+def make_pod(
+    owner: KubeObject,
+    template: PodTemplateSpec,
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    spec: PodSpec | None = None,
+) -> Pod:
+    """A pod of `owner`, made from `template`, with the given overrides."""
+    pod = Pod(
+        name,
+        owner.namespace,
+        labels=shared_map({**template.labels, **(labels or {})}),
+        annotations=shared_map({**template.annotations, **(annotations or {})}),
+        owner_references=shared((deployments.owner_reference(owner),)),
+        generate_name="" if isinstance(owner, StatefulSet) else f"{owner.name}-",
+        node_name=template.node_name,
+        spec=spec or template.spec,
+    )
+    source = template_source(template)
+    return pod if source is None else with_source(pod, source)
+
+
+def make_stateful_pod(
+    stateful_set: StatefulSet,
+    number: int,
+    revision: str,
+    claims: dict[str, PersistentVolumeClaim],
+) -> Pod:
+    """The pod with that ordinal."""
+    template, name = stateful_set.spec.template, f"{stateful_set.name}-{number}"
+    labels = {REVISION_HASH: revision, **identity_labels(name, number)}
+    own = make_spec(template, claims)
+    spec = None if own is None else intern_spec(own)
+    return make_pod(stateful_set, template, name, labels=labels, spec=spec)
+
+
+def checked(owner: KubeObject, replicas: int) -> int:
+    """`replicas`, up to a sanity limit."""
+    if replicas > MAX_PODS_PER_WORKLOAD:
+        field = "parallelism" if owner.kind == "Job" else "replicas"
+        fault = f"expected at most {MAX_PODS_PER_WORKLOAD}; got {replicas}"
+        raise AdmissionError(owner, f"spec.{field}", fault)
+    return replicas

@@ -23,8 +23,7 @@ from ...api.resources import (
     pod_amounts,
     to_unit,
 )
-from ...api.text.quantity import NANO, Quantity
-from ...api.text.quantity_text import ExactAmount
+from ...api.text.quantity import NANO, ExactAmount, Quantity
 from ...framework import SUCCESS, CycleState, Status, Verdict, failure, unresolvable, unschedulable
 from ...framework.devices import Devices
 from ...table import NodeInfo, NodeTable, Rows

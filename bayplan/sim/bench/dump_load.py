@@ -18,8 +18,7 @@ from ...manifests.loader import read_manifests
 from ..simulation import Simulation
 from .cases import OWN
 from .measurements import LoadRun
-from .memory import peak_mib
-from .run_process import in_own_process
+from .memory import in_own_process, peak_mib
 from .templates import Template, parse_marked
 from .workload import CLOCKS, ClockName
 

@@ -12,8 +12,8 @@ from ...errors import InputError
 from . import dump_load
 from .cases import FIXED_SIZE, ON_REQUEST, Case, find_cases, own_cases, read_cases
 from .measurements import Run, best_of
+from .memory import in_own_process
 from .op_executor import execute
-from .run_process import in_own_process
 from .workload import CLOCKS, ClockName, Request, find_workload, make_workload
 
 GROWTH_NODES = (1000, 5000, 15_000)

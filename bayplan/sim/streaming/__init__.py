@@ -7,8 +7,7 @@ What may enter: what may enter sim. What must not happen: a decision that an ord
 anything kept per pod that has ended. Who calls it: cli, and users' scripts.
 """
 
-from .lines import read_lines
-from .row_files import write_rows
+from .row_files import read_lines, write_rows
 from .stream_report import StreamReport
 from .stream_results import PodRow
 from .streamed_simulation import StreamedSimulation

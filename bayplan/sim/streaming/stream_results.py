@@ -17,8 +17,7 @@ from ..results import Results, add_up
 from ..totals import totals_of_uses
 from ..use_over_time import UseHistory
 from .running_use import RunningUse
-from .sketch import QuantileSketch
-from .stream_report import StreamReport
+from .stream_report import QuantileSketch, StreamReport
 
 PREEMPTED = "preempted"
 

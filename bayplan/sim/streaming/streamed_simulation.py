@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
+from ...api.pod import Pod
+from ...api.workloads import Job
 from ...clock import SystemClock
+from ...cluster.memory import MemoryCluster
+from ...cluster.objects import ClusterObject
 from ...config import SchedulerConfiguration
-from ...manifests.timeline import InputObject
+from ...errors import InputError
+from ...manifests.timeline import InputObject, Timeline, created_at
+from ..agenda import Agenda
 from ..simulation import OnProgress, Simulation
-from .ended_pods import LeavingPods
 from .stream_report import StreamReport
 from .stream_results import RowSink, StreamedResults
-from .timed_objects import Arrivals, split_arrivals
 
 
 class StreamedSimulation(Simulation):
@@ -58,3 +63,103 @@ class StreamedSimulation(Simulation):
         report = self._streamed.stream_report(self.scheduler, SystemClock().monotonic() - started)
         report.refused, report.remarks = self.refusals, self.remarks
         return report
+
+
+class LeavingPods:
+    """Removes finished pods, and jobs whose last pod has finished (`remove_job`). Watches the cluster.
+
+    To the scheduler a finished pod is gone already, and its controller has counted it.
+    """
+
+    def __init__(self, cluster: MemoryCluster, remove_job: Callable[[Pod], None]) -> None:
+        self._cluster = cluster
+        self._remove_job = remove_job
+        self._finished: list[Pod] = []
+        self._deleted: list[Pod | Job] = []
+
+    def on_add(self, obj: Any) -> None:
+        """Nothing to do."""
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Record a pod that finished."""
+        if isinstance(new, Pod) and new.is_finished and not old.is_finished:
+            self._finished.append(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """Record a pod or a job that went."""
+        if isinstance(obj, Pod | Job):
+            self._deleted.append(obj)
+
+    def run(self) -> None:
+        """Remove the pods that finished, and forget what went."""
+        if self._finished:
+            finished, self._finished = self._finished, []
+            for pod in finished:
+                stored = self._cluster.get("Pod", pod.namespace, pod.name)
+                if stored is not None and stored.uid == pod.uid:
+                    self._cluster.delete(stored)
+                    if pod.controller is not None:
+                        self._remove_job(pod)
+        if self._deleted:
+            deleted, self._deleted = self._deleted, []
+            for obj in deleted:
+                self._cluster.forget(obj)
+            self._cluster.events.clear()
+
+
+def split_arrivals(
+    objects: Iterable[InputObject],
+) -> tuple[list[InputObject], Iterator[ClusterObject]]:
+    """What is there at the start, and the objects that are added later, which are sorted by time."""
+    rest = iter(objects)
+    present: list[InputObject] = []
+    for obj in rest:
+        if not isinstance(obj, Timeline) and created_at(obj):
+            return present, _later(chain([obj], rest))
+        present.append(obj)
+    return present, iter(())
+
+
+def _later(objects: Iterable[InputObject]) -> Iterator[ClusterObject]:
+    for obj in objects:
+        if isinstance(obj, Timeline):
+            raise InputError("stream: expected a Timeline before the first object with a time")
+        yield obj
+
+
+class Arrivals:
+    """Adds each object when its time has come; only the next one is in memory.
+
+    Of all that happens at one time, arrivals are first, as in a simulation that has all objects from the start.
+    """
+
+    def __init__(
+        self,
+        objects: Iterator[ClusterObject],
+        agenda: Agenda,
+        add: Callable[[ClusterObject], None],
+    ) -> None:
+        self._objects = objects
+        self._agenda = agenda
+        self._add = add
+        self._next: ClusterObject | None = None
+        self._at_s = 0.0
+        self._advance()
+
+    def _advance(self) -> None:
+        """Take the next object, and set a timer for it; raises InputError when it comes too late."""
+        obj = self._next = next(self._objects, None)
+        if obj is None:
+            return
+        at_s = created_at(obj)
+        if at_s < self._at_s:
+            problem = f"expected objects sorted by time; got {at_s:g} s after {self._at_s:g} s"
+            raise InputError(f"stream: {obj.kind} {obj.key}: {problem}")
+        self._at_s = at_s
+        self._agenda.first_at(at_s, self._arrive)
+
+    def _arrive(self) -> None:
+        obj = self._next
+        assert obj is not None, "a timer is set for the next object only"
+        self._add(obj)
+        self._advance()

@@ -13,15 +13,14 @@ from .alibaba_2025 import Alibaba2025
 from .alibaba_2026 import Alibaba2026, find_alibaba_2026
 from .azure_packing import AzurePacking
 from .azure_vms import AzureVms
-from .catalog import TRACE_FORMATS
 from .google_2019 import Google2019
-from .manifest_files import write_lines, write_list
-from .open_trace import PUBLISHED_NAMES, decoded_objects, files_of, open_published
+from .open_trace import PUBLISHED_NAMES, TRACE_FORMATS, decoded_objects, files_of, open_published
 from .openb import OpenbTrace, find_openb
 from .own_tables import TraceColumns, parse_columns, read_own_tables
 from .published import PublishedTrace, TraceFormat, TraceWindow
 from .shapes import NodeShape, parse_shape
 from .table_rows import Row, read_rows
+from .trace_manifests import write_lines, write_list
 
 __all__ = [
     "GPU_MILLI",

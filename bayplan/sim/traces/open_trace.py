@@ -9,7 +9,16 @@ from typing import cast
 from ...api.wire.decode import UnknownObject, iter_objects
 from ...errors import InputError
 from ...manifests.timeline import InputObject
-from . import alibaba_2025, azure_vms
+from . import (
+    alibaba_2018,
+    alibaba_2020,
+    alibaba_2025,
+    alibaba_2026,
+    azure_packing,
+    azure_vms,
+    google_2019,
+    openb,
+)
 from .alibaba_2018 import Alibaba2018
 from .alibaba_2020 import Alibaba2020
 from .alibaba_2025 import Alibaba2025
@@ -77,3 +86,15 @@ def decoded_objects(manifests: Iterable[Manifest]) -> Iterator[InputObject]:
 def files_of(place: Path) -> list[Path]:
     """The files of a trace: those of a folder, or the one."""
     return sorted(file for file in place.iterdir() if file.is_file()) if place.is_dir() else [place]
+
+
+TRACE_FORMATS = (
+    openb.FORMAT,
+    alibaba_2018.FORMAT,
+    alibaba_2020.FORMAT,
+    alibaba_2025.FORMAT,
+    alibaba_2026.FORMAT,
+    azure_packing.FORMAT,
+    azure_vms.FORMAT,
+    google_2019.FORMAT,
+)

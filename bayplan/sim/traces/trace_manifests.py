@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
 
 from ...api.pod_stages import DURATION
-from ...api.text.durations import format_duration
+from ...api.text.durations import format_duration, parse_duration
 from ...manifests.timeline import CREATED_AT
+from .external_sort import sorted_on_disk
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -128,3 +134,35 @@ def evenly(topology_key: str, labels: Mapping[str, str]) -> Manifest:
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": dict(labels)},
     }
+
+
+def write_list(stream: SupportsWrite[str], objects: Iterable[Manifest]) -> int:
+    """Write the objects to `stream`; return their number."""
+    count = 0
+    stream.write('{"apiVersion":"v1","kind":"List","items":[')
+    for obj in objects:
+        stream.write("\n" if count == 0 else ",\n")
+        stream.write(msgspec.json.encode(obj).decode())
+        count += 1
+    stream.write("\n]}\n")
+    return count
+
+
+def write_lines(stream: SupportsWrite[str], objects: Iterable[Manifest]) -> int:
+    """Write the objects to `stream`, one per line, sorted by the time at which they are created; return their number.
+
+    What is created at the same time keeps its order, with pods after everything else. Only a part of the objects is in
+    memory at a time.
+    """
+    count = 0
+    for *_, line in sorted_on_disk(_timed(objects)):
+        stream.write(f"{line}\n")
+        count += 1
+    return count
+
+
+def _timed(objects: Iterable[Manifest]) -> Iterator[tuple[Any, ...]]:
+    for number, obj in enumerate(objects):
+        notes = obj.get("metadata", {}).get("annotations") or {}
+        created_s = parse_duration(notes.get(CREATED_AT, "0")) or 0.0
+        yield created_s, obj["kind"] == "Pod", number, msgspec.json.encode(obj).decode()

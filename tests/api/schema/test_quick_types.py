@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.schema import FIELDS
-from bayplan.api.schema.input_check import _check_struct, unknown_fields
-from bayplan.api.schema.quick_types import is_certainly_valid, quick_type
+from bayplan.api.schema.input_check import (
+    _check_struct,
+    is_certainly_valid,
+    quick_type,
+    unknown_fields,
+)
 from bayplan.apiserver.registry.resource_table import RESOURCES
 from tests.rig.api_server import pod_tree, workload_tree
 

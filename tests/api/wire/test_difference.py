@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.wire.difference import carry_over
+from bayplan.api.wire.whole import carry_over
 
 
 @pytest.mark.parametrize(

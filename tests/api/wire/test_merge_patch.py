@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.wire.merge_patch import merge_patch
+from bayplan.api.wire.whole import merge_patch
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 from bayplan.api.schema import FIELDS
 from bayplan.apiserver.registry.resource_table import RESOURCES
 from bayplan.apiserver.schema.openapi_documents import GVK, document_v2, document_v3
-from bayplan.apiserver.schema.openapi_proto import encode_v2
 from bayplan.apiserver.schema.protobuf import _walk
-from bayplan.apiserver.web.openapi import served_of
+from bayplan.apiserver.web.openapi import encode_v2, served_of
 
 SERVED = [served_of(resource) for resource in RESOURCES]
 

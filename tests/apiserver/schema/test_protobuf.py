@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.schema.openapi_proto import _message, _text, _varint
 from bayplan.apiserver.schema.protobuf import MAGIC, ProtobufError, decode_object
+from bayplan.apiserver.web.openapi import _message, _text, _varint
 
 
 def number(field: int, value: int) -> bytes:

@@ -8,7 +8,7 @@ from bayplan.api.pod import Pod, PodStatus
 from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory import Admission, Controllers, MemoryCluster, QuotaLedger
 from bayplan.cluster.memory.pod_index import target_node
-from bayplan.cluster.memory.scale_in import first_to_go
+from bayplan.cluster.memory.workload_pods import first_to_go
 
 LABELS = {"app": "web"}
 SELECTOR = {"matchLabels": LABELS}

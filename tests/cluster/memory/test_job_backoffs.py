@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock, Timers
-from bayplan.cluster.memory.job_backoffs import JobBackoffs
+from bayplan.cluster.memory.jobs import JobBackoffs
 from bayplan.testing.builders import make_pod
 
 KEY = ("Job", "default", "batch")

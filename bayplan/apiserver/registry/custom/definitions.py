@@ -13,8 +13,7 @@ from ....api.rules.field_causes import Cause
 from ....api.schema.input_check import WrongTypeError, unknown_fields
 from ....api.text.formats import UNCHECKED, is_format
 from ...store import RecordChange, Store
-from ..resource_table import ApiResource, version_rank
-from ..served_resources import ResourceCatalog
+from ..resource_table import ApiResource, ResourceCatalog, version_rank
 from ..status_errors import StatusError
 from .definition_rules import definition_causes
 from .schema_expressions import unavailable_rules
