@@ -88,4 +88,4 @@ def verdict_codes(rule: FitRule, bits: int) -> tuple[tuple[str, ...], bool]:
     """The reasons that the bits of a row stand for, and whether preemption cannot help."""
     short = [rule.reasons[name] for place, name in enumerate(rule.amounts) if bits >> 2 * place & 1]
     never = any(bits >> 2 * place + 1 & 1 for place in range(len(rule.amounts)))
-    return tuple(short), never
+    return tuple(short), never and not rule.is_always_resolvable

@@ -30,6 +30,8 @@ class FitRule(NamedTuple):
     left_to_devices: frozenset[str] = frozenset()
     plugin: str = ""
     """The plugin whose rule it is; the runtime fills it in."""
+    is_always_resolvable: bool = False
+    """Whether preemption is tried even on nodes that never have enough."""
 
     @property
     def is_codable(self) -> bool:

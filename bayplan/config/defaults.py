@@ -60,10 +60,15 @@ DEFAULT_PLUGINS = Plugins(
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
-    """Returns the default plugins of v1.36 with these feature gates."""
+    """Returns the default plugins of the release and with the positions of these feature gates."""
     enabled = list(DEFAULT_PLUGINS.multi_point.enabled)
+    devices = PluginRef("DynamicResources", 2)
     if not gates.enabled(DYNAMIC_RESOURCE_ALLOCATION):
-        enabled.remove(PluginRef("DynamicResources", 2))
+        enabled.remove(devices)
+    elif not gates.release.dra_scores:
+        enabled[enabled.index(devices)] = PluginRef("DynamicResources")
+    if gates.release.node_name_first:
+        enabled.insert(2, enabled.pop(3))  # NodeName before NodeUnschedulable
     if not gates.enabled(NODE_DECLARED_FEATURES):
         enabled.remove(PluginRef(NODE_DECLARED_FEATURES))
     if gates.enabled(GANG_SCHEDULING):

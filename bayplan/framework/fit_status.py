@@ -27,6 +27,7 @@ def fit_verdict(rule: FitRule, bits: Ints) -> Verdict:
     for place, resource in enumerate(rule.amounts):
         short = (bits >> 2 * place & 1).astype(np.bool_)
         if np.count_nonzero(short):
-            never = resource != POD_COUNT and (bits >> 2 * place + 1 & 1).astype(np.bool_)
+            is_never = resource != POD_COUNT and not rule.is_always_resolvable
+            never = is_never and (bits >> 2 * place + 1 & 1).astype(np.bool_)
             verdict.reject(short, rule.reasons[resource], unresolvable=never)
     return verdict

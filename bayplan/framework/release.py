@@ -40,8 +40,40 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     balance_scores_change: bool
     """NodeResourcesBalancedAllocation scores the change of the balance, not the balance itself."""
     image_volumes: ImageVolumes
+    keeps_namespace_selector: bool
+    """A namespaceSelector of the incoming pod's terms still matches after it was resolved to names: one that asks only
+    for labels to be absent or different matches every namespace."""
+    fit_unresolvable: bool
+    """NodeResourcesFit rules preemption out on nodes that never have enough."""
+    names_taints: bool
+    """TaintToleration names the first untolerated taint."""
+    one_pod_claim_reason: str
+    """The reason for a ReadWriteOncePod claim in use."""
+    dra_scores: bool
+    """The default plugins have DynamicResources with a weight."""
+    node_name_first: bool
+    """NodeName is the first of the default filters."""
+    missing_points: frozenset[tuple[str, str]]
+    """Plugins with an extension point that they do not have in this release."""
+    tells_preemption: bool
+    """A successful preemption is part of the message."""
+    tells_claims_kept: bool
+    """DynamicResources has a reason in PostFilter for claims that it does not give up."""
+    budgets_stop_at_first: bool
+    """A victim is not counted against the budgets after the first that it exceeds."""
+    unstarted_victims_by_place: bool
+    """Equal victims that have not started keep the order of the node's pods."""
+    sorts_slices: bool
+    """Devices are looked through by driver, pool and ResourceSlice; else in the order of Go maps, which is chance."""
+    pod_word: str
+    """How the reason for a claim that was not made for the pod writes "pod"."""
+    portworx_by_annotation: bool
+    """In-tree Portworx volumes count as migrated only where the CSINode's annotation has the plugin."""
 
 
+_NO_PRE_FILTER = frozenset(
+    {(name, "pre_filter") for name in ("NodeName", "NodeUnschedulable", "TaintToleration")}
+)
 _V1_33 = Release(
     version="1.33",
     patch="v1.33.13",
@@ -49,12 +81,31 @@ _V1_33 = Release(
     refused_gates={},
     balance_scores_change=False,
     image_volumes=ImageVolumes.IGNORED,
+    keeps_namespace_selector=False,
+    fit_unresolvable=False,
+    names_taints=True,
+    one_pod_claim_reason="node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+    dra_scores=False,
+    node_name_first=False,
+    missing_points=_NO_PRE_FILTER | {("DynamicResources", "score")},
+    tells_preemption=False,
+    tells_claims_kept=True,
+    budgets_stop_at_first=False,
+    unstarted_victims_by_place=False,
+    sorts_slices=False,
+    pod_word="pod",
+    portworx_by_annotation=True,
 )
 _V1_34 = replace(
     _V1_33,
     version="1.34",
     patch="v1.34.11",
     refused_gates={},
+    keeps_namespace_selector=True,
+    fit_unresolvable=True,
+    names_taints=False,
+    one_pod_claim_reason="node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod",
 )
 _V1_35 = replace(
     _V1_34,
@@ -62,6 +113,8 @@ _V1_35 = replace(
     patch="v1.35.8",
     checks_gate_needs=True,
     refused_gates={},
+    dra_scores=True,
+    missing_points=_NO_PRE_FILTER,
 )
 _V1_36 = replace(
     _V1_35,
@@ -70,6 +123,9 @@ _V1_36 = replace(
     refused_gates={},
     balance_scores_change=True,
     image_volumes=ImageVolumes.SIZE,
+    sorts_slices=True,
+    pod_word="Pod",
+    portworx_by_annotation=False,
 )
 _V1_37 = replace(
     _V1_36,
@@ -77,6 +133,13 @@ _V1_37 = replace(
     patch="v1.37.0-rc.1",
     refused_gates={},
     image_volumes=ImageVolumes.SIZE_AND_CEILING,
+    keeps_namespace_selector=False,
+    node_name_first=True,
+    missing_points=frozenset(),
+    tells_preemption=True,
+    tells_claims_kept=False,
+    budgets_stop_at_first=True,
+    unstarted_victims_by_place=True,
 )
 
 RELEASES: dict[str, Release] = {

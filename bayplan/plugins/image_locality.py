@@ -3,12 +3,16 @@
 Mirrors pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable
+from typing import Any, Self
 
 import numpy as np
 
 from ..api.pod import Pod, PodSpec
-from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin, by_outline
+from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, Handle, ScorePlugin, by_outline
+from ..framework.release import DEFAULT_RELEASE, ImageVolumes
 from ..table import Ints, NodeTable, Rows
 
 MIB = 1024 * 1024
@@ -22,9 +26,23 @@ class ImageLocality(ScorePlugin):
     name = "ImageLocality"
     scope = NODE_OBJECT
 
+    def __init__(self, volumes: ImageVolumes = DEFAULT_RELEASE.image_volumes) -> None:
+        self._volumes = volumes
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(handle.release.image_volumes)
+        plugin.handle = handle
+        return plugin
+
     @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
-        return spec.images, len(spec.init_containers or ()) + len(spec.containers or ())
+        return spec.images, self._counted(spec)
+
+    def _counted(self, spec: PodSpec) -> int:
+        """The number of images by which the ceiling grows."""
+        containers = len(spec.init_containers or ()) + len(spec.containers or ())
+        return len(spec.images) if self._volumes is ImageVolumes.SIZE_AND_CEILING else containers
 
     def cluster_key(self, table: NodeTable) -> Hashable:
         # Without an image anywhere every node scores nothing, however many there are.
@@ -33,12 +51,15 @@ class ImageLocality(ScorePlugin):
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if not table.images:
             return np.zeros(table.count(rows), dtype=np.int64)
-        names = [normalized_name(image) for image in pod.spec.images]
+        counted = self._counted(pod.spec)
+        images = pod.spec.images
+        if self._volumes is ImageVolumes.IGNORED:
+            images = images[:counted]
+        names = [normalized_name(image) for image in images]
         present = table.images.total(names, table.node_count)[rows]
         if not present.any():
             return present
-        containers = len(pod.spec.init_containers or ()) + len(pod.spec.containers or ())
-        ceiling = MAX_CONTAINER_THRESHOLD * containers
+        ceiling = MAX_CONTAINER_THRESHOLD * counted
         if (
             ceiling <= MIN_THRESHOLD
         ):  # no container, only image volumes: upstream's range is inverted

@@ -8,10 +8,14 @@ from collections.abc import Hashable, Sequence
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
+    PASSES_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
     NodeInfo,
+    PreFilterPlugin,
+    PreFilterResult,
+    Settled,
     Status,
     Verdict,
     by_outline,
@@ -24,9 +28,18 @@ REASON = "node(s) didn't match the requested node name"
 REFUSED = unresolvable(REASON)
 
 
-class NodeName(FilterPlugin):
+class NodeName(PreFilterPlugin, FilterPlugin):
+    """Filters by spec.nodeName; from v1.37 on PreFilter leaves only that node."""
+
     name = "NodeName"
     scope = NODE_OBJECT
+
+    @by_outline
+    def settled(self, spec: PodSpec) -> Settled:
+        return PASSES_PRE_FILTER  # a settled answer is for pods that name no node
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
+        return PreFilterResult(frozenset({pod.node_name})) if pod.node_name else SUCCESS
 
     @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:

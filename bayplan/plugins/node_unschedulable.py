@@ -11,10 +11,13 @@ from ..api.pod import Pod, PodSpec
 from ..api.taints import Taint, tolerated
 from ..framework import (
     NODE_OBJECT,
+    PASSES_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
     NodeInfo,
+    PreFilterPlugin,
+    Settled,
     Status,
     Verdict,
     by_outline,
@@ -38,7 +41,9 @@ REFUSED = unresolvable(REASON)
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
+    """Filters on spec.unschedulable. PreFilter, from v1.37 on, is about pods that are being resized."""
+
     name = "NodeUnschedulable"
     scope = NODE_OBJECT
 
@@ -51,6 +56,13 @@ class NodeUnschedulable(FilterPlugin):
             wait_for(NODE, ActionType.Add | ActionType.UpdateNodeTaint, after_node_change),
             wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
         )
+
+    @by_outline
+    def settled(self, spec: PodSpec) -> Settled:
+        return PASSES_PRE_FILTER
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        return SUCCESS
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

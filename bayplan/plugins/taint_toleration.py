@@ -5,8 +5,10 @@ Mirrors pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Iterator, Sequence, Set
 from typing import Any, Self
+
+import numpy as np
 
 from ..api.node import Node
 from ..api.pod import Pod, PodSpec
@@ -18,6 +20,7 @@ from ..framework import (
     FilterPlugin,
     Handle,
     NodeInfo,
+    PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     Settled,
@@ -38,17 +41,19 @@ from ..framework.events import (
     typed,
     wait_for,
 )
-from ..table import Ints, NodeTable, Rows
+from ..table import Bools, Ints, NodeTable, Rows
 
 REASON = "node(s) had untolerated taint(s)"
 REFUSED = unresolvable(REASON)
 HARD = frozenset({"NoSchedule", "NoExecute"})
 SOFT = frozenset({"PreferNoSchedule"})
-SETTLED = Settled(pre_score=SUCCESS)
+SETTLED = Settled(SUCCESS, pre_score=SUCCESS)
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters on NoSchedule and NoExecute taints; scores by PreferNoSchedule taints.
+
+    PreFilter, from v1.37 on, is about pods that are being resized.
 
     A cluster has few distinct taints: each is matched against the pod once, then the
     rows that carry it are counted together.
@@ -58,12 +63,15 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     scope = NODE_OBJECT
     normalizes_by_bounds = True
 
-    def __init__(self, comparison_operators: bool = False) -> None:
+    def __init__(self, comparison_operators: bool = False, names_taints: bool = False) -> None:
         self._comparison_operators = comparison_operators
+        self._names_taints = names_taints
+        """Fact `names_taints` of the release."""
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(handle.feature_gates.enabled("TaintTolerationComparisonOperators"))
+        operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
+        plugin = cls(operators, handle.release.names_taints)
         plugin.handle = handle
         return plugin
 
@@ -84,13 +92,33 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         helps = not self._repels(after, pod) and (before is None or self._repels(before, pod))
         return Hint.QUEUE if helps else Hint.SKIP
 
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        return SUCCESS
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
+        if self._names_taints:
+            for taint, mask in self._first_untolerated(pod, table, rows):
+                verdict.reject(mask, named_reason(taint), unresolvable=True)
+            return verdict
         verdict.reject(self._untolerated(pod, table, rows, HARD) > 0, REASON, unresolvable=True)
         return verdict
 
+    def _first_untolerated(
+        self, pod: Pod, table: NodeTable, rows: Rows
+    ) -> Iterator[tuple[Taint, Bools]]:
+        """Each taint that is the first untolerated one of some rows, with a mask of those."""
+        ids = table.taints.ids[rows]
+        for number in np.unique(ids).tolist():
+            found = self._find(table.taints.distinct[number], pod)
+            if found is not None:
+                yield found, ids == number
+
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        return REFUSED if node.taints and self._repels(node.node, pod) else SUCCESS
+        found = self._find(node.taints, pod) if node.taints else None
+        if found is None:
+            return SUCCESS
+        return unresolvable(named_reason(found)) if self._names_taints else REFUSED
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS
@@ -106,8 +134,11 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return scale_to_max(scores, reverse=True)
 
     def _repels(self, node: Node, pod: Pod) -> bool:
-        operators = self._comparison_operators
-        return find_untolerated(node.taints, pod.tolerations, HARD, operators) is not None
+        return self._find(node.taints, pod) is not None
+
+    def _find(self, taints: Sequence[Taint], pod: Pod) -> Taint | None:
+        """The first taint that keeps the pod off a node."""
+        return find_untolerated(taints, pod.tolerations, HARD, self._comparison_operators)
 
     def _untolerated(self, pod: Pod, table: NodeTable, rows: Rows, effects: Set[str]) -> Ints:
         """Taints per row that have one of `effects` and that `pod` does not tolerate."""
@@ -118,6 +149,11 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             )
 
         return table.taints.count(matters, rows)
+
+
+def named_reason(taint: Taint) -> str:
+    """The reason with the name of the taint."""
+    return f"node(s) had untolerated taint {{{taint.key}: {taint.value or ''}}}"
 
 
 @by_spec

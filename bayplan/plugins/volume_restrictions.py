@@ -4,7 +4,7 @@ Mirrors pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.g
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from ..framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    Handle,
     NodeInfo,
     PreFilterExtensions,
     PreFilterPlugin,
@@ -40,14 +41,12 @@ from ..framework.events import (
     typed,
     wait_for,
 )
+from ..framework.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 from ..table.volumes import ClaimUse, disks_of
 
 REASON_DISK = "node(s) had no available disk"
-REASON_ONE_POD = (
-    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
-    "already in-use by another pod"
-)
+REASON_ONE_POD = DEFAULT_RELEASE.one_pod_claim_reason
 STATE = "PreFilterVolumeRestrictions"
 
 
@@ -76,6 +75,14 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
     """
 
     name = "VolumeRestrictions"
+    _reason_one_pod = REASON_ONE_POD
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls()
+        plugin.handle = handle
+        plugin._reason_one_pod = handle.release.one_pod_claim_reason
+        return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
@@ -130,7 +137,7 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
             if not taken.all():
                 verdict.error = failure(f'cannot read "{STATE}" from cycleState')
         elif claims.uses > 0:
-            verdict.reject(~taken, REASON_ONE_POD)  # only the first reason is given
+            verdict.reject(~taken, self._reason_one_pod)  # only the first reason is given
         return verdict
 
     def _claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:

@@ -73,7 +73,7 @@ class Filtering(NodeJudge):
         for plugin in self.pre_filters:
             settled = ask_hook(plugin, plugin.settled, pod.spec)
             answer: Status | PreFilterResult | None = settled.pre_filter
-            if answer is None:
+            if answer is None or pod.node_name:  # which is no part of the spec that settles it
                 answer = ask_pre_filter(plugin, state, pod, table)
             if isinstance(answer, PreFilterResult):
                 narrowed_by.add(plugin.name)

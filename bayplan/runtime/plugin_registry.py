@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,10 +33,15 @@ EITHER = (
 
 
 class Registry:
-    """The plugins a configuration can name."""
+    """The plugins a configuration can name; of these, `missing_points` are left out: plugin and extension point."""
 
-    def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
+    def __init__(
+        self,
+        plugins: Iterable[type[Plugin]] = (),
+        missing_points: Collection[tuple[str, str]] = (),
+    ) -> None:
         self._classes: dict[str, type[Plugin]] = {}
+        self._missing_points = missing_points
         self._sources: dict[str, str] = {}
         for plugin in plugins:
             self.register(plugin, "in-tree")
@@ -61,7 +66,9 @@ class Registry:
     def implements(self, name: str, point: str) -> bool:
         """Whether plugin `name` takes part in the extension point, e.g. `pre_filter`."""
         base = EXTENSION_POINTS.get(point)
-        return base is not None and name in self._classes and issubclass(self.get(name), base)
+        if base is None or (name, point) in self._missing_points:
+            return False
+        return name in self._classes and issubclass(self.get(name), base)
 
     def register(self, plugin: type[Plugin], source: str = "code") -> None:
         """Add a plugin class; raises PluginError when it cannot work. A class may be given again, as by its package."""

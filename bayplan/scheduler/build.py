@@ -139,7 +139,8 @@ def _make_profiles(
     config: SchedulerConfiguration, settings: SchedulerSettings, shared: Handle
 ) -> dict[str, ProfileRuntime]:
     """The runtime of each profile, by its name."""
-    registry, given = register_plugins(settings.plugins, config)
+    release = shared.feature_gates.release
+    registry, given = register_plugins(settings.plugins, config, release)
     config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
     used = used_plugins(expand_profiles(config, registry), registry)
     shared.custom_resources = declared_resources(used)

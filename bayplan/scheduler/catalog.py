@@ -30,6 +30,7 @@ from ..engine import Judging, describe_judging
 from ..errors import ConfigError
 from ..framework import FeatureGates, Handle, Plugin
 from ..framework.registration import declared_resources
+from ..framework.release import DEFAULT_RELEASE, Release
 from ..plugins.in_tree import IN_TREE
 from ..runtime import Registry
 from ..runtime.profile import make_plugin
@@ -192,7 +193,7 @@ def notes_on_plugins(
     config: SchedulerConfiguration, plugin_files: Iterable[str], gates: FeatureGates
 ) -> list[str]:
     """Notes on settings about plugins that have no effect."""
-    return plugin_notes_of(config, make_registry(plugin_files, config), gates)
+    return plugin_notes_of(config, make_registry(plugin_files, config, gates.release), gates)
 
 
 def plugin_notes_of(
@@ -209,14 +210,18 @@ def plugin_notes_of(
 
 
 def make_registry(
-    plugin_files: Iterable[str] = (), config: SchedulerConfiguration | None = None
+    plugin_files: Iterable[str] = (),
+    config: SchedulerConfiguration | None = None,
+    release: Release = DEFAULT_RELEASE,
 ) -> Registry:
     """The registry of `register_plugins`."""
-    return register_plugins(plugin_files, config)[0]
+    return register_plugins(plugin_files, config, release)[0]
 
 
 def register_plugins(
-    plugins: Iterable[PluginSource], config: SchedulerConfiguration | None
+    plugins: Iterable[PluginSource],
+    config: SchedulerConfiguration | None,
+    release: Release = DEFAULT_RELEASE,
 ) -> tuple[Registry, list[str]]:
     """The plugins in the tree, of installed packages and the given ones; and the names of the latter.
 
@@ -224,7 +229,7 @@ def register_plugins(
     some 60 ms.
     """
     sources, given = list(plugins), list[str]()
-    registry = Registry(IN_TREE)
+    registry = Registry(IN_TREE, release.missing_points)
     if config is None or sources or not _named(config) <= {*registry}:
         registry.load_entry_points()
     for plugin in sources:

@@ -6,6 +6,7 @@ kept up to date row by row.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -42,8 +43,10 @@ class PodMatrix:
     these.
     """
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, by_place: bool = False) -> None:
         self._table = table
+        self.by_place = by_place
+        """Whether pods that have not started keep their order; see `by_importance`."""
         self._versions: tuple[int, int] | None = None
         self.resources: dict[str, int] = {POD_COUNT: 0}
         self.pods: list[list[Pod]] = []
@@ -82,9 +85,10 @@ class PodMatrix:
         if len(pods) > BY_INSERTION and len(set(map(_importance, pods))) < len(pods):
             lower = [pod for pod in pods if pod.priority < priority]
             upper = [pod for pod in pods if pod.priority >= priority]
-            pods, below = by_importance(upper) + by_importance(lower), len(lower)
+            pods = by_importance(upper, self.by_place) + by_importance(lower, self.by_place)
+            below = len(lower)
         else:
-            pods = by_importance(pods)
+            pods = by_importance(pods, self.by_place)
         self._fill(row, pods)
         if below != ANY_ORDER or row < len(self._below):
             if row >= len(self._below):
@@ -152,8 +156,10 @@ class PodMatrix:
         return number
 
 
-def by_importance(pods: Iterable[Pod]) -> list[Pod]:
+def by_importance(pods: Iterable[Pod], by_place: bool = False) -> list[Pod]:
     """The most important pod first: higher priority, then started earlier.
+
+    With `by_place` the time is read once for each pod that has not started, in their order, so they keep it.
 
     Mirrors MoreImportantPod of pkg/scheduler/util/utils.go and the sort that uses it. There a missing start time is the
     current time, read for each operand of a comparison, the left one first. So of two pods that have not started the
@@ -165,6 +171,11 @@ def by_importance(pods: Iterable[Pod]) -> list[Pod]:
     if len(listed) < 2:
         return listed
     keys = [_importance(pod) for pod in listed]
+    if by_place:
+        unstarted = [start == NOT_STARTED for _, start in keys]
+        places = [place if last else 0 for place, last in enumerate(unstarted)]
+        order = ranks(list(zip(keys, places, strict=True)))
+        return go_sorted(listed, order, operator.lt)
     if len(listed) > BY_INSERTION and len(set(keys)) < len(keys):
         starts = (start == NOT_STARTED for _, start in keys)
         numbers = [2 * rank + last for rank, last in zip(ranks(keys), starts, strict=True)]

@@ -87,8 +87,8 @@ class Devices:
     def _read_all(self) -> None:
         self._read_classes()
         self._taint_rules = {rule.name: rule for rule in self._listed_taint_rules()}
-        listed = {made.name for made in self.lister.list(ResourceSlice.kind)}
-        for name in listed | self._slices:
+        listed = (made.name for made in self.lister.list(ResourceSlice.kind))
+        for name in dict.fromkeys((*listed, *self._slices)):  # in their order, which may count
             self._read_slice(name)
         self.claims.refresh_all()
 

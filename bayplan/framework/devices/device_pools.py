@@ -170,7 +170,10 @@ class Pool:
         A newer generation of which it sees nothing counts only when the one it sees is not complete.
         """
         newest = max(self._slices[name][0].spec.pool.generation for name in seen)
-        current = sorted(n for n in seen if self._slices[n][0].spec.pool.generation == newest)
+        order = sorted(seen) if self._features.release.sorts_slices else self._slices
+        current = [
+            n for n in order if n in seen and self._slices[n][0].spec.pool.generation == newest
+        ]
         wanted = self._slices[current[0]][0].spec.pool.resource_slice_count
         everything = current
         if len(current) != wanted:

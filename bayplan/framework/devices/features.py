@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from ...api.devices import Device, DeviceAttribute, ResourceSlice
 from ..feature_gates import FeatureGates
+from ..release import DEFAULT_RELEASE, Release
 
 
 class DeviceFeatures(msgspec.Struct, frozen=True):
-    """The feature gates of device allocation."""
+    """The feature gates of device allocation, and the facts of the release."""
 
     admin_access: bool = True
     binding_conditions: bool = True
@@ -25,6 +26,7 @@ class DeviceFeatures(msgspec.Struct, frozen=True):
     prioritized_list: bool = True
     taint_rules: bool = True
     taints: bool = True
+    release: Release = DEFAULT_RELEASE
 
     @classmethod
     def of(cls, gates: FeatureGates) -> DeviceFeatures:
@@ -41,6 +43,7 @@ class DeviceFeatures(msgspec.Struct, frozen=True):
             prioritized_list=gates.enabled("DRAPrioritizedList"),
             taint_rules=gates.enabled("DRADeviceTaintRules"),
             taints=gates.enabled("DRADeviceTaints"),
+            release=gates.release,
         )
 
     def offered(self, device: Device) -> Device:

@@ -174,7 +174,10 @@ class Inventory:
             self.changes.mark(row)
 
     def _views(self, row: int) -> tuple[PoolView, ...]:
-        """The pools in order: those with binding conditions last, otherwise by driver and name."""
+        """The pools in order: those with binding conditions last, otherwise by driver and name.
+
+        Releases that do not sort them leave the order to chance; here it is that in which they came.
+        """
         node = self._table.nodes[row]
         assert node is not None, "only rows with a node are judged"
         seen: list[PoolView] = []
@@ -182,7 +185,10 @@ class Inventory:
             view = self._pools[pool].view(node)
             if view is not None:
                 seen.append(view)
-        return tuple(sorted(seen, key=lambda view: (view.has_conditions, view.id)))
+        if self._features.release.sorts_slices:
+            return tuple(sorted(seen, key=lambda view: (view.has_conditions, view.id)))
+        places = {pool: place for place, pool in enumerate(self._pools)}
+        return tuple(sorted(seen, key=lambda view: (view.has_conditions, places[view.id])))
 
     def _pools_of(self, node_name: str) -> Iterable[PoolId]:
         return (*self._local.get(node_name, ()), *self._shared)

@@ -75,7 +75,7 @@ class ByAmounts:
             len({is_protected[p] for p, pod in enumerate(pods) if pod.priority < self._priority})
             > 1
         ):
-            victims = by_importance(victims)
+            victims = by_importance(victims, self._matrix.by_place)
         return Victims(name, victims, len(violating))
 
     def _protected(self, rows: Ints) -> Bools | None:

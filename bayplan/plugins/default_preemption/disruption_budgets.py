@@ -23,8 +23,11 @@ class Budgets:
     Which of them protect a pod depends on its namespace and labels: that is asked once per distinct ones.
     """
 
-    def __init__(self, listed: Iterable[PodDisruptionBudget] = ()) -> None:
+    def __init__(
+        self, listed: Iterable[PodDisruptionBudget] = (), stops_at_first: bool = False
+    ) -> None:
         self.listed = list(listed)
+        self._stops_at_first = stops_at_first
         self._in: dict[str, list[PodDisruptionBudget]] = {}
         for budget in self.listed:
             self._in.setdefault(budget.namespace, []).append(budget)
@@ -57,6 +60,8 @@ class Budgets:
                     left = allowed.get(id(budget), budget.status.disruptions_allowed) - 1
                     allowed[id(budget)] = left
                     exceeded = exceeded or left < 0
+                    if exceeded and self._stops_at_first:
+                        break  # later budgets keep their allowance
             (violating if exceeded else harmless).append(pod)
         return violating, harmless
 
@@ -77,6 +82,8 @@ class Budgets:
         if not protected:
             return None
         exceeded = np.zeros(lower.shape, dtype=np.bool_)
+        if self._stops_at_first and len(protected) > 1:
+            return self._exceeded_one_by_one(matrix, rows, exceeded, lower)
         for budget, numbers in protected.values():
             matched = np.isin(labels, numbers)
             if budget.disrupted_pods:
@@ -86,14 +93,27 @@ class Budgets:
             exceeded |= matched & (np.cumsum(matched, axis=1) > budget.status.disruptions_allowed)
         return exceeded
 
+    def _exceeded_one_by_one(
+        self, matrix: PodMatrix, rows: Ints, exceeded: Bools, lower: Bools
+    ) -> Bools:
+        """Fill in `exceeded` where it depends on the order of budgets."""
+        for position, row in enumerate(rows.tolist()):
+            pods = matrix.pods[row]
+            places = [place for place in range(len(pods)) if lower[position, place]]
+            violating = {id(pod) for pod in self.split([pods[place] for place in places])[0]}
+            for place in places:
+                exceeded[position, place] = id(pods[place]) in violating
+        return exceeded
+
 
 class BudgetFollower:
     """The budgets as they are now: the same object for as long as none of them changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, stops_at_first: bool = False) -> None:
         self._lister: Lister | None = None
         self._version = -1
-        self._budgets = Budgets()
+        self._stops_at_first = stops_at_first
+        self._budgets = Budgets((), stops_at_first)
 
     def get(self, lister: Lister) -> Budgets:
         """The budgets that `lister` has."""
@@ -103,7 +123,7 @@ class BudgetFollower:
             if len(known) != len(listed) or any(
                 a is not b for a, b in zip(known, listed, strict=True)
             ):
-                self._budgets = Budgets(listed)
+                self._budgets = Budgets(listed, self._stops_at_first)
         return self._budgets
 
 

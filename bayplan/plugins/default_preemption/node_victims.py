@@ -47,6 +47,8 @@ class OneByOne:
         self.wanted = wanted
         self.beside_room: BesideRoom | None = None
         """How to find victims where only room counts; None: the filters cannot say where."""
+        self.by_place = False
+        """Fact `unstarted_victims_by_place` of the release."""
 
     def select(self, row: int) -> Victims | Status:
         """The victims on one row, or why there are none."""
@@ -54,14 +56,42 @@ class OneByOne:
             found = self.beside_room.select(row) if self.beside_room is not None else None
             if found is not None:
                 return found
-            return select_victims(
-                self._filters, self._state.clone(), self._pod, self._table, row, self.budgets
-            )
+            return self._select_victims(row)
         except PluginError as error:  # counts only when no other node is a candidate
             if error.is_fault:
                 raise
             status = getattr(error, "status", None)
             return status if isinstance(status, Status) else failure(error)
+
+    def _select_victims(self, row: int) -> Victims | Status:
+        """The fewest, least important pods to remove from `row`; or why removing pods does not help.
+
+        All pods of lower priority are removed; then as many as possible are put back, first those whose removal would
+        break a disruption budget, and of each kind the most important first.
+        """
+        filters, state, pod = self._filters, self._state.clone(), self._pod
+        what_if = WhatIf(self._table, row)
+        lower = [other for other in what_if.node.pods if other.priority < pod.priority]
+        for victim in reversed(lower):  # the last pod of a node is the cheapest to remove
+            filters.remove_pod(state, pod, victim, what_if)
+        status = filters.filter_with_nominated(state, pod, what_if.node)
+        if not status.is_success:
+            return status
+        violating, harmless = self.budgets.split(by_importance(lower, self.by_place))
+        victims: list[Pod] = []
+        violations = 0
+        for candidate in (*violating, *harmless):
+            filters.add_pod(state, pod, candidate, what_if)
+            if not filters.filter_with_nominated(state, pod, what_if.node).is_success:
+                filters.remove_pod(state, pod, candidate, what_if)
+                victims.append(candidate)
+                violations += candidate in violating
+        name = self._table.names[row]
+        if not victims:
+            return failure(f'expected at least one victim pod on node "{name}"')
+        if violating and harmless:
+            victims = by_importance(victims, self.by_place)
+        return Victims(name, victims, violations)
 
     def search(self, rows: Ints, offset: int, account: Preemption) -> Victims | Status | None:
         """Try `rows`, from that at `offset` on, until there are enough candidates; returns the best, the errors if
@@ -102,39 +132,3 @@ def reject_without_victims(table: NodeTable, rows: Ints, offset: int, account: P
     """Say of the nodes at `rows`, from that at `offset` on, that they have no pods of lower priority."""
     names = map(table.names.__getitem__, rotated(rows, offset).tolist())
     account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
-
-
-def select_victims(
-    filters: FilterRunner,
-    state: CycleState,
-    pod: Pod,
-    table: NodeTable,
-    row: int,
-    budgets: Budgets,
-) -> Victims | Status:
-    """The fewest, least important pods to remove from `row`; or why removing pods does not help.
-
-    All pods of lower priority are removed; then as many as possible are put back, first those whose removal would
-    break a disruption budget, and of each kind the most important first. `state` is changed.
-    """
-    what_if = WhatIf(table, row)
-    lower = [other for other in what_if.node.pods if other.priority < pod.priority]
-    for victim in reversed(lower):  # the last pod of a node is the cheapest to remove
-        filters.remove_pod(state, pod, victim, what_if)
-    status = filters.filter_with_nominated(state, pod, what_if.node)
-    if not status.is_success:
-        return status
-    violating, harmless = budgets.split(by_importance(lower))
-    victims: list[Pod] = []
-    violations = 0
-    for candidate in (*violating, *harmless):
-        filters.add_pod(state, pod, candidate, what_if)
-        if not filters.filter_with_nominated(state, pod, what_if.node).is_success:
-            filters.remove_pod(state, pod, candidate, what_if)
-            victims.append(candidate)
-            violations += candidate in violating
-    if not victims:
-        return failure(f'expected at least one victim pod on node "{table.names[row]}"')
-    if violating and harmless:
-        victims = by_importance(victims)
-    return Victims(table.names[row], victims, violations)

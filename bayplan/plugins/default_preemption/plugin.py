@@ -81,6 +81,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._min_percentage = min_percentage
         self._min_absolute = min_absolute
         self._budgets = BudgetFollower()
+        self._by_place = False
+        """Fact `unstarted_victims_by_place` of the release."""
         self._matrix: PodMatrix | None = None
         self._useless: tuple[int, PostFilterResult, Status] | None = None
         """What comes of it when no node can be helped, in a cluster of so many nodes."""
@@ -94,7 +96,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         args = args or DefaultPreemptionArgs()
         plugin = cls(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         plugin.handle = handle
-        gates = handle.feature_gates
+        gates, release = handle.feature_gates, handle.release
+        plugin._budgets = BudgetFollower(release.budgets_stop_at_first)
+        plugin._by_place = release.unstarted_victims_by_place
         plugin._is_async = gates.enabled("SchedulerAsyncPreemption")
         plugin._has_placements = gates.enabled("TopologyAwareWorkloadScheduling")
         plugin._has_groups = gates.enabled("WorkloadAwarePreemption")
@@ -149,14 +153,21 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             account.is_held = True
             evict = partial(self._evict, pod, chosen, account)
             held_evictions(state.group).append(HeldEviction(pod, chosen, evict))
-            return PostFilterResult(chosen.node_name, account), SUCCESS
+            return PostFilterResult(chosen.node_name, account), self._found(chosen)
         if not self._is_async and state.group is None:  # the nodes of a group are on trial
             status = self._evict_within_attempt(pod, chosen, account)
-            return PostFilterResult(
-                chosen.node_name if status.is_success else None, account
-            ), _told(status)
+            if not status.is_success:
+                return PostFilterResult(None, account), _told(status)
+            return PostFilterResult(chosen.node_name, account), self._found(chosen)
         self._evict(pod, chosen, account, is_on_trial=state.group is not None)
-        return PostFilterResult(chosen.node_name, account), SUCCESS
+        return PostFilterResult(chosen.node_name, account), self._found(chosen)
+
+    def _found(self, chosen: Victims) -> Status:
+        """Success; whether it has a text depends on the release."""
+        if not self.handle.release.tells_preemption:
+            return SUCCESS
+        text = f"preemption: found a potential placement for pod on node {chosen.node_name}"
+        return Status(Code.Success, (f"{text}, preempting {len(chosen.pods)} victims",))
 
     def _not_helpful(self) -> tuple[PostFilterResult, Status]:
         """What comes of it when no node can be helped by removing pods."""
@@ -230,6 +241,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if extenders is not None and not extenders.have_a_say(pod):
             extenders = None
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
+        one_by_one.by_place = self._by_place
         rule = filters.demands(state, pod, diagnosis) if extenders is None else None
         if rule is None:
             one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
@@ -261,7 +273,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     ) -> ByAmounts:
         table = self.handle.table
         if self._matrix is None:
-            self._matrix = PodMatrix(table)
+            self._matrix = PodMatrix(table, self._by_place)
         more = reserved.usage_beside(pod) if reserved else None
         return ByAmounts(table, self._matrix, rule, pod.priority, budgets, more)
 

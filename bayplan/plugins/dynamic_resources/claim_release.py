@@ -27,8 +27,8 @@ class Giving:
         self._binder = binder
         self._do = do
 
-    def give_back(self, known: ClaimState, pod: Pod, has_group_claims: bool) -> Status:
-        """Give back one claim that keeps the pod from its node; it may get other devices then."""
+    def give_back(self, known: ClaimState, pod: Pod, has_group_claims: bool) -> Status | None:
+        """Give back one claim that keeps the pod from its node; it may get other devices then. None without one."""
         binder = self._binder
         for position in sorted(known.unavailable):
             claim = known.claims[position]
@@ -42,7 +42,7 @@ class Giving:
             return unschedulable("deletion of ResourceClaim completed")
         if has_group_claims and self._unreserve_group(pod):
             return unresolvable("ResourceClaim unreserved for PodGroup")
-        return unschedulable("still not schedulable")
+        return None
 
     def _unreserve_group(self, pod: Pod) -> bool:
         """Release one claim of a group of which no member has a node, so that it can get other devices."""

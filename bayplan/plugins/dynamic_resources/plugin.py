@@ -129,7 +129,8 @@ class DynamicResources(
         return (claim for _, claim in self._named_claims(pod))
 
     def _named_claims(self, pod: Pod) -> Iterator[tuple[str, ResourceClaim]]:
-        return pod_claims(pod, self._keep().claims.get, of_groups=self._has_group_claims)
+        get, word = self._keep().claims.get, self.handle.release.pod_word
+        return pod_claims(pod, get, of_groups=self._has_group_claims, word=word)
 
     def _keep(self) -> Devices:
         """The devices of the cluster."""
@@ -358,17 +359,24 @@ class DynamicResources(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
         if not self._is_enabled:
-            return PostFilterResult(), unschedulable("plugin disabled")
+            return PostFilterResult(), self._refused("plugin disabled")
         if self.name in state.unreached:
             return PostFilterResult(), failure("not found")
         known: ClaimState | None = state.get(STATE)
         if known is None or not known.claims:
-            return PostFilterResult(), unschedulable("no new claims to deallocate")
+            return PostFilterResult(), self._refused("no new claims to deallocate")
         giver = Giving(self.handle, self._binder, self._do)
         try:
-            return PostFilterResult(), giver.give_back(known, pod, self._has_group_claims)
+            given = giver.give_back(known, pod, self._has_group_claims)
         except BayplanError as error:
             return PostFilterResult(), failure(error)
+        return PostFilterResult(), self._refused(
+            "still not schedulable"
+        ) if given is None else given
+
+    def _refused(self, reason: str) -> Status:
+        """The status when no claim is given up; whether it has a reason depends on the release."""
+        return unschedulable(reason) if self.handle.release.tells_claims_kept else unschedulable()
 
     def _do(self, rest: object) -> None:
         """Let what a client still has to do be done beside the scheduling of other pods."""

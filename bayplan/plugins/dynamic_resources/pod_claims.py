@@ -16,11 +16,12 @@ GetClaim = Callable[[str, str], ResourceClaim | None]
 
 
 def pod_claims(
-    pod: Pod, get: GetClaim, *, of_groups: bool = False
+    pod: Pod, get: GetClaim, *, of_groups: bool = False, word: str = "Pod"
 ) -> Iterator[tuple[str, ResourceClaim]]:
     """The pod's claims in order, each with the name of its entry; ClaimNotReadyError at the first that is unusable.
 
-    With `of_groups` a claim that was made for the group of the pod is one of its claims, too.
+    With `of_groups` a claim that was made for the group of the pod is one of its claims, too. `word` is how errors
+    write "pod".
     """
     for entry in pod.spec.resource_claims or ():
         name = claim_name_of(pod, entry)
@@ -32,13 +33,13 @@ def pod_claims(
         if claim.is_terminating:
             raise ClaimNotReadyError(f'resourceclaim "{name}" is being deleted')
         if entry.resource_claim_name is None:
-            _check_owner(pod, claim, of_groups)
+            _check_owner(pod, claim, of_groups, word)
         yield entry.name, claim
 
 
-def _check_owner(pod: Pod, claim: ResourceClaim, of_groups: bool) -> None:
+def _check_owner(pod: Pod, claim: ResourceClaim, of_groups: bool, word: str) -> None:
     if claim.is_made_for(pod) or (of_groups and claim.is_made_for_group_of(pod)):
         return
     owners = f"neither Pod nor PodGroup {pod_group_of(pod)} is the owner"
-    text = f"ResourceClaim {claim.key} was not created for Pod {pod.key}"
-    raise ClaimNotReadyError(f"{text} ({owners if of_groups else 'Pod is not owner'})")
+    text = f"ResourceClaim {claim.key} was not created for {word} {pod.key}"
+    raise ClaimNotReadyError(f"{text} ({owners if of_groups else f'{word} is not owner'})")

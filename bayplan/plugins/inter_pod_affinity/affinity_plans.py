@@ -54,8 +54,9 @@ class AffinityPlan(msgspec.Struct, frozen=True):
 class AffinityPlans:
     """Plans by class, invalidated when a namespace, the terms of pods on nodes or the terms that are counted change."""
 
-    def __init__(self, hard_weight: int) -> None:
+    def __init__(self, hard_weight: int, keeps_selector: bool = True) -> None:
         self._hard_weight = hard_weight
+        self._keeps_selector = keeps_selector
         self._plans: StampedCache[PodClass, AffinityPlan] = StampedCache("affinity plans")
 
     def get(self, pod: Pod, table: NodeTable) -> AffinityPlan:
@@ -72,7 +73,7 @@ class AffinityPlans:
         return plan
 
     def _make(self, pod: Pod, table: NodeTable) -> AffinityPlan:
-        own = OwnTerms(pod.spec, pod.namespace, table.namespaces)
+        own = OwnTerms(pod.spec, pod.namespace, table.namespaces, self._keeps_selector)
         namespace_labels = table.namespace_labels(pod.namespace)
         carried = table.carried.matching(pod, namespace_labels)
         count, column = table.terms.count, table.labels.column

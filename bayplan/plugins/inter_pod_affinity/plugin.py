@@ -163,6 +163,9 @@ class InterPodAffinity(
         given: InterPodAffinityArgs = InterPodAffinityArgs() if args is None else args
         plugin = cls(given.hard_pod_affinity_weight, given.ignore_preferred_terms_of_existing_pods)
         plugin.handle = handle
+        plugin._plans = AffinityPlans(
+            given.hard_pod_affinity_weight, handle.release.keeps_namespace_selector
+        )
         return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:

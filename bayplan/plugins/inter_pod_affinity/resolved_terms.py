@@ -36,9 +36,11 @@ class OwnTerms:
 
     __slots__ = ("affinity", "affinity_keys", "anti_affinity", "preferred", "problem")
 
-    def __init__(self, spec: PodSpec, namespace: str, namespaces: Namespaces) -> None:
+    def __init__(
+        self, spec: PodSpec, namespace: str, namespaces: Namespaces, keeps_selector: bool = True
+    ) -> None:
         def pods(term: PodAffinityTerm) -> PodTerm:
-            return pods_of(term, namespace, namespaces)
+            return pods_of(term, namespace, namespaces, keeps_selector)
 
         self.problem = next(_problems(spec), "")
         self.affinity = conjunction([pods(term) for term in spec.required_affinity])
@@ -58,11 +60,16 @@ class OwnTerms:
         return bool(self.affinity_keys or self.anti_affinity)
 
 
-def pods_of(term: PodAffinityTerm, owner_namespace: str, namespaces: Namespaces) -> PodTerm:
-    """The pods that `term` of a pod in `owner_namespace` selects."""
+def pods_of(
+    term: PodAffinityTerm,
+    owner_namespace: str,
+    namespaces: Namespaces,
+    keeps_selector: bool = True,
+) -> PodTerm:
+    """The pods that `term` of a pod in `owner_namespace` selects; `keeps_selector` as in `Release`."""
     if term.label_selector is None:
         return NO_POD
-    return PodTerm(_names(term, owner_namespace, namespaces), term.label_selector)
+    return PodTerm(_names(term, owner_namespace, namespaces, keeps_selector), term.label_selector)
 
 
 def conjunction(terms: list[PodTerm]) -> PodTerm:
@@ -78,16 +85,16 @@ def conjunction(terms: list[PodTerm]) -> PodTerm:
 
 
 def _names(
-    term: PodAffinityTerm, owner_namespace: str, namespaces: Namespaces
+    term: PodAffinityTerm, owner_namespace: str, namespaces: Namespaces, keeps_selector: bool
 ) -> frozenset[str] | None:
     """The namespaces of a term; None stands for all of them."""
     selector, named = term.namespace_selector, frozenset(term.namespaces or ())
     if selector is None:
         return named or frozenset({owner_namespace})
-    # Upstream resolves the selector to names but goes on matching it too, against no labels at all.
+    # v1.34 to v1.36 resolve the selector to names but go on matching it too, against no labels at all.
     # So every namespace is meant not only by the empty selector, but also by one that asks only for
     # labels to be absent or different.
-    if selector.matches({}):
+    if selector.matches({}) if keeps_selector else selector.is_empty:
         return None
     return named | {name for name, labels in namespaces.items() if selector.matches(labels)}
 

@@ -87,6 +87,7 @@ class NodeResourcesFit(
         self._ignored_groups = frozenset(ignored_groups)
         self._ignores = bool(ignored_resources or ignored_groups)
         self._hints = FitHints()
+        self._is_always_resolvable = False
         self._scored = frozenset(self._strategy.resources)
         self._known: tuple[Handle, Devices] | None = None
 
@@ -96,6 +97,7 @@ class NodeResourcesFit(
         strategy = make_strategy(args.scoring_strategy)
         plugin = cls(strategy, args.ignored_resources, args.ignored_resource_groups)
         plugin.handle = handle
+        plugin._is_always_resolvable = not handle.release.fit_unresolvable
         plugin._hints = FitHints(handle.feature_gates.enabled("DRAExtendedResource"))
         return plugin
 
@@ -174,7 +176,8 @@ class NodeResourcesFit(
             }
         # A node that has none of these leaves them to DynamicResources.
         backed = self._backed(pod)
-        return FitRule(amounts, REASONS, frozenset(backed) if backed else NOTHING, self.name)
+        devices = frozenset(backed) if backed else NOTHING
+        return FitRule(amounts, REASONS, devices, self.name, self._is_always_resolvable)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS
