@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ..errors import ConfigError
 from ..framework.feature_gates import CURRENT_VERSION, GATES, FeatureGates
+from ..framework.release import DEFAULT_RELEASE, Release
 
 GateSettings = Mapping[str, bool]
 """The gates that are set: read already, or by name."""
@@ -25,9 +26,15 @@ _TRUTH = {
 
 
 def parse_feature_gates(
-    text: str, source: str = "--feature-gates", version: str = CURRENT_VERSION
+    text: str,
+    source: str = "--feature-gates",
+    version: str = "",
+    release: Release = DEFAULT_RELEASE,
 ) -> FeatureGates:
-    """Returns the gates set by `A=true,B=false`; raises ConfigError with a line for each mistake."""
+    """Returns the gates of `release` with those set by `A=true,B=false`; `version` is the emulated one.
+
+    Raises ConfigError with a line for each mistake.
+    """
     settings: dict[str, bool] = {}
     faults: list[str] = []
     for part in (part.strip() for part in text.split(",")):
@@ -40,7 +47,7 @@ def parse_feature_gates(
             got = f'"{value}"' if equals else "nothing"
             faults.append(f"{source}: {name}: expected true or false; got {got}")
     try:
-        gates = FeatureGates(settings, version=version, source=source)
+        gates = FeatureGates(settings, release=release, version=version, source=source)
     except ConfigError as error:
         faults.append(str(error))
     if faults:

@@ -61,7 +61,7 @@ class Settled(NamedTuple):
     """What holds for every pod of one spec, in any cluster."""
 
     pre_filter: Status | None = None
-    """SKIP or SUCCESS when that is what `pre_filter` returns; it is then not called."""
+    """SKIP or SUCCESS when that is what `pre_filter` returns; it is then not called, except for a pod with nodeName."""
     pre_score: Status | None = None
     """The same for `pre_score`."""
     commits: bool = True

@@ -50,6 +50,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         config: ConfigSource = None,
         plugins: Iterable[PluginLike] = (),
         feature_gates: Gates = "",
+        kubernetes_version: str = "",
         max_nodes: int | None = None,
         max_steps: int | None = None,
         copies: bool = True,
@@ -57,7 +58,14 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self._workload, self._reward = workload, reward
         self._copies, self._max_steps = copies, max_steps
         first = self._draw(np.random.default_rng(0))
-        self._settings = settings_for(type(self).__name__, first, config, plugins, feature_gates)
+        self._settings = settings_for(
+            type(self).__name__,
+            first,
+            config,
+            plugins,
+            feature_gates,
+            kubernetes_version=kubernetes_version,
+        )
         self._check_sampling(self._settings)
         nodes = [obj for obj in first.objects if isinstance(obj, Node)]
         if not nodes:

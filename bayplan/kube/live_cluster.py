@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from .cluster_reader import OnKind
     from .connection import Connection
 
+log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+FORBIDDEN, NOT_FOUND = 403, 404
+RETRY_S = 1.0
 
 
 class LiveObjects(msgspec.Struct, frozen=True):
@@ -29,6 +33,8 @@ class LiveObjects(msgspec.Struct, frozen=True):
     """The name of the kubeconfig's context; empty for the service account of a pod."""
     namespace: str = "default"
     """The namespace that kubectl uses when none is given."""
+    version: str = ""
+    """The version of the API server, such as v1.36.4; empty if it does not tell."""
 
 
 def is_cluster_configured() -> bool:
@@ -72,9 +78,24 @@ def read_live(
         async with connected(kubeconfig, context) as connection:
             objects = await read_snapshot(connection, namespace, on_kind)
             known = connection.credentials
-            return LiveObjects(connection.server, objects, known.context, known.namespace)
+            version = await read_version(connection)
+            return LiveObjects(connection.server, objects, known.context, known.namespace, version)
 
     return _run(read())
+
+
+async def read_version(connection: Connection, ended: asyncio.Event | None = None) -> str:
+    """The version of the API server; empty if it does not tell. With `ended` it is asked until then or it answers."""
+    from ..errors import ApiError
+
+    while True:
+        try:
+            return str((await connection.get("/version")).get("gitVersion", ""))
+        except ApiError as error:
+            if ended is None or ended.is_set() or error.code in (FORBIDDEN, NOT_FOUND):
+                return ""
+            log.warning("/version: %s; asking again", error)
+            await asyncio.sleep(RETRY_S)
 
 
 def _run(work: Coroutine[Any, Any, Result]) -> Result:

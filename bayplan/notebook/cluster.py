@@ -18,6 +18,7 @@ from ..api.pod import Pod
 from ..api.wire.decode import UnknownObject, iter_objects
 from ..api.wire.sourced import is_keeping_sources, keeping_sources
 from ..api.workload_kinds import reading_workloads
+from ..config.releases import recorded_version
 from ..errors import InputError
 from ..kube.live_cluster import read_live
 from ..manifests.decoder import FoundObject
@@ -52,6 +53,8 @@ class Cluster(msgspec.Struct, frozen=True):
     """Number of objects per kind that does not affect scheduling."""
     remarks: tuple[str, ...] = ()
     """What is wrong with the input: fields that do not exist, objects that kube-apiserver refuses."""
+    version: str = ""
+    """The version of Kubernetes that the cluster has, or that a snapshot records; empty if unknown."""
 
     @classmethod
     def read(
@@ -86,7 +89,13 @@ class Cluster(msgspec.Struct, frozen=True):
         remarks = manifests.remarks
         _warn(remarks, strict)
         _warn(manifests.notes, strict=False)
-        return cls(tuple(manifests.objects), manifests.place_of, manifests.unused, tuple(remarks))
+        return cls(
+            tuple(manifests.objects),
+            manifests.place_of,
+            manifests.unused,
+            tuple(remarks),
+            recorded_version(manifests.objects),
+        )
 
     @classmethod
     def live(
@@ -104,7 +113,7 @@ class Cluster(msgspec.Struct, frozen=True):
         with _reading(whole, plugins):
             live = read_live(kubeconfig, context)
         manifests = manifests_of(live.objects, live.server)
-        return cls(tuple(manifests.objects), manifests.place_of)
+        return cls(tuple(manifests.objects), manifests.place_of, version=live.version)
 
     @classmethod
     def of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +25,7 @@ from ..config import (
     parse_config,
     parse_feature_gates,
 )
+from ..config.releases import choose_release, release_warning
 from ..errors import InputError
 from ..planning.fleet_check import ANY_NODE, ANY_ZONE, Demands
 from ..planning.node_plan import NodePlan
@@ -53,6 +55,7 @@ def simulate(
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seed: int | None = None,
     until: str | float | None = None,
     explain: bool = False,
@@ -67,7 +70,9 @@ def simulate(
     records every plugin's result for each pod. With `pools`, files or NodePools, an `autoscaler` adds and removes
     nodes: "karpenter" or "cluster-autoscaler", which has an `expander`; the report's `scaling` has nodes and costs.
     """
-    settings = settings_for("simulate", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for(
+        "simulate", cluster, config, plugins, feature_gates, seed, kubernetes_version
+    )
     if pools is None:
         simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
         return simulation.run(until_s=_seconds(until))
@@ -91,6 +96,7 @@ def explain(
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seed: int | None = None,
 ) -> PodExplanation:
     """Why `pod` is pending, or why it is on its node; `pod` is written as for `bayplan explain`.
@@ -99,7 +105,9 @@ def explain(
     when the name matches no pod, or several.
     """
     expect("explain", "pod", pod, str, "a name such as shop/web-7")
-    settings = settings_for("explain", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for(
+        "explain", cluster, config, plugins, feature_gates, seed, kubernetes_version
+    )
     stage = Stage(cluster.objects, settings, cluster.place_of, as_is=as_is)
     stage.begin()
     view = stage.view()
@@ -116,6 +124,7 @@ def compare(
     *,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seeds: int = 1,
     seed: int = 0,
 ) -> Comparison:
@@ -127,7 +136,12 @@ def compare(
     expect("compare", "schedulers", schedulers, Mapping, "configurations by name, {'a': ...}")
     expect_number("compare", "seeds", seeds)
     every = [
-        (name, settings_for("compare", cluster, config, plugins, feature_gates, seed))
+        (
+            name,
+            settings_for(
+                "compare", cluster, config, plugins, feature_gates, seed, kubernetes_version
+            ),
+        )
         for name, config in schedulers.items()
     ]
     return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
@@ -142,6 +156,7 @@ def what_if(
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seed: int | None = None,
 ) -> WhatIfAnswer:
     """The consequences of changes such as `Drain("node-3")`; the changes are names of `bayplan`, too.
@@ -153,7 +168,9 @@ def what_if(
     for change in changes:
         if not isinstance(change, ClusterChange):
             raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
-    settings = settings_for("what_if", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for(
+        "what_if", cluster, config, plugins, feature_gates, seed, kubernetes_version
+    )
     if not until_fits:
         if fewest:
             raise InputError("what_if: expected fewest with until_fits; got it alone")
@@ -180,6 +197,7 @@ def capacity(
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seed: int | None = None,
 ) -> Capacity:
     """How many more pods fit: of one kind, or of a mix.
@@ -191,7 +209,9 @@ def capacity(
     names = several("capacity", "nodes", nodes, (str,), "names or labels of nodes")
     for pod in pods:
         expect("capacity", "pods", pod, (Mapping, str, Path), "files, or pods as plain data")
-    settings = settings_for("capacity", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for(
+        "capacity", cluster, config, plugins, feature_gates, seed, kubernetes_version
+    )
     kinds = [kind for pod in pods for kind in _kinds(pod)]
     return find_capacity(
         cluster.objects,
@@ -214,6 +234,7 @@ def rebalance(
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seed: int | None = None,
 ) -> RebalancePlan:
     """Plan moves that improve the cluster for `spread`, `pack`, `cost` or `constraints`; nothing is moved.
@@ -225,7 +246,9 @@ def rebalance(
     expect_number("rebalance", "max_moves", max_moves)
     if objective not in tuple(Objective):
         raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
-    settings = settings_for("rebalance", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for(
+        "rebalance", cluster, config, plugins, feature_gates, seed, kubernetes_version
+    )
     return plan_rebalance(
         cluster.objects,
         Objective(objective),
@@ -253,10 +276,15 @@ def settings_for(
     plugins: Iterable[PluginLike],
     feature_gates: Gates,
     seed: int | None = None,
+    kubernetes_version: str = "",
 ) -> Settings:
-    """The settings of a question; raises TypeError for arguments of the wrong type."""
+    """The settings of a question; raises TypeError for arguments of the wrong type.
+
+    Without a version it is that of the cluster, if it is known.
+    """
     expect(where, "cluster", cluster, Cluster, 'a Cluster, such as Cluster.read("cluster.yaml")')
-    settings = scheduler_settings(where, config, plugins, feature_gates, seed)
+    version = kubernetes_version or cluster.version
+    settings = scheduler_settings(where, config, plugins, feature_gates, seed, version)
     if cluster.left_out:
         cluster.check_custom(settings.needs.custom_resources)
     return settings
@@ -268,6 +296,7 @@ def scheduler_settings(
     plugins: Iterable[PluginLike],
     feature_gates: Gates,
     seed: int | None = None,
+    kubernetes_version: str = "",
 ) -> Settings:
     """The scheduler of a question; raises TypeError for arguments of the wrong type."""
     configs = (SchedulerConfiguration, Mapping, str, Path, type(None))
@@ -277,10 +306,15 @@ def scheduler_settings(
     )
     expect_number(where, "seed", seed, optional=True)
     given = several(where, "plugins", plugins, (type, str, Path), "plugin classes, or Python files")
+    expect(where, "kubernetes_version", kubernetes_version, str, 'a release such as "1.36"')
+    release = choose_release(kubernetes_version, "kubernetes_version")
+    warning = release_warning(kubernetes_version)
+    if warning:
+        warnings.warn(warning, stacklevel=4)
     gates = (
-        parse_feature_gates(feature_gates)
+        parse_feature_gates(feature_gates, release=release)
         if isinstance(feature_gates, str)
-        else FeatureGates.of(feature_gates)
+        else FeatureGates.of(feature_gates, release)
     )
     sources = tuple(str(one) if isinstance(one, Path) else one for one in given)
     return Settings(_configuration(config, gates), gates, sources, seed)
@@ -323,6 +357,7 @@ def plan(
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seed: int | None = None,
 ) -> NodePlan:
     """The cheapest nodes from `pools`, files or NodePools, on which the scheduler places every pod of the cluster.
@@ -331,7 +366,7 @@ def plan(
     "zone"; `headroom` is the share of every node that stays free, such as 0.2. With each of `seeds` seeds every pod is
     placed: the scheduler draws among nodes with equal scores.
     """
-    settings = settings_for("plan", cluster, config, plugins, feature_gates, seed)
+    settings = settings_for("plan", cluster, config, plugins, feature_gates, seed, kubernetes_version)
     if survive not in ("", ANY_NODE, ANY_ZONE):
         raise InputError(f'plan: survive: expected {ANY_NODE} or {ANY_ZONE}; got "{survive}"')
     if not 0 <= headroom < 1:
@@ -385,6 +420,7 @@ def replay(
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    kubernetes_version: str = "",
     seed: int | None = None,
     partial: bool = False,
 ) -> JudgedReplay | ReplayReport:
@@ -397,7 +433,7 @@ def replay(
     expect("replay", "follow", follow, str, '"recorded" or "own"')
     if follow not in set(Follow):
         raise InputError(f'replay: follow: expected "recorded" or "own"; got "{follow}"')
-    settings = scheduler_settings("replay", config, plugins, feature_gates, seed)
+    settings = scheduler_settings("replay", config, plugins, feature_gates, seed, kubernetes_version)
     recorded = read_recording(Path(recording), partial)
     if follow == Follow.RECORDED:
         return judge_recording(recorded, settings)

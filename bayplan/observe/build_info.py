@@ -8,22 +8,23 @@ import sys
 from .. import __version__
 from .families import GaugeFamily
 
-KUBERNETES_VERSION = "1.36.4"
+DEFAULT_PATCH = "v1.36.4"
+"""The tag of Kubernetes whose decisions are made by default."""
 
 
-def full_version() -> str:
+def full_version(patch: str = DEFAULT_PATCH) -> str:
     """Kubernetes' version with ours as build metadata."""
-    return f"{KUBERNETES_VERSION}+bayplan.{__version__}"
+    return f"{patch.removeprefix('v')}+bayplan.{__version__}"
 
 
-def build_info() -> dict[str, str]:
+def build_info(patch: str = DEFAULT_PATCH) -> dict[str, str]:
     """The labels of `kubernetes_build_info`. What Go programs say about their compiler is about Python here."""
-    major, minor, _ = KUBERNETES_VERSION.split(".")
+    major, minor, _ = patch.removeprefix("v").split(".", 2)
     machine = {"aarch64": "arm64", "x86_64": "amd64"}.get(platform.machine(), platform.machine())
     return {
         "major": major,
         "minor": minor,
-        "git_version": f"v{full_version()}",
+        "git_version": f"v{full_version(patch)}",
         "git_commit": "",
         "git_tree_state": "",
         "build_date": "",
@@ -33,11 +34,22 @@ def build_info() -> dict[str, str]:
     }
 
 
-def build_info_family() -> GaugeFamily:
+def build_info_family(patch: str = DEFAULT_PATCH) -> GaugeFamily:
     """`kubernetes_build_info`: always 1, with the versions as labels."""
-    info = build_info()
+    info = build_info(patch)
     family = GaugeFamily(
         "kubernetes_build_info", "The version, as labels; the value is always 1.", tuple(info)
     )
     family.labels(*info.values()).value = 1
+    return family
+
+
+def release_family(version: str, patch: str) -> GaugeFamily:
+    """`bayplan_kubernetes_release_info`: always 1, with the release whose decisions are taken as labels."""
+    family = GaugeFamily(
+        "bayplan_kubernetes_release_info",
+        "The release of kube-scheduler whose decisions are taken, as labels; the value is always 1.",
+        ("release", "patch"),
+    )
+    family.labels(version, patch).value = 1
     return family

@@ -77,13 +77,15 @@ def describe_plugins(
 
 
 def effective_plugins(
-    config: SchedulerConfiguration, plugin_files: Iterable[str] = ()
+    config: SchedulerConfiguration,
+    plugin_files: Iterable[str] = (),
+    release: Release = DEFAULT_RELEASE,
 ) -> tuple[ExpandedPlugins, ...]:
     """The plugins of each profile by extension point, in the order of execution.
 
     Raises ConfigError with a line for each mistake.
     """
-    return expand_profiles(config, make_registry(plugin_files, config))
+    return expand_profiles(config, make_registry(plugin_files, config, release))
 
 
 class InputNeeds(msgspec.Struct, frozen=True):
@@ -125,10 +127,10 @@ def used_plugins(
 
 
 def plugin_faults(
-    plugin_files: Iterable[str] = (),
+    plugin_files: Iterable[str] = (), release: Release = DEFAULT_RELEASE
 ) -> Callable[[SchedulerConfiguration], list[str]]:
     """A function that finds the mistakes for which plugins, or the files of extenders, must be looked at."""
-    registry = make_registry(plugin_files)
+    registry = make_registry(plugin_files, release=release)
 
     def check(config: SchedulerConfiguration) -> list[str]:
         faults: list[str] = []

@@ -12,6 +12,7 @@ from ..api.custom import reading_custom
 from ..api.wire.sourced import keeping_sources
 from ..api.workloads import PodGroup
 from ..config import FeatureGates, SchedulerConfiguration, default_config
+from ..config.releases import Release
 from ..manifests.timeline import InputObject
 from ..scheduler import PluginSource
 from ..scheduler.catalog import InputNeeds, input_needs
@@ -36,6 +37,11 @@ class Settings(msgspec.Struct, frozen=True):
     def effective_config(self) -> SchedulerConfiguration:
         """The configuration, or the default one with these feature gates."""
         return self.config or default_config(self.feature_gates)
+
+    @property
+    def release(self) -> Release:
+        """The facts of the release whose decisions are taken."""
+        return FeatureGates.of(self.feature_gates).release
 
     @property
     def needs(self) -> InputNeeds:

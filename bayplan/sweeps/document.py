@@ -63,6 +63,7 @@ class SweepConfiguration:
     plugins: tuple[str, ...] = ()
     """Python files."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    kubernetes_version: str = ""
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """The values by path; each combination is a scheduler."""
 
@@ -195,7 +196,8 @@ class _Reader:
         return found_tables[0], found_tables[1]
 
     def _configuration(self, entry: Any, path: str) -> SweepConfiguration:
-        fields = _fields(entry, path, "name", "file", "config", "plugins", "featureGates", "vary")
+        known = ("name", "file", "config", "plugins", "featureGates", "kubernetesVersion", "vary")
+        fields = _fields(entry, path, *known)
         if "file" in fields and "config" in fields:
             raise InputError(f"{path}: expected file or config; got both")
         tree, name = fields.get("config"), "default"
@@ -214,6 +216,9 @@ class _Reader:
             tree,
             tuple(self._paths(fields.get("plugins", []), f"{path}.plugins")),
             gates,
+            _text(fields["kubernetesVersion"], f"{path}.kubernetesVersion")
+            if "kubernetesVersion" in fields
+            else "",
             {
                 key: tuple(value for _, value in _listed(values, f"{path}.vary.{key}"))
                 for key, values in _mapping(fields.get("vary"), f"{path}.vary").items()

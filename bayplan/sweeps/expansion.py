@@ -11,6 +11,7 @@ from typing import Any
 
 from ..config import FeatureGates, parse_config
 from ..config.files import API_VERSION, KIND
+from ..config.releases import choose_release
 from ..errors import InputError
 from ..manifests.sources import STDIN, find_files
 from ..sim.measures import measure_of
@@ -60,6 +61,7 @@ def expand(document: SweepDocument) -> list[SweepRun]:
                 config=tree,
                 plugins=plugins,
                 feature_gates=dict(configuration.feature_gates),
+                kubernetes_version=configuration.kubernetes_version,
                 until_s=document.until_s,
                 ties=document.ties,
                 digests={**hashes, **plugin_hashes},
@@ -127,7 +129,8 @@ def _schedulers(
         for combination in product(*each.vary.values()):
             values = dict(zip(each.vary, combination, strict=True))
             try:
-                gates = FeatureGates.of(each.feature_gates)
+                release = choose_release(each.kubernetes_version, "kubernetesVersion")
+                gates = FeatureGates.of(each.feature_gates, release)
                 tree = varied(each.tree, values)
                 parse_config(tree, _shown(each.name, values), gates)
             except InputError as error:

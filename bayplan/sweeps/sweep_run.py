@@ -53,6 +53,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration with these values; None: kube-scheduler's defaults."""
     plugins: tuple[str, ...] = ()
     feature_gates: dict[str, bool] = {}
+    kubernetes_version: str = ""
     until_s: float | None = None
     ties: str = ""
     digests: dict[str, str] = {}
@@ -118,6 +119,7 @@ def identified(run: SweepRun) -> SweepRun:
         "values": run.values,
         "plugins": [run.digests[path] for path in run.plugins],
         "featureGates": run.feature_gates,
+        **({"kubernetesVersion": run.kubernetes_version} if run.kubernetes_version else {}),
         "until": run.until_s,
         "ties": run.ties,
         "seed": run.seed,

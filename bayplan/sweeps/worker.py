@@ -13,6 +13,7 @@ import msgspec
 
 from .. import __version__
 from ..config import FeatureGates, parse_config
+from ..config.releases import choose_release
 from ..errors import BayplanError
 from ..manifests.input_bytes import limited_input
 from ..manifests.timeline import InputObject
@@ -89,7 +90,7 @@ class Worker:
             raise BayplanError(
                 f"expected Bayplan {self._version} on the worker, as where the sweep began; got {__version__}"
             )
-        gates = FeatureGates.of(run.feature_gates)
+        gates = FeatureGates.of(run.feature_gates, choose_release(run.kubernetes_version))
         config = None if run.config is None else parse_config(run.config, run.configuration, gates)
         self._check_unchanged(run, run.plugins)
         plugins = tuple(self._paths.get(path, path) for path in run.plugins)

@@ -139,7 +139,8 @@ def test_the_search_needs_no_what_if_where_filters_depend_on_no_pod() -> None:
     world = (cache, PodNominator(), ObjectLister(), make_pod(priority=9, cpu="3", host_ports=[80]))
 
     with patch(
-        "bayplan.plugins.default_preemption.node_victims.select_victims", side_effect=AssertionError
+        "bayplan.plugins.default_preemption.node_victims.OneByOne._select_victims",
+        side_effect=AssertionError,
     ):
         decided = preempt(world, by_what_ifs=False)
 

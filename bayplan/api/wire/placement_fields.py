@@ -14,6 +14,7 @@ from typing import Any
 from ..dra import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME
 from ..meta import KubeObject
 from ..node import Node
+from ..own_documents import KUBERNETES_VERSION
 from ..pod import Pod
 from ..pod_groups import PREFERRED_TOPOLOGY
 from ..storage import (
@@ -31,6 +32,7 @@ KEPT_ANNOTATIONS = frozenset(
         BIND_COMPLETED,
         BOUND_BY_CONTROLLER,
         EXTENDED_RESOURCE_CLAIM,
+        KUBERNETES_VERSION,
         MIGRATED_PLUGINS,
         POD_CLAIM_NAME,
         PREFERRED_TOPOLOGY,
@@ -75,6 +77,14 @@ def clipped_tree(
     if isinstance(tree.get("status"), dict):
         tree["status"].pop("message", None)
     return {name: value for name, value in tree.items() if value != {}}
+
+
+def note_version(tree: dict[str, Any], version: str) -> dict[str, Any]:
+    """`tree`, where a namespace has the version of its cluster in an annotation."""
+    if version and tree.get("kind") == "Namespace":
+        metadata = tree.setdefault("metadata", {})
+        metadata["annotations"] = {**metadata.get("annotations", {}), KUBERNETES_VERSION: version}
+    return tree
 
 
 def _clip(tree: Any, annotations: Collection[str], free_form: Collection[str]) -> None:

@@ -16,17 +16,19 @@ from ..command_table import CommandApp
 from ..failures import BAD_INPUT, print_error
 from ..options.config_options import (
     FeatureGatesOption,
+    KubernetesVersionOption,
     PluginFilesOption,
     ProviderOption,
     read_configuration,
     read_file,
+    read_gates,
     source_name,
 )
 from ..render.consoles import stderr_console, stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document
 
 if TYPE_CHECKING:
-    from ...config import ExpandedPlugins, Reading
+    from ...config import ExpandedPlugins, FeatureGates, Reading
     from ..render.table_layout import Listing
 
 app = CommandApp(
@@ -72,6 +74,7 @@ def show(
         typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
     ] = ConfigOutput.TABLE,
     algorithm_provider: ProviderOption = None,
+    kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
 ) -> None:
@@ -81,7 +84,9 @@ def show(
 
     Example: bayplan config show --config scheduler.yaml -o yaml
     """
-    effective = _effective(config, algorithm_provider, feature_gates, plugins)
+    effective = _effective(
+        config, algorithm_provider, read_gates(feature_gates, kubernetes_version), plugins
+    )
     match output:
         case ConfigOutput.JSON:
             print_json_document(effective_document(effective))
@@ -103,6 +108,7 @@ def check(
             show_default=False,
         ),
     ],
+    kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
 ) -> None:
@@ -112,12 +118,11 @@ def check(
 
     Example: bayplan config check scheduler.yaml old-policy.json
     """
-    from ...config import parse_feature_gates
     from ...scheduler import notes_on_plugins, plugin_faults
 
-    gates = parse_feature_gates(feature_gates)
+    gates = read_gates(feature_gates, kubernetes_version)
     plugin_files = [str(plugin) for plugin in plugins or ()]
-    find_faults = plugin_faults(plugin_files)
+    find_faults = plugin_faults(plugin_files, gates.release)
     faulty = False
     for path in files:
         try:
@@ -146,6 +151,7 @@ def convert(
         ),
     ] = None,
     algorithm_provider: ProviderOption = None,
+    kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
 ) -> None:
@@ -161,7 +167,9 @@ def convert(
 
     if file is None and algorithm_provider is None:
         raise ConfigError("expected a FILE or --algorithm-provider; got neither")
-    reading, expanded = _effective(file, algorithm_provider, feature_gates, plugins)
+    reading, expanded = _effective(
+        file, algorithm_provider, read_gates(feature_gates, kubernetes_version), plugins
+    )
     converted = convert_config(reading, expanded)
     print_yaml_document(converted.document)
     _print_notes(converted.notes)
@@ -206,18 +214,18 @@ def effective_document(effective: Effective) -> dict[str, Any]:
 
 
 def _effective(
-    config: Path | None, provider: str | None, feature_gates: str, plugins: list[Path] | None
+    config: Path | None, provider: str | None, gates: FeatureGates, plugins: list[Path] | None
 ) -> Effective:
     """The configuration in a file, of a provider or, with neither, the default, and the plugins that run."""
     from msgspec.structs import replace
 
-    from ...config import parse_feature_gates
     from ...scheduler import effective_plugins, notes_on_plugins, plugin_faults
 
-    gates, files = parse_feature_gates(feature_gates), [str(plugin) for plugin in plugins or ()]
-    reading = read_configuration(config, provider, gates, plugin_faults(files))
+    files, release = [str(plugin) for plugin in plugins or ()], gates.release
+    reading = read_configuration(config, provider, gates, plugin_faults(files, release))
     notes = (*reading.notes, *notes_on_plugins(reading.config, files, gates))
-    return Effective(replace(reading, notes=notes), effective_plugins(reading.config, files))
+    expanded = effective_plugins(reading.config, files, release)
+    return Effective(replace(reading, notes=notes), expanded)
 
 
 def _print_tables(effective: Effective) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from ..options.cluster_options import (
 from ..options.config_options import (
     ConfigOption,
     FeatureGatesOption,
+    KubernetesVersionOption,
     PluginFilesOption,
     ProviderOption,
     SeedOption,
@@ -35,6 +37,7 @@ from ..options.scheduler_options import (
     knowing_workloads,
     note_groups,
     read_cluster,
+    read_scheduler_and_cluster,
 )
 from ..render.answer_output import print_settlement
 from ..render.consoles import stdout_console, written_to_stdout
@@ -107,6 +110,7 @@ class ExplainOptions:
     ] = False
     config: ConfigOption = None
     algorithm_provider: ProviderOption = None
+    kubernetes_version: KubernetesVersionOption = ""
     feature_gates: FeatureGatesOption = ""
     plugins: PluginFilesOption = None
     seed: SeedOption = None
@@ -134,18 +138,25 @@ def explain_command(options: ExplainOptions) -> None:
     """
     from ...answers import PodVerdict, explain, explain_alike, explain_group, find_group, find_pods
     from ...answers.stage import Stage
-    from ...sim.settings import reading_for
 
-    settings = read_settings(
-        options.config,
-        options.algorithm_provider,
-        options.feature_gates,
-        options.plugins,
-        options.seed,
-    )
-    with reading_for(settings), knowing_workloads(options.workload_kinds):
-        reading = read_cluster(
-            options.filename, options.kubeconfig, options.context, options.strict
+    with knowing_workloads(options.workload_kinds):
+        settings, reading = read_scheduler_and_cluster(
+            partial(
+                read_settings,
+                options.config,
+                options.algorithm_provider,
+                options.feature_gates,
+                options.plugins,
+                options.seed,
+            ),
+            options.kubernetes_version,
+            partial(
+                read_cluster,
+                options.filename,
+                options.kubeconfig,
+                options.context,
+                options.strict,
+            ),
         )
     manifests = reading.manifests
     note_groups(manifests, settings)

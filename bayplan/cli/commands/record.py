@@ -107,6 +107,7 @@ class Recorder:
         self._open_stream = open_stream
         self._clock = clock
         self._annotations = annotations
+        self._version = ""
         self._writer: RecordingWriter | None = None
         self._started_s = 0.0
         self._present: dict[tuple[str, str, str], Any] = {}
@@ -118,7 +119,9 @@ class Recorder:
     ) -> None:
         """Record until `told` is set, or for `seconds`; ApiError when the cluster cannot be read."""
         from ...kube.cluster_reader import ClusterFollower
+        from ...kube.live_cluster import read_version
 
+        self._version = await read_version(connection)
         loop = asyncio.get_running_loop()
         follower = ClusterFollower(connection, self.take)
         following = asyncio.ensure_future(follower.run())
@@ -163,14 +166,15 @@ class Recorder:
 
     def _begin(self) -> None:
         """All that is there is known: write it down."""
-        from ...api.wire.placement_fields import clipped_tree
+        from ...api.wire.placement_fields import clipped_tree, note_version
         from ...sim.recording_file import ADDED, RecordingWriter
         from ..render.tables import count
 
         self._started_s = self._clock.monotonic()
         self._writer = RecordingWriter(self._open_stream(), self._clock.now())
         for obj in self._present.values():
-            self._writer.add(0.0, ADDED, clipped_tree(obj, self._annotations))
+            tree = note_version(clipped_tree(obj, self._annotations), self._version)
+            self._writer.add(0.0, ADDED, tree)
         self._writer.synced()
         self.objects = len(self._present)
         self._present = {}

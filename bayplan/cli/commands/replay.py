@@ -11,6 +11,7 @@ import typer
 from ..options.config_options import (
     ConfigOption,
     FeatureGatesOption,
+    KubernetesVersionOption,
     PluginFilesOption,
     SeedOption,
     read_settings,
@@ -60,6 +61,7 @@ def replay(
         ),
     ] = FollowMode.RECORDED,
     config: ConfigOption = None,
+    kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
     seed: SeedOption = None,
@@ -86,10 +88,12 @@ def replay(
 
     Example: bayplan replay run.jsonl.gz --config other.yaml
     """
+    from ...config.releases import recorded_version
     from ...sim.recording_file import read_recording
 
-    settings = read_settings(config, None, feature_gates, plugins, seed)
     recorded = read_recording(recording, partial)
+    version = kubernetes_version or recorded_version(recorded.objects)
+    settings = read_settings(config, None, feature_gates, plugins, seed, version)
     report: ReplayReport | JudgedReplay
     if follow is FollowMode.RECORDED:
         from ...answers.judged_replay import judge_recording

@@ -41,10 +41,10 @@ app = CommandApp()
 def run(ctx: typer.Context) -> None:
     """Schedule the pods of a real cluster, as its default scheduler or beside it.
 
-    Takes all flags of kube-scheduler v1.36, so that it can take its place. Schedules the pods whose
-    spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the bindings under way and exits; a second
-    signal ends it at once. When the API server cannot be reached, or refuses something, it tries again, and /readyz
-    says why it is not ready.
+    Takes all flags of kube-scheduler v1.36, so that it can take its place, and decides as the release of the API server
+    does. Schedules the pods whose spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the
+    bindings under way and exits; a second signal ends it at once. When the API server cannot be reached, or refuses
+    something, it tries again, and /readyz says why it is not ready.
 
     Exit status: 0 after a signal, 1 when the lease was lost or after a second signal, 2 when the input is wrong.
 
@@ -55,7 +55,8 @@ def run(ctx: typer.Context) -> None:
 
     flags: FlagValues = ctx.obj
     if flags.text("version") != "false":
-        typer.echo(version_text(flags.one_of("version", "true", "raw") == "raw"))
+        is_raw = flags.one_of("version", "true", "raw") == "raw"
+        typer.echo(version_text(is_raw, flags.text("kubernetes-version")))
         return
     settings = read_settings(flags)
     if settings.serving.port:
@@ -73,7 +74,7 @@ def run(ctx: typer.Context) -> None:
         write_config(settings.config, Path(settings.write_config_to))
         return
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        code = runner.run(serve(settings))
+        code = runner.run(serve(settings, flags))
     if has_blocked_plugins():
         log.warning("a plugin still blocks its thread: ending without it")
         end_at_once(code)
@@ -81,11 +82,12 @@ def run(ctx: typer.Context) -> None:
         raise typer.Exit(code)
 
 
-def version_text(is_raw: bool) -> str:
+def version_text(is_raw: bool, version: str = "") -> str:
     """The version of Kubernetes whose decisions are made, with ours behind it."""
+    from ...config.releases import choose_release
     from ...observe.build_info import build_info
 
-    info = build_info()
+    info = build_info(choose_release(version).patch)
     if is_raw:
         return "\n".join(f"{name}: {value}" for name, value in info.items())
     return f"Kubernetes {info['git_version']}"
@@ -138,7 +140,28 @@ async def connect(settings: RunSettings) -> Connection:
     return Connection(credentials)
 
 
-async def serve(settings: RunSettings) -> int:
+async def of_release(
+    settings: RunSettings, flags: FlagValues, connection: Connection, told: asyncio.Event
+) -> RunSettings:
+    """The settings for the release of the API server, which is asked until it answers, unless a flag names one."""
+    from ...config.releases import choose_release
+    from ...kube.live_cluster import read_version
+
+    version = flags.text("kubernetes-version")
+    if not version:
+        version = await read_version(connection, told)
+        if choose_release(version) is not settings.gates.release:
+            settings = read_settings(flags, version)
+            for remark in settings.remarks:
+                log.warning("%s", remark)
+    source = "--kubernetes-version" if flags.text("kubernetes-version") else "the API server"
+    release = settings.gates.release
+    told_by = f"{source} has {version}" if version else "the API server does not tell its version"
+    log.info("deciding as kube-scheduler %s: %s", release.patch, told_by)
+    return settings
+
+
+async def serve(settings: RunSettings, flags: FlagValues) -> int:
     """Schedule until a signal comes; returns the exit status."""
     from ...drivers.kube_driver import DriverOptions, KubeDriver
 
@@ -154,6 +177,7 @@ async def serve(settings: RunSettings) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
     connection = await connect(settings)
+    settings = await of_release(settings, flags, connection, told)
     config = await with_policy(settings, connection)
     options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
     elector, standing = None, None

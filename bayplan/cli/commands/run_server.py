@@ -232,7 +232,7 @@ class Serving:
     def _routes(self) -> list[web.RouteDef]:
         from ...config import encode_config
         from ...config.gates import FeatureGates
-        from ...observe.build_info import build_info_family, full_version
+        from ...observe.build_info import build_info_family, full_version, release_family
         from ...observe.logs import set_verbosity
         from ...web.health import HealthCheck, named_check
         from ...web.pprof import profiling_routes
@@ -246,7 +246,9 @@ class Serving:
         is_on = driver.config.enable_profiling
         gates = FeatureGates.of(driver.options.feature_gates)
         requests, work = driver.connection.metrics.families, self._work.families
-        for shown in (build_info_family(), feature_family(gates), *requests, *work):
+        release = gates.release
+        infos = build_info_family(release.patch), release_family(release.version, release.patch)
+        for shown in (*infos, feature_family(gates), *requests, *work):
             driver.metrics.add(shown)
         return scheduler_routes(
             healthz=checks,
@@ -260,7 +262,7 @@ class Serving:
             configz=encode_config(driver.config),
             component=Component(
                 COMPONENT,
-                full_version(),
+                full_version(release.patch),
                 gates.version,
                 self._options.flags if gates.enabled("ComponentFlagz") else None,
                 has_status=gates.enabled("ComponentStatusz"),

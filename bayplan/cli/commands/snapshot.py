@@ -68,18 +68,19 @@ def snapshot(
     """Write the objects of a live cluster that matter for scheduling to a file, for the other commands.
 
     Reads only. The file has no environment variables, commands or arguments, no secrets or config maps, no managed
-    fields, and only the annotations that Kubernetes' own scheduling reads.
+    fields, and only the annotations that Kubernetes' own scheduling reads. Its namespaces have the version of the
+    cluster in an annotation, so that other commands decide as that release does.
 
     Example: bayplan snapshot > cluster.yaml && bayplan simulate -f cluster.yaml
     """
-    from ...api.wire.placement_fields import KEPT_ANNOTATIONS, clipped_tree
+    from ...api.wire.placement_fields import KEPT_ANNOTATIONS, clipped_tree, note_version
     from ...kube.live_cluster import read_live
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     with progress_bar("reading the cluster") as on_kind:
-        objects = read_live(kubeconfig, context, namespace, on_kind).objects
+        live = read_live(kubeconfig, context, namespace, on_kind)
     kept = KEPT_ANNOTATIONS | frozenset(annotation or ())
-    trees = (clipped_tree(obj, kept) for obj in objects)
+    trees = (note_version(clipped_tree(obj, kept), live.version) for obj in live.objects)
     pieces = json_pieces(trees) if output is SnapshotOutput.JSON else yaml_pieces(trees)
     if to is not None:
         write_whole("--to", to, pieces)

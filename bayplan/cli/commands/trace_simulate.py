@@ -13,6 +13,7 @@ from ...errors import InputError
 from ..options.config_options import (
     ConfigOption,
     FeatureGatesOption,
+    KubernetesVersionOption,
     PluginFilesOption,
     ProviderOption,
     SeedOption,
@@ -78,6 +79,7 @@ def simulate_trace(
     until: UntilOption = None,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
+    kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
     seed: SeedOption = None,
@@ -99,7 +101,9 @@ def simulate_trace(
     until_s = None if until is None else parse_duration(until)
     if until is not None and until_s is None:
         raise InputError(f'--until: {EXPECTED}; got "{until}"')
-    settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
+    settings = read_settings(
+        config, algorithm_provider, feature_gates, plugins, seed, kubernetes_version
+    )
     with reading_for(settings), write_rows(results) as sink, progress_bar("scheduling") as on_pods:
         manifests = read_cluster(filename).manifests if filename else Manifests()
         simulation = StreamedSimulation(

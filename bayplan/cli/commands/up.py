@@ -25,7 +25,9 @@ from ...errors import InputError
 from ..options.config_options import (
     ConfigOption,
     FeatureGatesOption,
+    KubernetesVersionOption,
     PluginFilesOption,
+    read_gates,
     read_settings,
 )
 from ..options.input_options import takes_input_limit
@@ -146,6 +148,7 @@ class UpOptions:
     ] = None
     strict: StrictOption = True
     config: ConfigOption = None
+    kubernetes_version: KubernetesVersionOption = ""
     feature_gates: FeatureGatesOption = ""
     plugins: PluginFilesOption = None
     scheduler: Annotated[
@@ -258,15 +261,15 @@ def serve(
 ) -> None:
     """Serve until told to end."""
     from ...apiserver import NodeModel
-    from ...config import parse_feature_gates
     from ...sim.settings import DEFAULT_SETTINGS
     from ...web.live import PageServer
     from .node_shapes import read_shape
     from .up_manifests import add_nodes, load, read_manifests
 
-    gates = parse_feature_gates(options.feature_gates)
+    version = options.kubernetes_version
+    gates = read_gates(options.feature_gates, version)
     settings = (
-        read_settings(options.config, None, options.feature_gates, options.plugins, None)
+        read_settings(options.config, None, options.feature_gates, options.plugins, None, version)
         if options.scheduler
         else None
     )

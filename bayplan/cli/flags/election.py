@@ -69,14 +69,13 @@ def make_elector(
     identity = make_identity()
     if not gates.enabled("CoordinatedLeaderElection"):
         return LeaderElector(lock, identity, clock, times), None
-    from ...config.gates import CURRENT_VERSION
     from ...kube.candidate import CandidateSpec, CoordinatedElector, LeaseCandidate
 
     spec = CandidateSpec(
         election.resource_namespace,
         election.resource_name,
         identity,
-        binary_version=f"{CURRENT_VERSION}.0",
+        binary_version=f"{gates.release.version}.0",
         emulation_version=f"{gates.version}.0",
     )
     elector = CoordinatedElector(lock, identity, clock, times)

@@ -21,9 +21,10 @@ from .table import BY_NAME
 if TYPE_CHECKING:
     from ...config import SchedulerConfiguration
     from ...config.gates import FeatureGates
+    from ...config.releases import Release
 
-RELEASES = ("1.36", "1.35", "1.34", "1.33")
-"""The versions whose feature gates can be emulated."""
+MOST_EMULATED = 4
+"""A release can emulate itself and the three before it."""
 FILE_COUNTS = ("kube-api-qps", "kube-api-burst", "profiling", "contention-profiling")
 """Flags that have no effect beside --config."""
 ELECTION_NAMES = {
@@ -72,12 +73,16 @@ class RunSettings:
     """What to say at the start about flags and fields without effect."""
 
 
-def read_settings(flags: FlagValues) -> RunSettings:
-    """The settings; InputError or ConfigError for flags that cannot be."""
+def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
+    """The settings, for `version` of Kubernetes unless a flag names one; InputError or ConfigError for wrong flags."""
     from ...config import parse_feature_gates
+    from ...config.releases import choose_release, release_warning
 
+    version = flags.text("kubernetes-version") or version
+    release, warning = choose_release(version), release_warning(version)
     text = flags.text("feature-gates").replace("kube:", "")  # gates may name their component
-    gates = parse_feature_gates(text, version=_emulated_version(flags))
+    emulated = _emulated_version(flags, release)
+    gates = parse_feature_gates(text, version=emulated, release=release)
     policy = _policy_config_map(flags)
     config = _with_client(_configuration(flags, gates), flags)
     config = _with_election(config, flags)
@@ -95,7 +100,12 @@ def read_settings(flags: FlagValues) -> RunSettings:
         log=_log(flags),
         disabled_metrics=tuple(flags.parts("disabled-metrics")),
         write_config_to=flags.text("write-config-to"),
-        remarks=(*flags.remarks(), *_ignored(flags), *_unused_fields(config)),
+        remarks=(
+            *((warning,) if warning else ()),
+            *flags.remarks(),
+            *_ignored(flags),
+            *_unused_fields(config),
+        ),
     )
 
 
@@ -187,12 +197,16 @@ def _with_election(config: SchedulerConfiguration, flags: FlagValues) -> Schedul
     return with_election(config, elects, **given)
 
 
-def _emulated_version(flags: FlagValues) -> str:
-    """The version whose feature gates apply; the newest unless a flag says otherwise."""
+def _emulated_version(flags: FlagValues, release: Release) -> str:
+    """The version whose feature gates apply; that of the release unless a flag says otherwise."""
+    from ...config.releases import RELEASES
+
+    versions = list(RELEASES)
+    known = versions[: versions.index(release.version) + 1][::-1][:MOST_EMULATED]
     given = flags.parts("emulated-version")
-    version = given[-1].removeprefix("kube=") if given else RELEASES[0]
-    if version not in RELEASES:
-        raise InputError(f'--emulated-version: expected {" or ".join(RELEASES)}; got "{version}"')
+    version = given[-1].removeprefix("kube=") if given else release.version
+    if version not in known:
+        raise InputError(f'--emulated-version: expected {" or ".join(known)}; got "{version}"')
     return version
 
 

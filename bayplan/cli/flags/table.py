@@ -58,12 +58,19 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         Flag(
             "feature-gates", MAP, "", "Feature gates to switch on or off.", metavar="A=true,B=false"
         ),
+        Flag(
+            "kubernetes-version",
+            STRING,
+            "",
+            "The release whose decisions are taken, 1.33 to 1.37. Default: that of the API server.",
+            metavar="1.36",
+        ),
         Flag("plugins", LIST, "", "Python files with plugins of your own.", metavar="FILE"),
         Flag(
             "emulated-version",
             LIST,
             "",
-            "The version whose feature gates apply, 1.33 to 1.36.",
+            "The version whose feature gates apply, at most three before the release.",
             metavar="1.36",
         ),
         Flag(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import ConfigError
+from ..render.consoles import stderr_console
 
 if TYPE_CHECKING:
     from ...config import Check, FeatureGates, Reading
@@ -39,6 +41,15 @@ FeatureGatesOption = Annotated[
         "--feature-gates",
         metavar="A=true,B=false",
         help="Feature gates to switch on or off.",
+        show_default=False,
+    ),
+]
+KubernetesVersionOption = Annotated[
+    str,
+    typer.Option(
+        "--kubernetes-version",
+        metavar="1.36",
+        help="The release whose decisions are taken, 1.33 to 1.37. Default: that of the cluster, else 1.36.",
         show_default=False,
     ),
 ]
@@ -77,14 +88,31 @@ def read_settings(
     feature_gates: str,
     plugins: Sequence[Path] | None,
     seed: int | None,
+    kubernetes_version: str = "",
 ) -> Settings:
     """The scheduler that the options describe."""
-    from ...config import parse_feature_gates
     from ...sim.settings import Settings
 
-    gates = parse_feature_gates(feature_gates)
+    gates = read_gates(feature_gates, kubernetes_version)
     reading = read_configuration(config, algorithm_provider, gates)
     return Settings(reading.config, gates, tuple(str(path) for path in plugins or ()), seed)
+
+
+def read_gates(feature_gates: str, kubernetes_version: str = "") -> FeatureGates:
+    """The feature gates, and with them the release; a release that is not known is a warning."""
+    from ...config import parse_feature_gates
+    from ...config.releases import choose_release, release_warning
+
+    release = choose_release(kubernetes_version)
+    warn_once(release_warning(kubernetes_version))
+    return parse_feature_gates(feature_gates, release=release)
+
+
+@functools.cache
+def warn_once(text: str) -> None:
+    """Print a warning, if there is one, on standard error."""
+    if text:
+        stderr_console().print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
 
 
 def read_configuration(
@@ -115,8 +143,14 @@ def read_file(path: Path, gates: FeatureGates, check: Check | None = None) -> Re
 
     check = check or no_check
     if path == STDIN:
-        return parse_reading(sys.stdin.buffer.read(), source_name(path), gates, check)
+        return parse_reading(_standard_input(), source_name(path), gates, check)
     return load_reading(path, gates, check)
+
+
+@functools.cache
+def _standard_input() -> bytes:
+    """All of it; it can be read once, and a configuration is read again when the cluster tells its release."""
+    return sys.stdin.buffer.read()
 
 
 def source_name(path: Path) -> str:

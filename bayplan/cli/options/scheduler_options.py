@@ -27,6 +27,7 @@ from .cluster_options import (
 from .config_options import (
     ConfigOption,
     FeatureGatesOption,
+    KubernetesVersionOption,
     PluginFilesOption,
     ProviderOption,
     SeedOption,
@@ -152,16 +153,17 @@ def read_question(
     as_is: AsIsOption = False,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
+    kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
     seed: SeedOption = None,
 ) -> Question:
     """Read everything that the options name."""
-    from ...sim.settings import reading_for
-
-    settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
-    with reading_for(settings):
-        reading = read_cluster(filename, kubeconfig, context, strict)
+    settings, reading = read_scheduler_and_cluster(
+        functools.partial(read_settings, config, algorithm_provider, feature_gates, plugins, seed),
+        kubernetes_version,
+        functools.partial(read_cluster, filename, kubeconfig, context, strict),
+    )
     note_groups(reading.manifests, settings)
     return Question(
         reading.manifests,
@@ -172,6 +174,33 @@ def read_question(
         strict,
         as_is,
     )
+
+
+def read_scheduler_and_cluster(
+    read: Callable[[str], Settings], version: str, read_objects: Callable[[], ClusterReading]
+) -> tuple[Settings, ClusterReading]:
+    """The scheduler of a version, and the cluster; of the cluster's version if none is given.
+
+    `read` reads the scheduler of a version. What it reads of the objects does not depend on that.
+    """
+    from ...config.releases import choose_release
+    from ...errors import ConfigError
+    from ...sim.settings import Settings, reading_for
+
+    settings: Settings | None
+    try:
+        settings = read(version)
+    except ConfigError:
+        if version:
+            raise
+        settings = None  # another release may accept it
+    with reading_for(settings or Settings()):
+        reading = read_objects()
+    if settings is None or (
+        not version and choose_release(reading.version) is not settings.release
+    ):
+        settings = read(reading.version)
+    return settings, reading
 
 
 @contextmanager
@@ -192,6 +221,8 @@ class ClusterReading:
     sources: Sequence[str]
     namespace: str | None = None
     """Where names without a namespace are to be found; None: anywhere."""
+    version: str = ""
+    """The version of Kubernetes that the cluster has, or that files record; empty if unknown."""
 
     @property
     def remarks(self) -> list[str]:
@@ -211,6 +242,7 @@ def read_cluster(
     notes on standard error say which cluster was asked, and which objects are not used. Fields that do not exist are
     warnings there; with `strict` they are an InputError, with a line for each.
     """
+    from ...config.releases import recorded_version
     from ...sim import Manifests, lay_over, manifests_of
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
@@ -218,11 +250,13 @@ def read_cluster(
     files = _read_files(paths, strict) if paths else Manifests()
     sources = [str(path) for path in paths or ()]
     if not is_live:
-        return ClusterReading(files, sources, CLUSTER_DEFAULTS.get().namespace)
+        version = recorded_version(files.objects)
+        return ClusterReading(files, sources, CLUSTER_DEFAULTS.get().namespace, version)
     live = _read_live(kubeconfig, context)
     manifests, present = lay_over(manifests_of(live.objects, live.server), files)
     _note_present(present)
-    return ClusterReading(manifests, [live.server, *sources], _default_namespace(live))
+    names = [live.server, *sources]
+    return ClusterReading(manifests, names, _default_namespace(live), live.version)
 
 
 def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
@@ -234,7 +268,8 @@ def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
     with progress_bar("reading the cluster") as on_kind:
         live = read_live(kubeconfig, context, on_kind=on_kind)
     name = f"context {live.context}" if live.context else "service account"
-    _note(f"asked the cluster at {live.server} ({name})")
+    version = f", Kubernetes {live.version}" if live.version else ""
+    _note(f"asked the cluster at {live.server} ({name}){version}")
     return live
 
 

@@ -99,6 +99,8 @@ class DynamicResources(
     """Feature gate DRAWorkloadResourceClaims: claims can belong to pod groups."""
 
     def __init__(self, filter_timeout_s: float = 10, binding_timeout_s: float = 600) -> None:
+        self._tells_claims_kept = True
+        """Fact of the release."""
         self._tries = int(filter_timeout_s * TRIES_PER_SECOND) or None
         self._timeout_s = binding_timeout_s
         self._hints = ClaimHints(self._claims)
@@ -118,6 +120,7 @@ class DynamicResources(
         filter_timeout_s = (args.filter_timeout_s or 0) if is_limited else 0
         plugin = cls(filter_timeout_s, args.binding_timeout_s or 0)
         plugin.handle = handle
+        plugin._tells_claims_kept = handle.release.tells_claims_kept
         plugin._is_enabled = handle.feature_gates.enabled("DynamicResourceAllocation")
         plugin._has_group_claims = handle.feature_gates.enabled("DRAWorkloadResourceClaims")
         return plugin
@@ -376,7 +379,7 @@ class DynamicResources(
 
     def _refused(self, reason: str) -> Status:
         """The status when no claim is given up; whether it has a reason depends on the release."""
-        return unschedulable(reason) if self.handle.release.tells_claims_kept else unschedulable()
+        return unschedulable(reason) if self._tells_claims_kept else unschedulable()
 
     def _do(self, rest: object) -> None:
         """Let what a client still has to do be done beside the scheduling of other pods."""

@@ -82,16 +82,18 @@ def _multiplied(spec: PodSpec, factor: int) -> PodSpec:
 def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """What `settled` says about all pods of a spec holds for `pod`.
 
-    PreFilter and PreScore return that, and Filter and Score give the same results when they were not called. Without
-    `commits`, Reserve, Permit and PreBind succeed at once and change neither the plugin nor the cluster.
+    PreFilter, for pods that name no node, and PreScore return that, and Filter and Score give the same results when they
+    were not called. Without `commits`, Reserve, Permit and PreBind succeed at once and change neither the plugin nor the
+    cluster.
     """
     give_handle(plugin, table)
     settled = plugin.settled(pod.pod_class.spec if not pod.spec.pin else pod.spec)
-    if isinstance(plugin, PreFilterPlugin) and settled.pre_filter is not None:
+    before = settled.pre_filter if not pod.node_name else None
+    if isinstance(plugin, PreFilterPlugin) and before is not None:
         state = CycleState()
         asked: Any = plugin.pre_filter(state, pod, table)
-        _compare(plugin, pod, "pre_filter", settled.pre_filter, asked)
-        if isinstance(plugin, FilterPlugin) and settled.pre_filter.is_success:
+        _compare(plugin, pod, "pre_filter", before, asked)
+        if isinstance(plugin, FilterPlugin) and before.is_success:
             _check_without(plugin, pod, table, "pre_filter", state)
     if isinstance(plugin, PreScorePlugin) and settled.pre_score is not None:
         state = CycleState()
