@@ -82,8 +82,8 @@ def _multiplied(spec: PodSpec, factor: int) -> PodSpec:
 def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """What `settled` says about all pods of a spec holds for `pod`.
 
-    PreFilter, for pods that name no node, and PreScore return that, and Filter and Score give the same results when they
-    were not called. Without `commits`, Reserve, Permit and PreBind succeed at once and change neither the plugin nor the
+    PreFilter, for pods that name no node, and PreScore return that, and Filter and Score give the same results without
+    them. Without `commits`, Reserve, Permit and PreBind succeed at once and change neither the plugin nor the
     cluster.
     """
     give_handle(plugin, table)
