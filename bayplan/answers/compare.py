@@ -17,6 +17,7 @@ from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, mea
 from ..sim.measures.fragmentation import typical_request
 from ..sim.settings import OnProgress, Settings
 from ..sim.totals import TotalsChange
+from .release_changes import ReleaseChanges, find_release_changes
 from .stage import PlaceOf
 
 OnRun: TypeAlias = Callable[[str, Simulation], None]
@@ -67,6 +68,8 @@ class Comparison(ShownAnswer):
     seeds: list[int]
     typical: dict[str, int] = field(default_factory=dict)
     """Requests of a typical pod of the workload; used to measure fragmentation."""
+    changes: list[ReleaseChanges] = field(default_factory=list)
+    """For schedulers of different releases: what the second and later change against the first, by seed."""
 
     def differences(self) -> list[Difference]:
         """The pods that get different nodes, of those that are in every run, with the first seed."""
@@ -191,6 +194,7 @@ class Comparison(ShownAnswer):
             "typicalPod": dict(self.typical),
             "contenders": [self._contender_dict(each) for each in self.contenders],
             "differences": [each.to_dict() for each in self.differences()],
+            "releaseChanges": [each.to_dict() for each in self.changes],
         }
 
     def _contender_dict(self, contender: Contender) -> dict[str, Any]:
@@ -264,7 +268,28 @@ def compare(
         shared = [key for key in runs[0] if all(key in run for run in runs)]
         metrics = {key: Metric(key, tuple(run[key] for run in runs)) for key in shared}
         contenders.append(Contender(name, metrics, placements, totals))
-    return Comparison(contenders, numbers, typical or {})
+    changes = _release_changes(objects, schedulers, numbers, place_of, runs_of or {})
+    return Comparison(contenders, numbers, typical or {}, changes)
+
+
+def _release_changes(
+    objects: Sequence[InputObject],
+    schedulers: Sequence[tuple[str, Settings]],
+    seeds: Sequence[int],
+    place_of: PlaceOf | None,
+    runs_of: Mapping[str, ComparedRun],
+) -> list[ReleaseChanges]:
+    """What each scheduler of another release changes against the first, seed by seed; nothing with autoscalers."""
+    (name, first), *others = schedulers
+    run = runs_of.get(name, ComparedRun())
+    if run.make is not None:
+        return []
+    return [
+        find_release_changes(objects, replace(first, seed=seed), other, place_of, run.until_s)
+        for _, other in others
+        if other.release is not first.release
+        for seed in seeds
+    ]
 
 
 def _placements(report: SimulationReport) -> dict[str, str]:

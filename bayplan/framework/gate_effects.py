@@ -45,6 +45,16 @@ EFFECTS: dict[str, Effect] = {
         "a pod waits until its devices are ready, up to bindingTimeout",
         "devices with binding conditions are not used; bindingTimeout is an error",
     ),
+    "DRADerivedAttributes": Effect(
+        "attributes that expressions compute for a device are not known",
+        "a request with derivedAttributes is an error",
+        missing=True,
+    ),
+    "DRADeviceCompatibilityGroups": Effect(
+        "compatibilityGroups of devices are not compared",
+        "slices with compatibilityGroups are not used",
+        missing=True,
+    ),
     "DRADeviceTaintRules": Effect(
         "DeviceTaintRule objects add taints to devices",
         "only taints in ResourceSlices count",
@@ -56,6 +66,10 @@ EFFECTS: dict[str, Effect] = {
         "extended resources that a node lacks come from devices of a DeviceClass",
         "extended resources come from nodes only",
     ),
+    "DRAFractionalCapacityRange": Effect(
+        "amounts of capacity by a validRange with a step are computed in thousandths",
+        "they are computed in whole units",
+    ),
     "DRAListTypeAttributes": Effect(
         "an attribute may have several values; matchAttribute asks for one in common, distinctAttribute for none",
         "an attribute has one value; expressions fail on a device with lists",
@@ -64,6 +78,11 @@ EFFECTS: dict[str, Effect] = {
         "devices with nodeAllocatableResourceMappings use up cpu, memory, storage or huge pages of their node, "
         "which is in the status of the pod",
         "devices do not use up resources of the node",
+    ),
+    "DRAOptionalNodeOperations": Effect(
+        "skipNodeOperations of a slice is not copied to allocations",
+        "skipNodeOperations is ignored",
+        missing=True,
     ),
     "DRAPartitionableDevices": Effect(
         "sharedCounters limit which partitions of a device are given out",
@@ -105,6 +124,14 @@ EFFECTS: dict[str, Effect] = {
     "InPlacePodLevelResourcesVerticalScaling": Effect(
         "pod-level requests are raised to what the status says the pod was given",
         "pod-level requests are those of the spec",
+    ),
+    "InPlacePodVerticalScalingSchedulerPreemption": Effect(
+        "pods whose resize is deferred are not scheduled again",
+        "a resize makes no room by preemption",
+        missing=True,
+    ),
+    "InterPodAffinityHostnameFastPath": Effect(
+        "decisions are the same as without it", "decisions are the same as with it"
     ),
     "InPlacePodVerticalScaling": Effect(
         "requests of containers are raised to what the status says they were given",
@@ -153,6 +180,9 @@ EFFECTS: dict[str, Effect] = {
     "SchedulerPopFromBackoffQ": Effect(
         "pods that back off are tried when no other pod is ready; PreEnqueue runs before backoff",
         "backoff is always waited for, to its exact end; PreEnqueue runs after it",
+    ),
+    "SchedulerPreQueueingHints": Effect(
+        "retries are the same as without it", "retries are the same as with it"
     ),
     "SchedulerQueueingHints": Effect(
         "plugins decide which events requeue a pod", "hints are always used", missing=False

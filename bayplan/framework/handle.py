@@ -27,7 +27,7 @@ from .faults import PluginFaults
 from .feature_gates import DEFAULT_GATES, FeatureGates
 from .group_options import GroupOptions
 from .lister import Lister
-from .release import Release
+from .release import DEFAULT_RELEASE, Release
 from .status import Status
 
 if TYPE_CHECKING:
@@ -393,3 +393,9 @@ class Handle:
                 "handle.whole: expected a plugin with `reads_whole_objects = True`; got none"
             )
         return whole(obj)
+
+
+def release_of(plugin: object) -> Release:
+    """The release that a plugin decides for; the default one before it has a handle, as in a test."""
+    handle: Handle | None = getattr(plugin, "handle", None)
+    return DEFAULT_RELEASE if handle is None else handle.release

@@ -24,6 +24,7 @@ from .events import (
     wait_for,
 )
 from .feature_gates import DEFAULT_GATES
+from .handle import release_of
 from .interface import (
     FilterPlugin,
     PermitPlugin,
@@ -101,10 +102,12 @@ def declared_resources(plugins: Iterable[type[Plugin]]) -> dict[str, CustomResou
 def registered_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
     """What the queue tries pods again for that the plugin refused.
 
-    A plugin that waits for new nodes is woken by every change of taints too, hint or no hint: upstream
+    Up to v1.36 a plugin that waits for new nodes is woken by every change of taints too, hint or no hint: upstream
     once missed nodes that came with a taint, and the remedy outlived the fault.
     """
     declared = declared_events(plugin)
+    if not release_of(plugin).implied_taint_event:
+        return declared
     if _asks(declared, ActionType.Add) and not _asks(declared, ActionType.UpdateNodeTaint):
         return (*declared, wait_for(NODE, ActionType.UpdateNodeTaint))
     return declared

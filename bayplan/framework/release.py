@@ -24,6 +24,17 @@ class ImageVolumes(enum.Enum):
     SIZE_AND_CEILING = "size and ceiling"
 
 
+class AffinityHints(enum.Enum):
+    """Which pods that change or go wake a pod that InterPodAffinity refused."""
+
+    PLACED = "placed"
+    """Pods on nodes; neither the anti-affinity of a pod that goes counts, nor changes of the pod's own labels."""
+    ALL_TERMS = "all terms"
+    """Nominated ones, too, if they match all terms of the anti-affinity."""
+    ANY_TERM = "any term"
+    """The same, if they match one of the terms."""
+
+
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The facts of one release of kube-scheduler."""
 
@@ -65,8 +76,32 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Equal victims that have not started keep the order of the node's pods."""
     sorts_slices: bool
     """Devices are looked through by driver, pool and ResourceSlice; else in the order of Go maps, which is chance."""
+    list_constraints: bool
+    """Constraints compare lists of values, with feature gate DRAListTypeAttributes."""
+    distinct_from_all: bool
+    """distinctAttribute compares all devices of a request, not only the last of each."""
     pod_word: str
     """How the reason for a claim that was not made for the pod writes "pod"."""
+    timeout_is_error: bool
+    """A search for devices that takes too long is an error of the pod, not a refusal of the node."""
+    keeps_nomination_without_post_filter: bool
+    """A pod that fits nowhere keeps its nomination in a profile without PostFilter plugins."""
+    implied_taint_event: bool
+    """A plugin that waits for new nodes is woken by every change of taints, too."""
+    affinity_hints: AffinityHints
+    spread_hints_nominated: bool
+    """For the hints of PodTopologySpread pods count that are only nominated."""
+    claim_delete_event: bool
+    """Pods that lack devices are woken by the deletion of an allocated claim."""
+    gated_nominations: bool
+    """A new pod that a PreEnqueue plugin holds is nominated to the node in its status."""
+    waiting_victims_fail: bool
+    """A victim that waits on Permit is retried as after an error, not as one that was refused; one in PreBind, too, is
+    stopped in memory."""
+    backoff_by_attempts: bool
+    """Backoff grows with the number of attempts, whatever they ended with."""
+    preemption_waits_for_deletes: bool
+    """DefaultPreemption registers for deleted pods."""
     portworx_by_annotation: bool
     """In-tree Portworx volumes count as migrated only where the CSINode's annotation has the plugin."""
 
@@ -78,7 +113,12 @@ _V1_33 = Release(
     version="1.33",
     patch="v1.33.13",
     checks_gate_needs=False,
-    refused_gates={},
+    refused_gates={
+        "DynamicResourceAllocation": (
+            True,
+            "v1.33 reads resource.k8s.io/v1beta1 and looks for devices by other rules",
+        ),
+    },
     balance_scores_change=False,
     image_volumes=ImageVolumes.IGNORED,
     keeps_namespace_selector=False,
@@ -93,17 +133,38 @@ _V1_33 = Release(
     budgets_stop_at_first=False,
     unstarted_victims_by_place=False,
     sorts_slices=False,
+    list_constraints=False,
+    distinct_from_all=False,
     pod_word="pod",
+    timeout_is_error=False,
+    keeps_nomination_without_post_filter=True,
+    implied_taint_event=True,
+    affinity_hints=AffinityHints.PLACED,
+    spread_hints_nominated=False,
+    claim_delete_event=False,
+    gated_nominations=False,
+    waiting_victims_fail=False,
+    backoff_by_attempts=True,
+    preemption_waits_for_deletes=False,
     portworx_by_annotation=True,
 )
 _V1_34 = replace(
     _V1_33,
     version="1.34",
     patch="v1.34.11",
-    refused_gates={},
+    refused_gates={
+        "DRADeviceTaints": (True, "in v1.34 a taint of a device with any effect counts"),
+        "DRAExtendedResource": (
+            True,
+            "v1.34 gives devices for a resource only where the node does not list it, and names claims otherwise",
+        ),
+        "DRAPartitionableDevices": (True, "v1.34 keeps counters by ResourceSlice, not by pool"),
+    },
     keeps_namespace_selector=True,
     fit_unresolvable=True,
     names_taints=False,
+    backoff_by_attempts=False,
+    preemption_waits_for_deletes=True,
     one_pod_claim_reason="node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
     "already in-use by another pod",
 )
@@ -112,9 +173,19 @@ _V1_35 = replace(
     version="1.35",
     patch="v1.35.8",
     checks_gate_needs=True,
-    refused_gates={},
+    refused_gates={
+        "DRAPartitionableDevices": (
+            True,
+            "v1.35 keeps counters by the name of the pool, and those of a device that a constraint refuses",
+        ),
+        "GenericWorkload": (
+            True,
+            "v1.35 takes gangs from Workload objects of scheduling.k8s.io/v1alpha1 and places their pods one by one",
+        ),
+    },
     dra_scores=True,
     missing_points=_NO_PRE_FILTER,
+    keeps_nomination_without_post_filter=False,
 )
 _V1_36 = replace(
     _V1_35,
@@ -126,12 +197,25 @@ _V1_36 = replace(
     sorts_slices=True,
     pod_word="Pod",
     portworx_by_annotation=False,
+    timeout_is_error=True,
+    affinity_hints=AffinityHints.ALL_TERMS,
+    spread_hints_nominated=True,
+    waiting_victims_fail=True,
 )
 _V1_37 = replace(
     _V1_36,
     version="1.37",
     patch="v1.37.0-rc.1",
-    refused_gates={},
+    refused_gates={
+        "DRANodeAllocatableResources": (
+            True,
+            "v1.37 reads nodeAllocatableResources of devices, which has another form than in v1.36",
+        ),
+        "GenericWorkload": (
+            True,
+            "v1.37 queues a pod group as one entry and preempts for it by other rules than v1.36",
+        ),
+    },
     image_volumes=ImageVolumes.SIZE_AND_CEILING,
     keeps_namespace_selector=False,
     node_name_first=True,
@@ -140,6 +224,12 @@ _V1_37 = replace(
     tells_claims_kept=False,
     budgets_stop_at_first=True,
     unstarted_victims_by_place=True,
+    implied_taint_event=False,
+    list_constraints=True,
+    distinct_from_all=True,
+    affinity_hints=AffinityHints.ANY_TERM,
+    claim_delete_event=True,
+    gated_nominations=True,
 )
 
 RELEASES: dict[str, Release] = {

@@ -28,6 +28,8 @@ class BackoffQueue:
 
     is_exact = False
     """Whether backoff ends at its exact end; see ExactBackoffQueue."""
+    by_attempts = False
+    """Whether it grows with the number of attempts, as in v1.33; else with that of refusals or errors in a row."""
 
     def __init__(
         self,
@@ -49,6 +51,8 @@ class BackoffQueue:
     def expiration(self, info: QueuedPodInfo) -> float:
         """The whole second in which the backoff of the pod ends, counted from its timestamp."""
         count = info.consecutive_errors_count or info.unschedulable_count
+        if self.by_attempts:
+            count = info.attempts
         if count == 0 or self._max == 0:
             return NO_BACKOFF
         # In nanoseconds, because the shift drops bits.

@@ -64,6 +64,10 @@ class QueueSettings(msgspec.Struct, frozen=True):
     pod_max_in_unschedulable_pods_s: float = 300.0
     pops_from_backoff: bool = True
     has_groups: bool = False
+    nominates_gated: bool = False
+    """Fact `gated_nominations` of the release."""
+    backoff_by_attempts: bool = False
+    """Fact of the release."""
 
 
 class SchedulingQueue:
@@ -92,6 +96,7 @@ class SchedulingQueue:
         self._hints = QueueingHints(hints or {}, metrics)
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
         self._has_groups = settings.has_groups
+        self._nominates_gated = settings.nominates_gated
         self._turn = 0
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
@@ -102,6 +107,7 @@ class SchedulingQueue:
             if settings.pops_from_backoff
             else ExactBackoffQueue(*backoff_s, sort_key, self._started)
         )
+        self.backoff.by_attempts = settings.backoff_by_attempts
         self.active = ActiveQueue(sort_key, self.backoff, self.in_flight, self.counters)
         self.pop = self.active.pop
         """Return the next pod to schedule, None when none is ready. End the attempt with `done`, or
@@ -123,6 +129,8 @@ class SchedulingQueue:
         """Add a new pod."""
         now = self._now()
         self._turn += 1
+        if self._nominates_gated:
+            self.nominator.add(pod)
         self._to_active(QueuedPodInfo(pod, now), ADD_LABEL, now)
 
     def update(self, old: Pod, new: Pod) -> None:

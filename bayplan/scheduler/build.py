@@ -205,6 +205,8 @@ def _make_queue(
         config.pod_max_in_unschedulable_pods_s,
         pops_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
         has_groups=gates.enabled("GenericWorkload"),
+        nominates_gated=gates.release.gated_nominations,
+        backoff_by_attempts=gates.release.backoff_by_attempts,
     )
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(

@@ -279,7 +279,8 @@ class Decider:
         if is_logged:
             steps.log_refusals(attempt.pod, diagnosis)
         result = PostFilterResult("")  # without PostFilter plugins a nomination ends
-        if not makes_room:
+        keeps = profile.handle.release.keeps_nomination_without_post_filter
+        if not makes_room or (keeps and not profile.filtering.post_filters):
             result = PostFilterResult()
         elif profile.filtering.post_filters:
             result, status = self._post_filter(profile, state, attempt.pod, diagnosis)

@@ -68,7 +68,7 @@ def ask(*args: str | Path) -> Result:
 
 def asked(api: ServerInThread) -> str:
     """The note that says which cluster was asked."""
-    return f"note: asked the cluster at {api.server.url} (context bayplan)\n"
+    return f"note: asked the cluster at {api.server.url} (context bayplan), Kubernetes v1.36.4+bayplan\n"
 
 
 QUESTIONS = [

@@ -15,7 +15,8 @@ from bayplan.framework.feature_gates import (
     FeatureGates,
     gates_of,
 )
-from bayplan.framework.release import DEFAULT_RELEASE
+from bayplan.framework.feature_gates import GATES as ALL_GATES
+from bayplan.framework.release import DEFAULT_RELEASE, RELEASES, find_release
 
 GATES = gates_of(DEFAULT_RELEASE)
 NAMES = sorted(GATES)
@@ -85,7 +86,9 @@ def test_an_effect_belongs_to_a_gate_and_its_default_is_implemented(name: str) -
 
     assert effect.on
     assert effect.off
-    assert effect.missing is not GATES[name].at(CURRENT_VERSION).default
+    gate = ALL_GATES[name]
+    for version in gate.releases:
+        assert effect.missing is not gate.at(version).default
 
 
 @pytest.mark.parametrize(
@@ -212,3 +215,48 @@ def test_gates_that_were_read_are_taken_as_they_are() -> None:
     assert FeatureGates.of({"SchedulerAsyncAPICalls": True}).settings == gates.settings
     assert FeatureGates.of(None) is FeatureGates.of({})
     assert len(gates) == len(list(gates)) == len(GATES)
+
+
+@pytest.mark.parametrize("version", list(RELEASES))
+def test_every_release_has_its_gates(version: str) -> None:
+    release = find_release(version)
+
+    gates = FeatureGates(release=release)
+
+    assert gates.release is release
+    assert gates.version == version
+    assert set(gates) == set(gates_of(release))
+    assert all(gates.enabled(name) is gates_of(release)[name].at(version).default for name in gates)
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "text"),
+    [
+        pytest.param(
+            "1.37", "SidecarContainers", "v1.37 does not have it, only v1.33 to v1.36", id="removed"
+        ),
+        pytest.param(
+            "1.35", "WorkloadWithJob", "v1.35 does not have it, only v1.36 to v1.37", id="later"
+        ),
+        pytest.param("1.37", "GenericWorkload", "queues a pod group as one entry", id="refused"),
+    ],
+)
+def test_a_release_refuses_gates_that_it_lacks(version: str, name: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        FeatureGates({name: True}, release=find_release(version))
+
+
+def test_early_releases_do_not_check_what_gates_need() -> None:
+    settings = {"DRAAdminAccess": True, "DynamicResourceAllocation": False}
+
+    assert FeatureGates(settings, release=find_release("1.34")).enabled("DRAAdminAccess")
+    with pytest.raises(ConfigError, match="locked"):
+        FeatureGates(settings, release=find_release("1.35"))
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("1.33", "1.33"), ("v1.35.8", "1.35"), ("v1.36.2-gke.100+x", "1.36"), ("1.40", "1.37")],
+)
+def test_a_release_is_found_by_version(text: str, version: str) -> None:
+    assert find_release(text).version == version

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.cel.device_expressions import CelError, compile_expression
+from bayplan.framework import FeatureGates
+from bayplan.framework.release import find_release
 from bayplan.testing.builders import make_node
 from bayplan.testing.devices import (
     claiming,
@@ -27,7 +29,11 @@ OF = 'device.attributes["gpu.example.com"]'
 
 
 def outcome(
-    *devices: Any, requests: Sequence[Any], constraint: str = "", gates: dict[str, bool] = ON
+    *devices: Any,
+    requests: Sequence[Any],
+    constraint: str = "",
+    gates: dict[str, bool] = ON,
+    release: str = "1.37",
 ) -> str:
     """The devices that a pod is given, or what its attempt says."""
     constraints = [{constraint: NUMA}] if constraint else []
@@ -36,7 +42,7 @@ def outcome(
         make_class("gpu"),
         make_slice("s", *devices, node="a"),
         make_claim("c", *requests, constraints=constraints),
-        feature_gates=gates,
+        feature_gates=FeatureGates(gates, release=find_release(release)),
     )
     scenario.add(claiming("c"))
     (attempt,) = scenario.run()
@@ -94,6 +100,35 @@ def test_constraints(constraint: str, devices: list[Any], expected: str) -> None
     requests = [make_request("one"), make_request("two")]
 
     assert expected in outcome(*devices, requests=requests, constraint=constraint)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "requests"),
+    [
+        pytest.param("matchAttribute", [make_request(count=2)], id="match"),
+        pytest.param("distinctAttribute", [make_request("a"), make_request("b")], id="distinct"),
+    ],
+)
+def test_up_to_1_36_constraints_know_no_lists(constraint: str, requests: list[Any]) -> None:
+    pair = [device("x", ints=[0, 1]), device("y", ints=[1, 2])]
+    alone = [make_request()]
+
+    found = outcome(*pair, requests=requests, constraint=constraint, release="1.36")
+
+    assert NONE in found
+    assert outcome(*pair, requests=alone, constraint=constraint, release="1.36") == "x"
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.36", "x y z"), ("1.37", NONE)])
+def test_of_a_request_all_devices_are_distinct_from_1_37_on(release: str, expected: str) -> None:
+    three = [device("x", int=0), device("y", int=1), device("z", int=0)]
+    requests = [make_request(count=3)]
+
+    found = outcome(
+        *three, requests=requests, constraint="distinctAttribute", gates={}, release=release
+    )
+
+    assert expected in found
 
 
 def test_three_devices_need_one_value_in_common() -> None:

@@ -61,6 +61,16 @@ class CompareOptions:
             show_default=False,
         ),
     ] = None
+    kubernetes_version: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kubernetes-version",
+            metavar="1.36",
+            help="A release, 1.33 to 1.37. Several are compared: with one --config for all, or one for each. "
+            "Default: that of the cluster, else 1.36.",
+            show_default=False,
+        ),
+    ] = None
     feature_gates: FeatureGatesOption = ""
     plugins: PluginFilesOption = None
     seed: SeedOption = None
@@ -115,16 +125,19 @@ class CompareOptions:
 @takes_input_limit
 @takes_options(CompareOptions)
 def compare(options: CompareOptions) -> None:
-    """Place the same pods under several configurations, and show what is better where.
+    """Place the same pods under several configurations, or as several releases do, and show what is better where.
 
     Spread is the standard deviation of the nodes' utilisation; fragmentation is the share of free capacity that a
     typical pod cannot use because no single node has enough of it. Without -f the cluster is the one that kubectl
     talks to. With --pools, every configuration is run with every file of pools and every autoscaler, and costs are
     compared, too.
 
+    With --kubernetes-version given twice, the answer also says what an upgrade changes: each pod is judged by both
+    releases in the same cluster, and the rule that makes a difference is named.
+
     Exit status: 0, or 2 when the input is wrong.
 
-    Example: bayplan compare -f cluster.yaml --config a.yaml --config b.yaml
+    Example: bayplan compare -f cluster.yaml --kubernetes-version 1.35 --kubernetes-version 1.37
     """
     from ...answers.compare import compare as compare_schedulers
     from ...sim.settings import reading_for
@@ -137,6 +150,8 @@ def compare(options: CompareOptions) -> None:
         reading = read_cluster(
             options.filename, options.kubeconfig, options.context, options.strict
         )
+    if reading.version and not options.kubernetes_version:
+        schedulers = _schedulers(options, reading.version)
     manifests = reading.manifests
     note_groups(manifests, schedulers[0][1])
     autoscalers = read_autoscalers(
@@ -167,13 +182,17 @@ def compare(options: CompareOptions) -> None:
     )
 
 
-def _schedulers(options: CompareOptions) -> list[tuple[str, Settings]]:
-    """The schedulers to compare, each with a name of its own."""
+def _schedulers(options: CompareOptions, version: str = "") -> list[tuple[str, Settings]]:
+    """The schedulers to compare, each with a name of its own; of `version` unless the options name releases."""
     configs, has_pools = options.config or [], bool(options.pools)
-    if not configs and not has_pools:
-        raise InputError("--config: expected at least one configuration to compare; got none")
+    versions = options.kubernetes_version or [version]
     if sum(str(path) == "-" for path in configs):
         raise InputError("--config: expected files; got standard input")
+    if len(versions) > 1:
+        return _releases(options, versions)
+    if not configs and not has_pools:
+        wanted = "at least one configuration, or two --kubernetes-version, to compare"
+        raise InputError(f"--config: expected {wanted}; got none")
     is_alone = not configs or (len(configs) == 1 and not has_pools)
     files: list[Path | None] = [None, *configs] if is_alone else list(configs)
     seen: Counter[str] = Counter()
@@ -182,12 +201,31 @@ def _schedulers(options: CompareOptions) -> list[tuple[str, Settings]]:
         name = DEFAULT if path is None else str(path)
         seen[name] += 1
         shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        schedulers.append((shown, _settings(options, path)))
+        schedulers.append((shown, _settings(options, path, versions[0])))
     return schedulers
 
 
-def _settings(options: CompareOptions, config: Path | None) -> Settings:
-    return read_settings(config, None, options.feature_gates, options.plugins, options.seed)
+def _releases(options: CompareOptions, versions: list[str]) -> list[tuple[str, Settings]]:
+    """A scheduler per release: with the configuration of its place, or the one that all have."""
+    configs: list[Path | None] = [*(options.config or ())] or [None]
+    if len(configs) == 1:
+        configs *= len(versions)
+    if len(configs) != len(versions):
+        wanted = f"one for all releases, or {len(versions)}"
+        raise InputError(f"--config: expected {wanted}; got {len(configs)}")
+    seen: Counter[str] = Counter()
+    schedulers = []
+    for version, config in zip(versions, configs, strict=True):
+        name = version.removeprefix("v")
+        seen[name] += 1
+        shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        schedulers.append((shown, _settings(options, config, version)))
+    return schedulers
+
+
+def _settings(options: CompareOptions, config: Path | None, version: str) -> Settings:
+    given = (config, None, options.feature_gates, options.plugins, options.seed)
+    return read_settings(*given, version)
 
 
 def _runs(

@@ -15,6 +15,7 @@ from .table_layout import Listing
 from .tables import amount, count, hint, section, shown_metric, titled, value_change
 
 MAX_PODS = 20
+MAX_MESSAGES = 5
 ALWAYS = {
     "placed",
     "pending",
@@ -35,6 +36,7 @@ def render_comparison(console: Console, answer: Comparison, everything: bool = F
         shown = differences if everything else differences[:MAX_PODS]
         section(console, _difference_table(console, answer, shown))
         hint(console, len(differences) - len(shown), "pod")
+    _show_changes(console, answer, everything)
     if any(
         d.is_significant for each in answer.contenders for d in answer.against_first(each).values()
     ):
@@ -49,6 +51,42 @@ def render_comparison(console: Console, answer: Comparison, everything: bool = F
     console.print(
         Text(f"{len(differences):,} of {count(pods, 'pod')} {verb} elsewhere{seeds}", style="bold")
     )
+
+
+KINDS = {
+    "node": "go elsewhere",
+    "pending": "fit no longer",
+    "schedulable": "fit now",
+    "victims": "have other victims",
+    "message": "have another message",
+}
+
+
+def _show_changes(console: Console, answer: Comparison, everything: bool) -> None:
+    """Print what the releases change about each pod in the same cluster, with the causes; of the first seed."""
+    for changes in answer.changes[:: len(answer.seeds)]:
+        counts, causes = changes.counts(), changes.causes()
+        title = f"{changes.before} to {changes.after}, each pod in the same cluster"
+        table = Listing((title, "PODS"), right=("PODS",))
+        for kind, text in KINDS.items():
+            if counts[kind]:
+                table.add(text, f"{counts[kind]:,} of {changes.pods:,}")
+        for cause, number in causes.most_common():
+            table.add(f"because of {cause}", f"{number:,}")
+        if not counts:
+            table.add("the same decision", f"{changes.pods:,} of {changes.pods:,}")
+        section(console, table)
+        moved = [each for each in changes.changed if each.kind == "node"]
+        if moved:
+            shown = moved if everything else moved[:MAX_PODS]
+            pods = Listing(("POD", changes.before, changes.after, "SCORE", "CAUSE"))
+            for each in shown:
+                pods.add(each.pod, each.before, each.after, each.plugin, ", ".join(each.causes))
+            section(console, pods)
+            hint(console, len(moved) - len(shown), "pod")
+        for (before, after), number in changes.messages().most_common(MAX_MESSAGES):
+            text = f"message of {count(number, 'pod')}:\n  was: {before}\n  is:  {after}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _difference_table(

@@ -43,6 +43,7 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
+from ...framework.handle import release_of
 from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters, room_filters
 from ...table.pod_matrix import PodMatrix
@@ -127,7 +128,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return found if isinstance(found, PodGroup) else None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (wait_for(POD, ActionType.Delete, after_pod_deleted),) if self._is_async else ()
+        waits = self._is_async and release_of(self).preemption_waits_for_deletes
+        return (wait_for(POD, ActionType.Delete, after_pod_deleted),) if waits else ()
 
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
@@ -411,8 +413,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
         waiting_pods, pre_binding = self.handle.waiting_pods, self.handle.pre_binding
         waiting = waiting_pods.get(victim.uid) if waiting_pods is not None else None
+        fails = self.handle.release.waiting_victims_fail
+        if waiting is not None and not fails:
+            return waiting.reject(self.name, "preempted")
         stopped = waiting is not None and waiting.preempt(self.name, "preempted")
-        if not stopped and pre_binding is not None:
+        if fails and not stopped and pre_binding is not None:
             stopped = pre_binding.cancel(victim.uid, f"preempted by {self.name}")
         if stopped:
             self.handle.client.record_event(preempted_event(victim, preemptor, in_memory=True))

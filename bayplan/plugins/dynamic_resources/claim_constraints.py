@@ -1,7 +1,7 @@
 """Claim constraints: what must hold for the devices of a claim together.
 
 Mirrors matchAttributeConstraint and distinctAttributeConstraint of
-staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating, and with feature gate
+staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating, and from v1.37 on with feature gate
 DRAListTypeAttributes those of internal/experimental.
 """
 
@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 from ...api.devices import DeviceAttribute
 from ...api.dra import DeviceConstraint
-from ...framework.devices import Offer
+from ...framework.devices import DeviceFeatures, Offer
 
 Value: TypeAlias = tuple[str, object] | None
 """The type and the value of an attribute; None when it is of a type that we do not know."""
@@ -82,7 +82,7 @@ class MatchAttribute(ConstraintTracker):
 class DistinctAttribute(ConstraintTracker):
     """All devices have the attribute, each with another value.
 
-    As in Kubernetes, of a request for several devices only the one that was taken last is compared with.
+    As in Kubernetes up to v1.36, of a request for several devices only the one that was taken last is compared with.
     """
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
@@ -97,6 +97,23 @@ class DistinctAttribute(ConstraintTracker):
 
     def _drop(self, request: str) -> None:
         self._values.pop(request, None)
+
+
+class DistinctFromAll(ConstraintTracker):
+    """The same from v1.37 on: compared with every device that is there."""
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        super().__init__(attribute, requests)
+        self._values: list[object] = []
+
+    def _admits(self, value: object) -> bool:
+        return value is not None and value not in self._values
+
+    def _note(self, request: str, value: object) -> None:
+        self._values.append(value)
+
+    def _drop(self, request: str) -> None:
+        self._values.pop()
 
 
 class CommonValue(ConstraintTracker):
@@ -147,11 +164,15 @@ def _as_values(value: object) -> Values:
     return cast("Values", value)
 
 
-def make_constraint(wanted: DeviceConstraint, has_lists: bool) -> ConstraintTracker | None:
+def make_constraint(wanted: DeviceConstraint, features: DeviceFeatures) -> ConstraintTracker | None:
     """The constraint that a claim asks for; None when it is of a kind that we do not know."""
     requests = wanted.requests or ()
+    has_lists = features.list_attributes and features.release.list_constraints
     match: type[ConstraintTracker] = CommonValue if has_lists else MatchAttribute
-    distinct: type[ConstraintTracker] = DisjointValues if has_lists else DistinctAttribute
+    one: type[ConstraintTracker] = DistinctAttribute
+    if features.release.distinct_from_all:
+        one = DistinctFromAll
+    distinct: type[ConstraintTracker] = DisjointValues if has_lists else one
     if wanted.match_attribute is not None:
         return match(wanted.match_attribute, requests)
     if wanted.distinct_attribute is not None:

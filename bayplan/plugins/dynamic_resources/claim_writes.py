@@ -183,11 +183,15 @@ class ClaimBinder:
 
     def _tell_pod(self, pod: Pod, claim: ResourceClaim, requests: ExtendedRequests) -> Steps[None]:
         """Say in the pod's status which claim has its extended resources."""
+        if not requests.mappings:  # the node has the resources itself; kube-scheduler fails here
+            raise ClaimBindingError(
+                f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus"
+            )
         stored: Pod | None = self._handle.lister.get("Pod", pod.namespace, pod.name)
         if stored is None:
             return
         said = ExtendedResourceClaimStatus(
-            request_mappings=requests.mappings or None, resource_claim_name=claim.name
+            request_mappings=requests.mappings, resource_claim_name=claim.name
         )
         status = replace(stored.status, extended_resource_claim_status=said)
         yield self._handle.client.update_status(stored.with_status(status))

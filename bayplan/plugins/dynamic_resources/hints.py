@@ -32,6 +32,9 @@ from ...framework.events import (
 class ClaimHints:
     """The hints of DynamicResources; `claims_of` finds the claims of a pod, or raises ClaimNotReadyError."""
 
+    wakes_on_delete = False
+    """Fact `claim_delete_event` of the release."""
+
     def __init__(self, claims_of: Callable[[Pod], Iterable[ResourceClaim]]) -> None:
         self._claims_of = claims_of
         self._named: set[tuple[str, str]] = set()
@@ -49,9 +52,13 @@ class ClaimHints:
             ActionType.Add | ActionType.UpdateNodeAllocatable | ActionType.UpdateNodeLabel
         )
         claims_made = ActionType.UpdatePodGeneratedResourceClaim
+        claims = wait_for(
+            RESOURCE_CLAIM, changes, NarrowHint(self.after_claim_change, self.concerned)
+        )
+        gone = wait_for(RESOURCE_CLAIM, ActionType.Delete, after_claim_deleted)
         return (
             wait_for(NODE, node_changes),
-            wait_for(RESOURCE_CLAIM, changes, NarrowHint(self.after_claim_change, self.concerned)),
+            *((claims, gone) if self.wakes_on_delete else (claims,)),
             wait_for(POD, claims_made, self.after_pod_change),
             wait_for(DEVICE_CLASS, changes),
             wait_for(RESOURCE_SLICE, changes),
@@ -92,3 +99,9 @@ class ClaimHints:
         except ClaimNotReadyError:
             return Hint.SKIP
         return Hint.QUEUE
+
+
+def after_claim_deleted(pod: Pod, old: Any, new: Any) -> Hint:
+    """The devices of a claim that is gone may be what the pod needs."""
+    gone = typed(ResourceClaim, old)
+    return Hint.QUEUE if gone is None or gone.status.allocation else Hint.SKIP

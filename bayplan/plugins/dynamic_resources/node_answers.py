@@ -19,11 +19,18 @@ from .allocation_results import score_taken
 from .claim_plans import AllocationError, ClaimPlan, plan_claim
 from .extended import ExtendedRequests, requests_for
 from .first_free import first_free
-from .search import CANNOT_ALLOCATE, INVALID_POOLS, DeviceSearch, Taken
+from .search import (
+    CANNOT_ALLOCATE,
+    INVALID_POOLS,
+    TIMED_OUT,
+    DeviceSearch,
+    SearchTimeoutError,
+    Taken,
+)
 
 CANNOT_FIT = "cannot fit resource"
 FITS = 0
-REASONS = {1: CANNOT_ALLOCATE, 2: INVALID_POOLS, 3: CANNOT_FIT}
+REASONS = {1: CANNOT_ALLOCATE, 2: INVALID_POOLS, 3: CANNOT_FIT, 4: TIMED_OUT}
 Codes: TypeAlias = NDArray[np.int8]
 _CODES = {reason: code for code, reason in REASONS.items()}
 
@@ -45,6 +52,8 @@ class Wanted:
         self._devices = devices
         self._spec = spec
         self.has_extended = spec is not None
+        self._has_claims = spec is not None and bool(spec.resource_claims)
+        """Whether the pods name claims: then one without requests is made for a node that has all resources itself."""
         self._extended = extended or {}
         self._requests: dict[frozenset[str], tuple[ExtendedRequests, ClaimPlan]] = {}
         self.is_prioritized = any(
@@ -66,7 +75,7 @@ class Wanted:
                 needed.append(resource)
             elif resource not in offered:
                 return CANNOT_FIT
-        if not needed and not self.claims:
+        if not needed and not self._has_claims:
             return None
         key = frozenset(needed)
         known = self._requests.get(key)
@@ -141,6 +150,14 @@ class KeptAnswers:
 
     def search(self, row: int, keys: Sequence[str]) -> tuple[int, list[list[Taken]]]:
         """Search at one row: a code, and the devices for each claim, those for extended resources last."""
+        try:
+            return self._search(row, keys)
+        except SearchTimeoutError:
+            if self._devices.features.release.timeout_is_error:
+                raise
+            return _CODES[TIMED_OUT], []
+
+    def _search(self, row: int, keys: Sequence[str]) -> tuple[int, list[list[Taken]]]:
         claims = self.wanted.claims
         if self.wanted.has_extended:
             extended = self.wanted.requests_at(row)

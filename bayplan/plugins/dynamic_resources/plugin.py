@@ -120,6 +120,7 @@ class DynamicResources(
         filter_timeout_s = (args.filter_timeout_s or 0) if is_limited else 0
         plugin = cls(filter_timeout_s, args.binding_timeout_s or 0)
         plugin.handle = handle
+        plugin._hints.wakes_on_delete = handle.release.claim_delete_event
         plugin._tells_claims_kept = handle.release.tells_claims_kept
         plugin._is_enabled = handle.feature_gates.enabled("DynamicResourceAllocation")
         plugin._has_group_claims = handle.feature_gates.enabled("DRAWorkloadResourceClaims")

@@ -96,8 +96,8 @@ class DeviceSearch:
         for number, claim in enumerate(self._claims):
             self._check(number, claim)
         for claim in self._claims:
-            has_lists = self._devices.features.list_attributes
-            made = [make_constraint(constraint, has_lists) for constraint in claim.constraints]
+            features = self._devices.features
+            made = [make_constraint(constraint, features) for constraint in claim.constraints]
             self._constraints.append([constraint for constraint in made if constraint is not None])
         return None if self._serve_claim(0) is YES else refusal(self._offers)
 
@@ -328,9 +328,13 @@ def refusal(offers: NodeOffers) -> str:
     return CANNOT_ALLOCATE
 
 
-def timed_out(devices: Devices, row: int) -> AllocationError:
+class SearchTimeoutError(AllocationError):
+    """The search at a node took too many tries."""
+
+
+def timed_out(devices: Devices, row: int) -> SearchTimeoutError:
     """The error of a search at a row that took too many tries."""
-    return AllocationError(f"node {devices.table.names[row]}: {TIMED_OUT}")
+    return SearchTimeoutError(f"node {devices.table.names[row]}: {TIMED_OUT}")
 
 
 def limit_of(offer: Offer, name: str) -> int:

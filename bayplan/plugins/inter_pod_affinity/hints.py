@@ -17,20 +17,24 @@ from ...framework.events import (
     ActionType,
     EventWithHint,
     Hint,
+    HintFunction,
     required,
     typed,
     wait_for,
 )
+from ...framework.release import DEFAULT_RELEASE, AffinityHints
 from ...table import term_selects
 
 Terms = tuple[PodAffinityTerm, ...]
 
 
-def affinity_events() -> Sequence[EventWithHint]:
+def affinity_events(
+    rule: AffinityHints = DEFAULT_RELEASE.affinity_hints,
+) -> Sequence[EventWithHint]:
     """What the plugin waits for."""
     pod_changes = ActionType.Add | ActionType.Delete | ActionType.UpdatePodLabel
     return (
-        wait_for(POD, pod_changes, after_pod_change),
+        wait_for(POD, pod_changes, HINTS[rule]),
         wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel, after_node_change),
     )
 
@@ -43,6 +47,24 @@ def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
     if any(p is not None and not p.is_assigned_or_nominated for p in (before, after)):
         return Hint.SKIP
     return Hint.QUEUE if _pod_helps(pod, before, after) else Hint.SKIP
+
+
+def after_placed_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
+    """The same up to v1.35: pods without a node do not count, nor do the terms of a pod that went."""
+    before, after = typed(Pod, old), typed(Pod, new)
+    if any(p is not None and not p.node_name for p in (before, after)):
+        return Hint.SKIP
+    return Hint.QUEUE if _pod_helps(pod, before, after, of_gone=False) else Hint.SKIP
+
+
+def after_any_term(pod: Pod, old: Any, new: Any) -> Hint:
+    """The same from v1.37 on: one term of an anti-affinity is enough."""
+    before, after = typed(Pod, old), typed(Pod, new)
+    if before is not None and after is not None and after.uid == pod.uid:
+        return Hint.QUEUE
+    if any(p is not None and not p.is_assigned_or_nominated for p in (before, after)):
+        return Hint.SKIP
+    return Hint.QUEUE if _pod_helps(pod, before, after, matches_any=True) else Hint.SKIP
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
@@ -58,18 +80,27 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.QUEUE if joined or left else Hint.SKIP
 
 
-def _pod_helps(pod: Pod, before: Pod | None, after: Pod | None) -> bool:
+def _pod_helps(
+    pod: Pod,
+    before: Pod | None,
+    after: Pod | None,
+    *,
+    of_gone: bool = True,
+    matches_any: bool = False,
+) -> bool:
+    """`of_gone`: the terms of a pod that went count; `matches_any`: one term of an anti-affinity is enough."""
     needed, avoided = _usable(pod.spec.required_affinity), _usable(pod.spec.required_anti_affinity)
+    avoids = _match_any if matches_any else _match
     if after is None:
         gone = required(Pod, before)
-        if _match(avoided, pod, gone):
+        if avoids(avoided, pod, gone):
             return True
-        return _match(_usable(gone.spec.required_anti_affinity), gone, pod)
+        return of_gone and avoids(_usable(gone.spec.required_anti_affinity), gone, pod)
     if before is None:
         return _match(needed, pod, after)
     if _match(needed, pod, after) and not _match(needed, pod, before):
         return True
-    return _match(avoided, pod, before) and not _match(avoided, pod, after)
+    return avoids(avoided, pod, before) and not avoids(avoided, pod, after)
 
 
 def _match(terms: Terms, owner: Pod, pod: Pod) -> bool:
@@ -80,6 +111,11 @@ def _match(terms: Terms, owner: Pod, pod: Pod) -> bool:
     return bool(terms) and all(
         term_selects(term, owner.namespace, pod, NO_STRINGS) for term in terms
     )
+
+
+def _match_any(terms: Terms, owner: Pod, pod: Pod) -> bool:
+    """Whether a term of `owner` selects `pod`."""
+    return any(term_selects(term, owner.namespace, pod, NO_STRINGS) for term in terms)
 
 
 def _usable(terms: Terms) -> Terms:
@@ -97,3 +133,10 @@ def _has(term: PodAffinityTerm, node: Node) -> bool:
 
 def _differs(term: PodAffinityTerm, before: Node, after: Node) -> bool:
     return before.labels.get(term.topology_key) != after.labels.get(term.topology_key)
+
+
+HINTS: dict[AffinityHints, HintFunction] = {
+    AffinityHints.PLACED: after_placed_pod_change,
+    AffinityHints.ALL_TERMS: after_pod_change,
+    AffinityHints.ANY_TERM: after_any_term,
+}

@@ -43,6 +43,7 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import EventWithHint
+from ...framework.release import DEFAULT_RELEASE
 from ...table import (
     ABSENT,
     Bools,
@@ -157,19 +158,21 @@ class InterPodAffinity(
     ) -> None:
         self._ignore_existing = ignore_preferred_terms_of_existing_pods
         self._plans = AffinityPlans(hard_pod_affinity_weight)
+        self._hint_rule = DEFAULT_RELEASE.affinity_hints
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
         given: InterPodAffinityArgs = InterPodAffinityArgs() if args is None else args
         plugin = cls(given.hard_pod_affinity_weight, given.ignore_preferred_terms_of_existing_pods)
         plugin.handle = handle
+        plugin._hint_rule = handle.release.affinity_hints
         plugin._plans = AffinityPlans(
             given.hard_pod_affinity_weight, handle.release.keeps_namespace_selector
         )
         return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return affinity_events()
+        return affinity_events(self._hint_rule)
 
     @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:

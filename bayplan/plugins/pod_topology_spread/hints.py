@@ -33,12 +33,17 @@ ConstraintsOf = Callable[[Pod], tuple[Constraint, ...]]
 """The DoNotSchedule constraints of a pod; raises when they cannot be used."""
 
 
-def spread_events(constraints_of: ConstraintsOf) -> Sequence[EventWithHint]:
-    """What the plugin waits for."""
+def spread_events(
+    constraints_of: ConstraintsOf, counts_nominated: bool = True
+) -> Sequence[EventWithHint]:
+    """What the plugin waits for; pods that are only nominated count with `counts_nominated`."""
+
+    def is_counted(other: Pod | None, pod: Pod) -> bool:
+        return other is None or _is_counted(other, pod, counts_nominated)
 
     def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
         before, after = typed(Pod, old), typed(Pod, new)
-        if any(other is not None and not _is_counted(other, pod) for other in (before, after)):
+        if not (is_counted(before, pod) and is_counted(after, pod)):
             return Hint.SKIP
         helps = _pod_helps(pod, before, after, constraints_of(pod))
         return Hint.QUEUE if helps else Hint.SKIP
@@ -54,11 +59,12 @@ def spread_events(constraints_of: ConstraintsOf) -> Sequence[EventWithHint]:
     )
 
 
-def _is_counted(other: Pod, pod: Pod) -> bool:
+def _is_counted(other: Pod, pod: Pod, counts_nominated: bool) -> bool:
     """Whether `other` is the pod itself, or one that may be counted for it."""
     if other.uid == pod.uid:
         return True
-    return other.is_assigned_or_nominated and other.namespace == pod.namespace
+    has_node = other.is_assigned_or_nominated if counts_nominated else bool(other.node_name)
+    return has_node and other.namespace == pod.namespace
 
 
 def _pod_helps(

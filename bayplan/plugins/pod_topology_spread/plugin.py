@@ -40,6 +40,7 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import EventWithHint
+from ...framework.handle import release_of
 from ...table import ABSENT, DomainCounts, Ints, LabelColumn, NodeTable, PodTerm, Rows, RowValues
 from ...table.tally import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
@@ -120,7 +121,10 @@ class PodTopologySpread(
         return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return spread_events(lambda pod: self._constraints_of(pod, DO_NOT_SCHEDULE))
+        counts_nominated = release_of(self).spread_hints_nominated
+        return spread_events(
+            lambda pod: self._constraints_of(pod, DO_NOT_SCHEDULE), counts_nominated
+        )
 
     @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:

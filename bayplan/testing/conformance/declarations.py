@@ -88,12 +88,12 @@ def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """
     give_handle(plugin, table)
     settled = plugin.settled(pod.pod_class.spec if not pod.spec.pin else pod.spec)
-    before = settled.pre_filter if not pod.node_name else None
-    if isinstance(plugin, PreFilterPlugin) and before is not None:
+    passed = settled.pre_filter if not pod.node_name else None
+    if isinstance(plugin, PreFilterPlugin) and passed is not None:
         state = CycleState()
         asked: Any = plugin.pre_filter(state, pod, table)
-        _compare(plugin, pod, "pre_filter", before, asked)
-        if isinstance(plugin, FilterPlugin) and before.is_success:
+        _compare(plugin, pod, "pre_filter", passed, asked)
+        if isinstance(plugin, FilterPlugin) and passed.is_success:
             _check_without(plugin, pod, table, "pre_filter", state)
     if isinstance(plugin, PreScorePlugin) and settled.pre_score is not None:
         state = CycleState()
