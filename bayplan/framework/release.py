@@ -116,7 +116,7 @@ _V1_33 = Release(
     refused_gates={
         "DynamicResourceAllocation": (
             True,
-            "v1.33 reads resource.k8s.io/v1beta1 and looks for devices by other rules",
+            "v1.33 reads resource.k8s.io/v1beta1 and gives devices by other rules",
         ),
     },
     balance_scores_change=False,

@@ -366,7 +366,9 @@ def plan(
     "zone"; `headroom` is the share of every node that stays free, such as 0.2. With each of `seeds` seeds every pod is
     placed: the scheduler draws among nodes with equal scores.
     """
-    settings = settings_for("plan", cluster, config, plugins, feature_gates, seed, kubernetes_version)
+    settings = settings_for(
+        "plan", cluster, config, plugins, feature_gates, seed, kubernetes_version
+    )
     if survive not in ("", ANY_NODE, ANY_ZONE):
         raise InputError(f'plan: survive: expected {ANY_NODE} or {ANY_ZONE}; got "{survive}"')
     if not 0 <= headroom < 1:
@@ -433,7 +435,9 @@ def replay(
     expect("replay", "follow", follow, str, '"recorded" or "own"')
     if follow not in set(Follow):
         raise InputError(f'replay: follow: expected "recorded" or "own"; got "{follow}"')
-    settings = scheduler_settings("replay", config, plugins, feature_gates, seed, kubernetes_version)
+    settings = scheduler_settings(
+        "replay", config, plugins, feature_gates, seed, kubernetes_version
+    )
     recorded = read_recording(Path(recording), partial)
     if follow == Follow.RECORDED:
         return judge_recording(recorded, settings)

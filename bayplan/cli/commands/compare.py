@@ -132,12 +132,12 @@ def compare(options: CompareOptions) -> None:
     talks to. With --pools, every configuration is run with every file of pools and every autoscaler, and costs are
     compared, too.
 
-    With --kubernetes-version given twice, the answer also says what an upgrade changes: each pod is judged by both
-    releases in the same cluster, and the rule that makes a difference is named.
+    With --kubernetes-version 1.35 --kubernetes-version 1.37 the answer also says what an upgrade changes: each pod is
+    judged by both releases in the same cluster, and the rule that makes a difference is named.
 
     Exit status: 0, or 2 when the input is wrong.
 
-    Example: bayplan compare -f cluster.yaml --kubernetes-version 1.35 --kubernetes-version 1.37
+    Example: bayplan compare -f cluster.yaml --config a.yaml --config b.yaml
     """
     from ...answers.compare import compare as compare_schedulers
     from ...sim.settings import reading_for
