@@ -1,9 +1,9 @@
-"""Courses: how a drain or an upgrade goes, round by round, and where it stalls."""
+"""Courses: how a drain, an upgrade or a roll-out goes, step by step, and where it stalls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +139,67 @@ class UpgradeCourse:
             "stalls": [stall.to_dict() for stall in self.stalls],
             "atRisk": [risk.to_dict() for risk in self.at_risk],
         }
+
+
+@dataclass(slots=True)
+class RolloutStep:
+    """Pods that were created together, and what followed until the next were."""
+
+    at_s: float
+    """Seconds since the manifests were applied."""
+    created: int = 0
+    placed: dict[str, int] = field(default_factory=dict)
+    """Number of pods that got a node, by its name."""
+    deleted: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "atSeconds": self.at_s,
+            "created": self.created,
+            "placed": dict(self.placed),
+            "deleted": self.deleted,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStall:
+    """Why pods of the new version are missing."""
+
+    cause: str
+    pods: tuple[str, ...] = ()
+    """Those that have no node; empty where they were refused."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"cause": self.cause, "pods": list(self.pods)}
+
+
+@dataclass(slots=True)
+class RolloutCourse:
+    """How the pods of a workload followed its new version."""
+
+    workload: str
+    """`deployment/shop/web`."""
+    wanted: int
+    """Number of pods that it should have in the end."""
+    steps: list[RolloutStep] = field(default_factory=list)
+    updated: int = 0
+    """Pods of the new version that have a node."""
+    left: int = 0
+    """Pods of former versions that are still there."""
+    stalls: list[RolloutStall] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "workload": self.workload,
+            "wanted": self.wanted,
+            "updated": self.updated,
+            "left": self.left,
+            "steps": [step.to_dict() for step in self.steps],
+            "stalls": [stall.to_dict() for stall in self.stalls],
+        }
+
+
+Course: TypeAlias = DrainCourse | UpgradeCourse | RolloutCourse

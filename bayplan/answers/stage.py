@@ -24,7 +24,7 @@ from ..sim.totals import ClusterTotals
 from ..sim.world import is_waiting
 from .budget_effects import BudgetCounts
 from .cluster_view import ClusterView
-from .courses import DrainCourse, UpgradeCourse
+from .courses import Course
 from .node_use import cluster_totals
 from .owners import is_there, successor_of
 from .settlement import SettledPods, Settlement
@@ -86,7 +86,7 @@ class Stage:
         """Removed pods that no controller recreates."""
         self.notes: list[str] = []
         """What to know about the changes that were made."""
-        self.courses: list[DrainCourse | UpgradeCourse] = []
+        self.courses: list[Course] = []
         """How the changes went that are made in steps."""
         self.on_progress: OnProgress | None = None
         """Called while such a change is made."""

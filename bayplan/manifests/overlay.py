@@ -11,8 +11,13 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any, TypeAlias
 
+import msgspec
+
 from ..api.pod import Pod
+from ..api.wire.decode import decode_object
+from ..api.wire.encode import to_dict
 from ..api.wire.whole import apply_patch, whole
+from ..cluster.objects import ClusterObject
 from ..errors import DecodeError, InputError
 from .loader import ManifestPlace, Manifests
 from .timeline import InputObject, Timeline
@@ -21,6 +26,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "generation")
 """Fields that make up the identity of an object."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def manifests_of(objects: Iterable[InputObject], source: str) -> Manifests:
@@ -56,13 +62,36 @@ def _key(obj: InputObject) -> Key:
     return obj.kind, obj.namespace, obj.name
 
 
+def patch_of(there: ClusterObject, given: ClusterObject) -> dict[str, Any]:
+    """The merge patch of `kubectl apply` that makes `there` as `given`: fields that the last applied manifest had and
+    `given` has not are removed."""
+    patch = whole(given)
+    patch["metadata"] = _without(patch["metadata"], IDENTITY)
+    patch.pop("status", None)
+    last = there.annotations.get(LAST_APPLIED)
+    if last:
+        try:
+            former = to_dict(decode_object(msgspec.json.decode(last)))
+        except (DecodeError, msgspec.DecodeError):
+            former = {}
+        _remove_absent(former, patch)
+    return patch
+
+
+def _remove_absent(former: dict[str, Any], patch: dict[str, Any]) -> None:
+    """Put None into `patch` for each field that only `former` has."""
+    for name, value in former.items():
+        if name not in patch:
+            patch[name] = None
+        elif isinstance(value, dict) and isinstance(patch[name], dict):
+            _remove_absent(value, patch[name])
+
+
 def _applied(there: InputObject, given: InputObject, place: ManifestPlace) -> InputObject:
     assert not isinstance(there, Timeline), "a cluster has none"
     assert not isinstance(given, Timeline), "a timeline has no name"
-    patch = whole(given)
-    patch["metadata"] = _without(patch["metadata"], IDENTITY)
     try:
-        made: Any = apply_patch(there, patch)
+        made: Any = apply_patch(there, patch_of(there, given))
     except DecodeError as error:
         raise InputError(f"{place}: applied to the cluster: {error}") from None
     applied: InputObject = made

@@ -6,6 +6,7 @@ calls it: cli, and users' scripts, through this package.
 """
 
 from .answer import PodChange, WhatIfAnswer, WhatIfState, Where
+from .application import Apply
 from .change import ClusterChange
 from .change_file import read_change_file
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
@@ -21,6 +22,7 @@ __all__ = [
     "Add",
     "AddNodes",
     "AddTaint",
+    "Apply",
     "ClusterChange",
     "Cordon",
     "Delete",

@@ -13,7 +13,7 @@ from ...sim.frames import make_frame
 from ...sim.html_summary import ShownAnswer
 from ...sim.totals import TotalsChange
 from ..budget_effects import BudgetUse
-from ..courses import DrainCourse, UpgradeCourse
+from ..courses import Course, DrainCourse, RolloutCourse, UpgradeCourse
 from ..settlement import NONE_WAITED, Settlement
 
 
@@ -220,8 +220,8 @@ class WhatIfAnswer(ShownAnswer):
     """What became of the waiting pods before the changes."""
     refused: list[AdmissionRefusal] = field(default_factory=list)
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster after the changes."""
-    courses: list[DrainCourse | UpgradeCourse] = field(default_factory=list)
-    """How drains and upgrades went, in the order of the changes."""
+    courses: list[Course] = field(default_factory=list)
+    """How drains, upgrades and roll-outs went, in the order of the changes."""
     notes: list[str] = field(default_factory=list)
     """What to know about the changes."""
     totals: TotalsChange | None = None
@@ -231,7 +231,7 @@ class WhatIfAnswer(ShownAnswer):
 
     @property
     def is_worse(self) -> bool:
-        """Whether any pod is newly pending, lost or refused, or a drain does not get to its end."""
+        """Whether any pod is newly pending, lost or refused, or a drain or a roll-out does not get to its end."""
         if any(course.stalls for course in self.courses):
             return True
         is_pod_worse = any(change.is_worse for change in self.pods)
@@ -255,6 +255,11 @@ class WhatIfAnswer(ShownAnswer):
     def upgrades(self) -> list[UpgradeCourse]:
         """How the upgrades went."""
         return [course for course in self.courses if isinstance(course, UpgradeCourse)]
+
+    @property
+    def rollouts(self) -> list[RolloutCourse]:
+        """How the roll-outs went."""
+        return [course for course in self.courses if isinstance(course, RolloutCourse)]
 
     def summary(self) -> dict[str, int]:
         """Number of pods per kind of change."""
@@ -323,6 +328,7 @@ class WhatIfAnswer(ShownAnswer):
             "budgets": [use.to_dict() for use in self.budgets],
             "drains": [course.to_dict() for course in self.drains],
             "upgrades": [course.to_dict() for course in self.upgrades],
+            "rollouts": [course.to_dict() for course in self.rollouts],
             "notes": list(self.notes),
             "podGroups": [change.to_dict() for change in self.groups],
             "nodes": {"added": list(self.nodes_added), "removed": list(self.nodes_removed)},

@@ -1,4 +1,4 @@
-"""Drain course: how a drain or an upgrade went, where it stalls, and how many nodes are needed."""
+"""Drain course: how a drain, an upgrade or a roll-out went, where it stalls, and how many nodes are needed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ...answers.courses import DrainCourse, DrainStall, PodAtRisk, UpgradeCourse
+from ...answers.courses import (
+    Course,
+    DrainCourse,
+    DrainStall,
+    PodAtRisk,
+    RolloutCourse,
+    RolloutStep,
+    UpgradeCourse,
+)
 from ...answers.what_if.answer import NodeSearch
 from ...api.text.durations import format_duration
 from .node_names import NodeNames
@@ -16,12 +24,14 @@ from .tables import count, hint, section
 
 MAX_AT_RISK = 20
 MAX_NAMES = 3
+MAX_STEPS = 10
 
 
-def render_course(
-    console: Console, course: DrainCourse | UpgradeCourse, everything: bool = False
-) -> None:
+def render_course(console: Console, course: Course, everything: bool = False) -> None:
     """Print the pods at risk, how it went, and every stall."""
+    if isinstance(course, RolloutCourse):
+        _render_rollout(console, course, everything)
+        return
     risks = course.at_risk if everything else course.at_risk[:MAX_AT_RISK]
     if risks:
         section(console, _risk_table(risks))
@@ -36,6 +46,41 @@ def render_course(
     names = NodeNames.of(console, course.nodes)
     for line in _stall_lines(course.stalls, names):
         console.print(Text(f"  {line}", style="yellow"), soft_wrap=True)
+
+
+def _render_rollout(console: Console, course: RolloutCourse, everything: bool) -> None:
+    steps = course.steps if everything else course.steps[:MAX_STEPS]
+    console.print(Text(rollout_text(course), style="bold yellow" if course.stalls else "bold"))
+    for number, step in enumerate(steps, 1):
+        console.print(Text(f"  {number}. {step_text(step)}"), soft_wrap=True)
+    hint(console, len(course.steps) - len(steps), "step")
+    for stall in course.stalls:
+        pods = f"{count(len(stall.pods), 'pod')} pending: " if stall.pods else ""
+        console.print(Text(f"  stalls: {pods}{stall.cause}", style="yellow"), soft_wrap=True)
+
+
+def rollout_text(course: RolloutCourse) -> str:
+    """`deployment/shop/web: rolled out, 3 of 3 pods`, or `stalls at 1 of 3 pods, 2 of the former version stay`."""
+    number = f"{course.updated:,} of {count(course.wanted, 'pod')}"
+    if not course.stalls:
+        return f"{course.workload}: rolled out, {number}"
+    left = f", {course.left:,} of the former version stay" if course.left else ""
+    return f"{course.workload}: stalls at {number}{left}"
+
+
+def step_text(step: RolloutStep) -> str:
+    """`2 created, on a and b; 2 deleted`."""
+    parts = []
+    if step.created:
+        parts.append(f"{step.created:,} created")
+    nodes = [f"{name} ({n})" if n > 1 else name for name, n in step.placed.items()]
+    if nodes:
+        more = f" and {len(nodes) - MAX_NAMES} more nodes" if len(nodes) > MAX_NAMES + 1 else ""
+        parts.append(f"placed on {', '.join(nodes[:MAX_NAMES] if more else nodes)}{more}")
+    if step.deleted:
+        parts.append(f"{step.deleted:,} deleted")
+    after = f"after {format_duration(step.at_s)}: " if step.at_s else ""
+    return after + ", ".join(parts)
 
 
 def drain_text(course: DrainCourse) -> str:

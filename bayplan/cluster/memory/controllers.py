@@ -305,6 +305,10 @@ class Controllers(WorkloadPods):
         newest = same[0] if same else None
         is_rollout = (self._is_live or key in self._changes) and not deployment.spec.paused
         last = max(map(deployments.revision_of, replica_sets), default=0)
+        former, scaled = self._changes.take_unscaled(key), list[Pod]()
+        if former is not None and is_rollout and replica_sets:
+            replica_sets, scaled = self._scale_first(deployment, former, replica_sets, newest)
+            newest = next((rs for rs in replica_sets if newest and rs.name == newest.name), None)
         if not replica_sets or (is_rollout and newest is None):
             made_set = deployments.make_replica_set(deployment, last + 1, template)
             if replica_sets:
@@ -318,11 +322,29 @@ class Controllers(WorkloadPods):
             newest = newest if wanted is newest else self._cluster.update(wanted)
             replica_sets = [newest if rs.name == newest.name else rs for rs in replica_sets]
         if is_rollout and newest is not None:
-            return self._roll_out(deployment, replica_sets, newest.name)
+            return scaled + self._roll_out(deployment, replica_sets, newest.name)
         plan = deployments.plan_replicas(deployment, replica_sets, newest, may_delete)
         return [
             pod for found, size in plan for pod in self._resize(deployment, found, size, may_delete)
         ]
+
+    def _scale_first(
+        self,
+        deployment: Deployment,
+        former: Deployment,
+        replica_sets: list[ReplicaSet],
+        newest: ReplicaSet | None,
+    ) -> tuple[list[ReplicaSet], list[Pod]]:
+        """Give the replica sets their shares of another number of replicas; returns them, and the pods made."""
+        order = sorted(replica_sets, key=deployments.revision_of, reverse=True)
+        name = newest.name if newest is not None else ""
+        sizes = {found.name: found.replicas for found in order}
+        sizes = rollouts.scale_replica_sets(former, deployment, sizes, name)
+        made: list[Pod] = []
+        for found in replica_sets:
+            made += self._resize(deployment, found, sizes[found.name], True)
+        stored = (self._cluster.get(rs.kind, rs.namespace, rs.name) for rs in replica_sets)
+        return [found for found in stored if isinstance(found, ReplicaSet)], made
 
     def _roll_out(
         self, deployment: Deployment, replica_sets: list[ReplicaSet], newest: str

@@ -59,6 +59,55 @@ def plan_rollout(
     return {name: count.replicas for name, count in counts.items()}
 
 
+def scale_replica_sets(
+    former: Deployment, deployment: Deployment, sizes: Mapping[str, int], newest: str
+) -> dict[str, int]:
+    """The sizes of replica sets after `former` got another number of replicas: before a rollout goes on, the only one
+    that has replicas gets all of them; several keep their shares. Newest first in `sizes`.
+
+    `newest` is empty when no replica set has the template.
+    """
+    active = {name: size for name, size in sizes.items() if size > 0}
+    wanted = deployment.replicas
+    if len(active) <= 1:
+        only = next(iter(active), newest or next(iter(sizes), ""))
+        return {**sizes, only: wanted} if only else dict(sizes)
+    if active.get(newest) == wanted:
+        return {name: wanted if name == newest else 0 for name in sizes}
+    if deployment.spec.strategy is not None and deployment.spec.strategy.type == RECREATE:
+        return dict(sizes)
+    most, most_before = _most(deployment), _most(former)
+    missing = (most if wanted else 0) - sum(active.values())
+    order = list(active)
+    if missing < 0:
+        order.reverse()
+    order.sort(key=lambda name: -active[name])
+    found, added = dict(sizes), 0
+    for name in order if missing else ():
+        share = round_half_away(active[name] * most / most_before) - active[name]
+        if not wanted:
+            share = -active[name]
+        rest = missing - added
+        share = min(share, rest) if missing > 0 else max(share, rest)
+        found[name] += share
+        added += share
+    if missing:
+        found[order[0]] = max(found[order[0]] + missing - added, 0)
+    return found
+
+
+def _most(deployment: Deployment) -> int:
+    """The most pods that a rollout may have at a time."""
+    strategy = deployment.spec.strategy
+    limits = strategy.rolling_update if strategy is not None else None
+    return deployment.replicas + rollout_limits(limits, deployment.replicas)[0]
+
+
+def round_half_away(number: float) -> int:
+    """The nearest whole number; a half is rounded up."""
+    return math.floor(number + 0.5)
+
+
 def rollout_limits(limits: RollingUpdate | None, replicas: int) -> tuple[int, int]:
     """How many pods more than wanted there may be, and how many of the wanted may be unavailable; never both 0."""
     more: int | str | None = limits.max_surge if limits is not None else None
@@ -133,6 +182,10 @@ def _shrink(old: Iterable[ReplicaCount], most: int) -> int:
     return gone
 
 
+def _replicas_of(workload: Rolled) -> int:
+    return 0 if isinstance(workload, DaemonSet) else workload.replicas
+
+
 class WorkloadChanges:
     """The workloads whose last change is not complete. With `takes_all`, every new or changed workload is one."""
 
@@ -140,6 +193,7 @@ class WorkloadChanges:
         self._takes_all = takes_all
         self._has_new_template: dict[OwnerKey, bool] = {}
         self._former: dict[OwnerKey, StatefulSet] = {}
+        self._unscaled: dict[OwnerKey, Deployment] = {}
 
     def __contains__(self, key: OwnerKey) -> bool:
         return key in self._has_new_template
@@ -159,6 +213,8 @@ class WorkloadChanges:
         is_new = has_new_template(old, new)
         if is_new and isinstance(old, StatefulSet):
             self._former.setdefault(key, old)
+        if isinstance(old, Deployment) and old.replicas != _replicas_of(new):
+            self._unscaled.setdefault(key, old)
         if is_new or self._takes_all or isinstance(new, StatefulSet):
             before = self._has_new_template.get(key, False)
             self._has_new_template[key] = is_new or self._takes_all or before
@@ -166,6 +222,10 @@ class WorkloadChanges:
     def has_new_template(self, key: OwnerKey) -> bool:
         """Whether pods of an earlier template are to be replaced."""
         return self._has_new_template.get(key, False)
+
+    def take_unscaled(self, key: OwnerKey) -> Deployment | None:
+        """The deployment before its number of replicas changed, once; None if that did not change."""
+        return self._unscaled.pop(key, None)
 
     def former(self, key: OwnerKey) -> StatefulSet | None:
         """The stateful set before its template changed: pods below its partition keep that."""
@@ -179,3 +239,4 @@ class WorkloadChanges:
         """Record that the workload was deleted."""
         self.complete(key)
         self._former.pop(key, None)
+        self._unscaled.pop(key, None)
