@@ -90,10 +90,10 @@ class _Rollouts:
 
     def applied(self, there: ClusterObject | None, now: Rolled) -> None:
         """Note whether the template changed; a workload that is as it was is not followed."""
-        if now == there and not self._courses[_key(now)].steps:
-            del self._courses[_key(now)]
-        elif not isinstance(there, Rolled) or has_new_template(there, now):
+        if not isinstance(there, Rolled) or has_new_template(there, now):
             self._with_new_template.add(_key(now))
+        elif _replicas(there) == _replicas(now) and _key(now) not in self._with_new_template:
+            del self._courses[_key(now)]
 
     def end(self) -> None:
         """Stop following, and state for each workload how far it got."""
@@ -196,6 +196,10 @@ class _Rollouts:
 
 def _key(workload: Rolled) -> Key:
     return workload.kind, workload.namespace, workload.name
+
+
+def _replicas(workload: Rolled) -> int | None:
+    return None if isinstance(workload, DaemonSet) else workload.replicas
 
 
 def _wanted(cluster: MemoryCluster, workload: Rolled) -> int:

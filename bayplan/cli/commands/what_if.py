@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ from ..options.change_options import (
     answers_change,
     print_consequences,
     takes_answer_options,
+    takes_manifests,
 )
 from ..options.cluster_options import NamespaceOption, with_namespace
 from ..options.input_options import parse_seconds
@@ -301,9 +302,48 @@ def delete(
     return [Delete(tuple(_found(question, namespace, each) for each in whole), selector)]
 
 
+@app.command(short_help="Apply manifests, as kubectl apply does, and follow the roll-outs.")
+@takes_manifests
+def apply(
+    question: Question,
+    options: AnswerOptions,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", hidden=True, allow_dash=True, show_default=False),
+    ] = None,
+    manifests: Any = None,
+) -> None:
+    """Apply manifests to a cluster, and follow the roll-outs of their workloads step by step: which pods are created,
+    where they go, which are deleted or preempted, and where it stalls. Nothing is changed.
+
+    As with kubectl apply, fields that the last applied manifest had and the new one has not are removed.
+
+    Exit status: 0, 1 when a roll-out stalls, or pods are pending or refused that were not before, 2 when the input is
+    wrong.
+
+    Example: bayplan what-if apply -f new.yaml --cluster snapshot.yaml
+    """
+    from ...answers.what_if import Apply
+    from ...manifests.timeline import Timeline
+
+    options.check()
+    if file is not None:
+        warn([f"apply {file}: what-if changes reads it; apply is for manifests (-f)"], strict=False)
+        _make_changes(question, options, file)
+        return
+    assert manifests is not None, "without a file there are manifests"
+    objects = [obj for obj in manifests.objects if not isinstance(obj, Timeline)]
+    if len(objects) < len(manifests.objects):
+        raise InputError(
+            "apply: expected objects of a cluster; got a Timeline, which simulate plays"
+        )
+    question = replace(question, remarks=[*question.remarks, *manifests.remarks])
+    print_consequences(question, [Apply(tuple(objects))], options)
+
+
 @app.command(short_help="Make the changes in a file, in order.")
 @takes_answer_options
-def apply(
+def changes(
     question: Question,
     options: AnswerOptions,
     file: Annotated[
@@ -315,18 +355,22 @@ def apply(
 ) -> None:
     """Make the changes in a file, in order: those of the other commands, new objects, and patches.
 
-    Example: bayplan what-if apply changes.yaml -f cluster.yaml
+    Example: bayplan what-if changes changes.yaml -f cluster.yaml
     """
+    options.check()
+    _make_changes(question, options, file)
+
+
+def _make_changes(question: Question, options: AnswerOptions, file: Path) -> None:
     from ...answers.what_if import read_change_file
     from ...sim.settings import reading_for
 
-    options.check()
     remarks: list[str] = []
     with reading_for(question.settings):
-        changes = read_change_file(file, remarks)
+        made = read_change_file(file, remarks)
     warn(remarks, question.is_strict)
     question = replace(question, remarks=[*question.remarks, *remarks])
-    print_consequences(question, changes, options)
+    print_consequences(question, made, options)
 
 
 def _found(question: Question, namespace: str | None, target: str) -> str:

@@ -6,8 +6,10 @@ A command in `answers_change` returns its changes; one in `takes_answer_options`
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -15,6 +17,7 @@ import typer
 from ...errors import InputError
 from ..render.answer_output import print_answer
 from ..render.progress_bar import progress_bar
+from .input_options import takes_input_limit
 from .option_groups import parameters_of, show_options
 from .scheduler_options import (
     PENDING,
@@ -22,8 +25,12 @@ from .scheduler_options import (
     AnswerForm,
     AnswerOption,
     Question,
+    knowing_workloads,
+    read_files,
+    read_question,
     takes_question,
 )
+from .scheduler_options import SHARED as QUESTION
 
 if TYPE_CHECKING:
     from ...answers.what_if import ClusterChange, WhatIfAnswer
@@ -82,6 +89,36 @@ StartTimeOption = Annotated[
         help="Time from a pod's node to its readiness, for the duration of the whole: 30s.",
     ),
 ]
+ManifestsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        help="File or folder with the manifests to apply; - is standard input. May be given several times.",
+        show_default=False,
+        allow_dash=True,
+    ),
+]
+KustomizeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-k",
+        "--kustomize",
+        metavar="FOLDER",
+        help="Apply what kubectl kustomize builds of this folder.",
+        show_default=False,
+    ),
+]
+ClusterFilesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--cluster",
+        metavar="FILE",
+        help="A file or folder with the cluster, such as a snapshot. Default: the live cluster.",
+        show_default=False,
+    ),
+]
 UntilFitsOption = Annotated[
     bool,
     typer.Option(
@@ -134,6 +171,68 @@ def takes_answer_options(command: Callable[..., None]) -> Callable[..., None]:
     own = [each for each in parameters_of(command) if each.name != "options"]
     show_options(run, [*own, *SHARED])
     return takes_question(run)  # type: ignore[arg-type]
+
+
+def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with `manifests` that are applied to a cluster as fourth parameter, after `options` and `file`.
+
+    `-f` names the manifests, and `--cluster` the files of a cluster that is not live. With a file of changes, which
+    was read by this command formerly, `-f` names the cluster, as for the other commands.
+    """
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        options = AnswerOptions(**{each.name: given.pop(each.name) for each in SHARED})
+        file, cluster = given.pop("file"), given.pop("cluster")
+        filename, folder = given.pop("filename"), given.pop("kustomize")
+        asked = {name: given.pop(name) for name in QUESTION if name != "filename"}
+        with knowing_workloads(asked["workload_kinds"]):
+            if file is not None:
+                command(read_question(filename, **asked), options, file, None)
+                return
+            if not filename and folder is None:
+                raise InputError("apply: expected manifests, -f FILE or -k FOLDER; got neither")
+            question = read_question(cluster, **asked)
+            with kustomized(folder) as built:
+                manifests = read_files([*(filename or ()), *built], asked["strict"])
+            command(question, options, None, manifests)
+
+    shared = [one for name, one in QUESTION.items() if name != "filename"]
+    own = [each for each in parameters_of(command) if each.name in ("file",)]
+    show_options(run, [*own, *parameters_of(_ApplyOptions), *shared, *SHARED])
+    return takes_input_limit(run)
+
+
+@dataclass(frozen=True)
+class _ApplyOptions:
+    """The options of a command that applies manifests."""
+
+    filename: ManifestsOption = None
+    kustomize: KustomizeOption = None
+    cluster: ClusterFilesOption = None
+
+
+@contextmanager
+def kustomized(folder: Path | None) -> Iterator[list[Path]]:
+    """A file with the output of `kubectl kustomize`, while it is needed; none without a folder."""
+    if folder is None:
+        yield []
+        return
+    import subprocess
+    import tempfile
+
+    try:
+        done = subprocess.run(
+            ["kubectl", "kustomize", str(folder)], capture_output=True, check=False
+        )
+    except FileNotFoundError:
+        raise InputError("-k: expected kubectl on the path, which builds it; got none") from None
+    if done.returncode:
+        raise InputError(f"-k {folder}: {done.stderr.decode(errors='replace').strip()}")
+    with tempfile.TemporaryDirectory() as made:
+        built = Path(made) / f"{folder.resolve().name}.yaml"
+        built.write_bytes(done.stdout)
+        yield [built]
 
 
 def answers_change(command: Callable[..., Changes]) -> Callable[..., None]:

@@ -247,7 +247,7 @@ def read_cluster(
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     is_live = kubeconfig is not None or context is not None or not paths
-    files = _read_files(paths, strict) if paths else Manifests()
+    files = read_files(paths, strict) if paths else Manifests()
     sources = [str(path) for path in paths or ()]
     if not is_live:
         version = recorded_version(files.objects)
@@ -278,7 +278,8 @@ def _default_namespace(live: LiveObjects) -> str | None:
     return defaults.namespace or (live.namespace if defaults.is_kubectl_plugin else None)
 
 
-def _read_files(paths: Sequence[Path], strict: bool) -> Manifests:
+def read_files(paths: Sequence[Path], strict: bool) -> Manifests:
+    """The objects in files; what is wrong with them is printed, or an InputError with `strict`."""
     from ...sim import read_manifests
 
     with progress_bar("reading") as on_bytes:

@@ -216,7 +216,7 @@ PATCH = {
     [
         pytest.param(["delete", "noderesourcetopology/split"], id="deleted by its kind"),
         pytest.param(["delete", "noderesourcetopologies/split"], id="deleted by its plural"),
-        pytest.param(["apply", "changes.yaml"], id="patched by a file"),
+        pytest.param(["changes", "changes.yaml"], id="patched by a file"),
     ],
 )
 def test_an_object_that_a_plugin_reads_is_changed(
@@ -245,8 +245,8 @@ def test_unknown_fields_in_a_change_file_are_warnings_remarks_or_errors(tmp_path
         "expected unschedulable; got an unknown field"
     )
 
-    out, err = what_if("apply", str(file), "--lenient", "-o", "json")
-    refused_out, refused = what_if("apply", str(file), code=2)
+    out, err = what_if("changes", str(file), "--lenient", "-o", "json")
+    refused_out, refused = what_if("changes", str(file), code=2)
 
     assert json.loads(out)["remarks"] == [expected]
     assert err == f"warning: {expected}\n"
@@ -263,7 +263,7 @@ def test_a_patch_of_an_immutable_field_says_so(tmp_path: Path) -> None:
     file = tmp_path / "changes.yaml"
     file.write_text(yaml.safe_dump(document))
 
-    out, err = what_if("apply", str(file), code=2)
+    out, err = what_if("changes", str(file), code=2)
 
     assert out == ""
     assert err.startswith(
@@ -359,3 +359,49 @@ def test_a_custom_workload_that_is_simulated_can_be_scaled(
     document = json.loads(out)
     assert document["summary"]["placed"] == 2, "of five pods one was there, and two were made"
     assert {change["why"] for change in document["pods"]} == {"new"}
+
+
+def test_manifests_are_applied_and_a_stall_is_the_exit_status(tmp_path: Path) -> None:
+    new, cluster = tmp_path / "new.yaml", EXAMPLES / "cluster.yaml"
+    container = {"name": "c", "image": "web:2", "resources": {"requests": {"cpu": "64"}}}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    huge = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "huge"},
+        "spec": spec,
+    }
+    new.write_text(yaml.safe_dump(huge))
+    command = ["what-if", "apply", "-f", str(new), "--cluster", str(cluster)]
+
+    result = CliRunner().invoke(app, command)
+
+    assert result.exit_code == 1, result.output
+    assert "deployment/default/huge: stalls at 0 of 1 pod" in result.stdout
+    assert "stalls: 1 pod pending: 0/7 nodes are available" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        pytest.param([], "expected manifests, -f FILE or -k FOLDER; got neither", id="nothing"),
+        pytest.param(["-f", "gone.yaml"], "gone.yaml: expected a file or folder", id="no file"),
+    ],
+)
+def test_apply_without_manifests_is_refused(options: list[str], fault: str) -> None:
+    cluster = str(EXAMPLES / "cluster.yaml")
+
+    result = CliRunner().invoke(app, ["what-if", "apply", *options, "--cluster", cluster])
+
+    assert result.exit_code == 2
+    assert fault in result.stderr
+
+
+def test_a_file_of_changes_is_still_applied_with_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "changes.yaml"
+    file.write_text("{apiVersion: bayplan.dev/v1, kind: WhatIf, changes: [{cordon: [worker-a1]}]}")
+
+    _, err = what_if("apply", str(file))
+
+    assert "what-if changes reads it" in err
