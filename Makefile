@@ -23,7 +23,7 @@ ARGS ?=
 AXE_VERSION := 4.10.3
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: FORCE help run test field test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
+.PHONY: FORCE help run test field slow test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +83,9 @@ test-page: kernel ## Test the page in Chromium, which is installed if it is not 
 field: kernel ## Ask every question about published manifests, dumps and our corpus, then mutate it (MUTATIONS=20000, ARGS="files")
 	$(BIN)/python -m tests.field $(ARGS)
 	BAYPLAN_FIELD_MUTATIONS=$(or $(MUTATIONS),20000) $(BIN)/python -m pytest -q tests/field/test_mutations.py
+
+slow: kernel ## Run the tests that take too long for every run
+	BAYPLAN_SLOW=1 $(BIN)/python -m pytest -q -m slow $(PYTEST_ARGS)
 
 life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., FAULT_HISTORIES=..., ARGS=--hypothesis-seed=...)
 	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life tests/engine/test_histories.py $(ARGS)

@@ -32,9 +32,20 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         os.environ["XDG_STATE_HOME"] = before
 
 
+IS_SLOW_RUN = bool(os.environ.get("BAYPLAN_SLOW"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave slow tests to `make slow`."""
+    for item in items:
+        if item.get_closest_marker("slow") and not IS_SLOW_RUN:
+            item.add_marker(pytest.mark.skip(reason="slow: run by `make slow`"))
+
+
 NOT_RUN = {
     "NOT RUN against a real kube-apiserver": "Set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.",
     "chromium is not installed": "`make test-page` installs it and runs the tests of the page.",
+    "slow: run by": "`make slow` runs them.",
     "axe-core is not installed": "`make test-page` gets it with npm and audits the page with it.",
 }
 """Reasons for skipped tests, and how to run them."""

@@ -72,7 +72,13 @@ def make_objects(*, with_terms: bool) -> list[Any]:
         pytest.param(False, "price", "63936993ccadd5c8", id="only amounts, by price"),
         pytest.param(False, "least-waste", "72cfa8d5a7e3dce5", id="only amounts, by waste"),
         pytest.param(False, "random", "3f22ac993c0750e3", id="only amounts, at random"),
-        pytest.param(True, "price", "3727c8a93ee9f9bd", id="spread and apart, by price"),
+        pytest.param(
+            True,
+            "price",
+            "3727c8a93ee9f9bd",
+            id="spread and apart, by price",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_many_groups_have_their_recorded_result(

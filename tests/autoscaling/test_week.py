@@ -80,8 +80,8 @@ def test_a_question_about_nodes_leaves_no_trace(
     def play() -> Any:
         pool = make_pool(*TYPES, consolidate_after_s=300.0)
         options = AutoscalerOptions(autoscaler=autoscaler)
-        objects = list(make_week(0.2, 2, deployments=30))
-        report = run_scaled(objects, [pool], options, until_s=2 * DAY_S)
+        objects = list(make_week(0.1, 1, deployments=30))
+        report = run_scaled(objects, [pool], options, until_s=DAY_S)
         return scaling_of(report).to_dict(report.pods)
 
     def again(self: Relocation, leaving: Any, closed: Any, *, may_replace: bool) -> Any:

@@ -51,7 +51,10 @@ BY_LIFE = {
 """Fields of the scheduler, the volume controller and the nodes, which do not run in this comparison, and notes that
 controllers make for themselves; the port of the server itself."""
 
-pytestmark = pytest.mark.skipif(not DUMP.exists(), reason="not run: no ../shared/field")
+pytestmark = [
+    pytest.mark.skipif(not DUMP.exists(), reason="not run: no ../shared/field"),
+    pytest.mark.slow,
+]
 
 
 def corpus() -> Iterator[tuple[str, Tree]]:
