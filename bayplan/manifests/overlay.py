@@ -71,10 +71,11 @@ def patch_of(there: ClusterObject, given: ClusterObject) -> dict[str, Any]:
     last = there.annotations.get(LAST_APPLIED)
     if last:
         try:
-            former = to_dict(decode_object(msgspec.json.decode(last)))
-        except (DecodeError, msgspec.DecodeError):
-            former = {}
-        _remove_absent(former, patch)
+            former = decode_object(msgspec.json.decode(last))
+        except (DecodeError, msgspec.DecodeError) as error:
+            raise InputError(f"{there.kind} {there.key}: {LAST_APPLIED}: {error}") from None
+        if isinstance(former, type(there)):
+            _remove_absent(to_dict(former), patch)
     return patch
 
 

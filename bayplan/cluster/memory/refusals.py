@@ -85,14 +85,14 @@ def count_missing(workload: KubeObject, cluster: ControllerCluster, pods_of: Pod
     owned = pods_of(workload)
     match workload:
         case Deployment():
-            active = {
-                found.name: (found.replicas, len(pods_of(found).active))
-                for found in cluster.list("ReplicaSet", workload.namespace)
-                if deployments.deployment_of(found) == workload.name
-            }
             # While it rolls out, its replica sets together want more pods than it does.
-            of_sets = sum(max(wanted - there, 0) for wanted, there in active.values())
-            return max(workload.replicas - sum(there for _, there in active.values()), of_sets)
+            active, of_sets = 0, 0
+            for found in cluster.list("ReplicaSet", workload.namespace):
+                if deployments.deployment_of(found) == workload.name:
+                    there = len(pods_of(found).active)
+                    active += there
+                    of_sets += max(found.replicas - there, 0)
+            return max(workload.replicas - active, of_sets)
         case Job():
             plan = jobs.plan_job(workload, owned)
             return plan.missing + len(plan.missing_indexes)
