@@ -276,6 +276,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
             status.resources,
             frozenset((status.allocated_resources or {}).items()),
             status.is_resize_infeasible,
+            status.counts_by_pod,  # schedulers of several releases share specs
             claims,
         )
         usage = self._usages.get(given)

@@ -4,7 +4,7 @@ Mirrors PodStatus of k8s.io/api/core/v1/types.go. Times of conditions are left o
 depends on them, and without them equal conditions of many pods are one object.
 """
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from .containers import ResourceRequirements, hash_map
 from .meta import Wire
@@ -105,6 +105,9 @@ class PodStatus(Wire, frozen=True):
         condition = self.condition(RESIZE_PENDING)
         return condition is not None and condition.reason == "Infeasible"
 
+    counts_by_pod: ClassVar[bool] = False
+    """Whether the maximum of requested and granted resources is that of the pod, not of each container."""
+
     def condition(self, kind: str) -> PodCondition | None:
         """Return the first condition of type `kind`."""
         for condition in self.conditions or ():
@@ -114,6 +117,21 @@ class PodStatus(Wire, frozen=True):
 
     def __hash__(self) -> int:
         return hash((self.phase, self.nominated_node_name, self.start_time, self.conditions))
+
+
+class PodWiseStatus(PodStatus, frozen=True):
+    """The status of a pod whose granted resources are counted as from v1.37 on."""
+
+    counts_by_pod: ClassVar[bool] = True
+
+    @property
+    def has_resources(self) -> bool:
+        """The same, also where only allocatedResources of a container are there."""
+        given = (*(self.container_statuses or ()), *(self.init_container_statuses or ()))
+        return super().has_resources or any(s.allocated_resources is not None for s in given)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
 
 
 EMPTY_STATUS = PodStatus()

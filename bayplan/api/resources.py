@@ -158,7 +158,10 @@ def pod_amounts(
     `defaults` replace requests that a container does not set. With `pod_level`, pod-level requests
     replace the sum over the containers, with what the devices of `claims` use of the node.
     """
-    amounts = _sum_containers(spec, _requests_of(status), defaults or {})
+    if status is not None and status.counts_by_pod:
+        amounts = _peak_of_pod(spec, status, defaults or {})
+    else:
+        amounts = _sum_containers(spec, _requests_of(status), defaults or {})
     for claim in claims:
         _add(amounts, parse_amounts(claim.resources))
     if pod_level and has_pod_level_requests(spec):
@@ -247,6 +250,41 @@ def _requests_of(status: PodStatus | None) -> Callable[[Container, bool], Amount
     return requests_of
 
 
+def _peak_of_pod(spec: RequestingSpec, status: PodStatus, defaults: Mapping[str, int]) -> Amounts:
+    """The maximum, by resource, of what the pod requests, was allocated and has, each for the pod as a whole.
+
+    Mirrors PodRequests of staging/src/k8s.io/component-helpers/resource/helpers.go from v1.37 on.
+    """
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    given = {one.name: one for one in statuses}
+    is_infeasible = status.is_resize_infeasible
+
+    def wanted(container: Container, long_running: bool) -> Amounts:
+        return parse_amounts(container.requests)
+
+    def allocated(container: Container, long_running: bool) -> Amounts:
+        found = given.get(container.name)
+        if found is not None and found.allocated_resources is not None:
+            return parse_amounts(found.allocated_resources)
+        return {} if is_infeasible else wanted(container, long_running)
+
+    def actual(container: Container, long_running: bool) -> Amounts:
+        found = given.get(container.name)
+        if found is not None and found.resources is not None and found.resources.requests:
+            return parse_amounts(found.resources.requests)
+        return allocated(container, long_running)
+
+    total = {} if is_infeasible else _sum_containers(spec, wanted, defaults)
+    of_pod = status.resources.requests if status.resources is not None else None
+    if of_pod and status.allocated_resources:
+        for amounts in (status.allocated_resources, of_pod):
+            _raise_to(total, parse_amounts(amounts))
+        return total
+    for requests_of in (allocated, actual):
+        _raise_to(total, _sum_containers(spec, requests_of, defaults))
+    return total
+
+
 def _effective(
     status: PodStatus,
     wanted: Amounts,
@@ -294,7 +332,8 @@ def _pod_level_amounts(spec: RequestingSpec, status: PodStatus | None) -> Amount
     if status is not None and status.resources is not None:
         actual = status.resources.requests
         effective = _effective(status, wanted, actual, status.allocated_resources)
-    return {name: effective.get(name, 0) for name in wanted if is_pod_level(name)}
+    names = effective if status is not None and status.counts_by_pod else wanted
+    return {name: effective.get(name, 0) for name in names if is_pod_level(name)}
 
 
 def _add(total: Amounts, amounts: Mapping[str, int]) -> None:

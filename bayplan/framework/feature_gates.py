@@ -263,10 +263,14 @@ def _read_needs(words: list[str]) -> dict[str, tuple[str, ...]]:
     return {version: tuple(names.split(",")) for version, names in given.items() if names != "none"}
 
 
-@cache
 def gates_of(release: Release) -> Mapping[str, Gate]:
     """The gates that kube-scheduler of `release` takes, by name."""
-    return {name: gate for name, gate in GATES.items() if release.version in gate.releases}
+    return _gates_in(release.version)
+
+
+@cache
+def _gates_in(version: str) -> Mapping[str, Gate]:
+    return {name: gate for name, gate in GATES.items() if version in gate.releases}
 
 
 GATES = _read_gates()

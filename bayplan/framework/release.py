@@ -74,6 +74,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A victim is not counted against the budgets after the first that it exceeds."""
     unstarted_victims_by_place: bool
     """Equal victims that have not started keep the order of the node's pods."""
+    requests_by_pod: bool
+    """A pod that is being resized counts with the maximum of requested, allocated and actual resources of the pod as a
+    whole, not of each container."""
     sorts_slices: bool
     """Devices are looked through by driver, pool and ResourceSlice; else in the order of Go maps, which is chance."""
     list_constraints: bool
@@ -102,8 +105,6 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Backoff grows with the number of attempts, whatever they ended with."""
     preemption_waits_for_deletes: bool
     """DefaultPreemption registers for deleted pods."""
-    portworx_by_annotation: bool
-    """In-tree Portworx volumes count as migrated only where the CSINode's annotation has the plugin."""
 
 
 _NO_PRE_FILTER = frozenset(
@@ -132,6 +133,7 @@ _V1_33 = Release(
     tells_claims_kept=True,
     budgets_stop_at_first=False,
     unstarted_victims_by_place=False,
+    requests_by_pod=False,
     sorts_slices=False,
     list_constraints=False,
     distinct_from_all=False,
@@ -146,7 +148,6 @@ _V1_33 = Release(
     waiting_victims_fail=False,
     backoff_by_attempts=True,
     preemption_waits_for_deletes=False,
-    portworx_by_annotation=True,
 )
 _V1_34 = replace(
     _V1_33,
@@ -196,7 +197,6 @@ _V1_36 = replace(
     image_volumes=ImageVolumes.SIZE,
     sorts_slices=True,
     pod_word="Pod",
-    portworx_by_annotation=False,
     timeout_is_error=True,
     affinity_hints=AffinityHints.ALL_TERMS,
     spread_hints_nominated=True,
@@ -225,6 +225,7 @@ _V1_37 = replace(
     budgets_stop_at_first=True,
     unstarted_victims_by_place=True,
     implied_taint_event=False,
+    requests_by_pod=True,
     list_constraints=True,
     distinct_from_all=True,
     affinity_hints=AffinityHints.ANY_TERM,

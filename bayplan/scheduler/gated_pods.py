@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from ..api.pod import Pod, PodSpec, intern_spec
+from ..api.pod_status import EMPTY_STATUS, PodStatus, PodWiseStatus
 from ..framework import ChangeFeed, FeatureGates, ObjectKey
 from .attempt import Attempt
 from .cycle import Scheduler
@@ -33,17 +34,24 @@ class _Reader:
         self._drops_resources = not gates.enabled(POD_LEVEL)
         self._drops_resize = not gates.enabled(POD_LEVEL_RESIZE)
         self._counts_claims = gates.enabled(NODE_RESOURCES)
+        self._counts_by_pod = gates.release.requests_by_pod
+        self._reads_specs = self._drops_keys or self._drops_resources
         self._specs: WeakKeyDictionary[PodSpec, PodSpec | None] = WeakKeyDictionary()
 
     def __call__(self, pod: Pod) -> Pod:
-        if pod.spec not in self._specs:
-            self._specs[pod.spec] = self._read_spec(pod.spec)
-        spec = self._specs[pod.spec]
-        if spec is not None:
-            pod = pod.replace(spec=spec)
+        if self._reads_specs:
+            if pod.spec not in self._specs:
+                self._specs[pod.spec] = self._read_spec(pod.spec)
+            spec = self._specs[pod.spec]
+            if spec is not None:
+                pod = pod.replace(spec=spec)
         status = pod.status
+        if status is EMPTY_STATUS:
+            return pod
         if self._drops_resize and (status.resources or status.allocated_resources):
             pod = pod.with_status(replace(status, resources=None, allocated_resources=None))
+        if self._counts_by_pod and not status.counts_by_pod and _has_statuses(pod.status):
+            pod = pod.with_status(convert(pod.status, PodWiseStatus))
         if self._counts_claims and status.node_allocatable_resource_claim_statuses is not None:
             pod = pod.replace(counts_claims=True, status=pod.status)
         return pod
@@ -60,10 +68,22 @@ class _Reader:
         return intern_spec(replace(spec, **changes)) if changes else None
 
 
+def convert(status: PodStatus, kind: type[PodStatus]) -> PodStatus:
+    """The same status as another type."""
+    return kind(**{name: getattr(status, name) for name in PodStatus.__struct_fields__})
+
+
 def pod_reader(gates: FeatureGates) -> PodReader | None:
     """What drops the fields of gates that are off; None when none of them is."""
     is_needed = not all(map(gates.enabled, (MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE)))
-    return _Reader(gates) if is_needed or gates.enabled(NODE_RESOURCES) else None
+    is_needed = is_needed or gates.enabled(NODE_RESOURCES) or gates.release.requests_by_pod
+    return _Reader(gates) if is_needed else None
+
+
+def _has_statuses(status: PodStatus) -> bool:
+    """Whether some container has a status, or the pod has resources."""
+    given = status.container_statuses or status.init_container_statuses
+    return bool(given) or status.resources is not None
 
 
 class GatedCluster:
@@ -106,6 +126,8 @@ class GatedCluster:
             return obj
         given = stored.status.resources, stored.status.allocated_resources
         status = replace(obj.status, resources=given[0], allocated_resources=given[1])
+        if status.counts_by_pod:
+            status = convert(status, PodStatus)
         return obj.replace(spec=stored.spec, status=status, counts_claims=False)
 
 
