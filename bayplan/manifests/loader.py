@@ -234,7 +234,7 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
     _refuse_nothing(given, [n == len(files) for n, files in zip(blank, groups, strict=True)])
     if given and not manifests.objects and not manifests.unused:
         raise InputError(f"{given[0]}: expected objects; got none")
-    _refuse_duplicates(manifests)
+    _keep_last(manifests)
     if manifests.autoscalers:
         manifests.drive_autoscalers()
     lacking = image_note(manifests.objects)
@@ -285,17 +285,28 @@ def _refuse_nothing(paths: Sequence[str | Path], blank: Sequence[bool]) -> None:
             raise InputError(f"{name}: expected objects; got no document")
 
 
-def _refuse_duplicates(manifests: Manifests) -> None:
-    """Raise InputError for a duplicate object; unnamed ones get their names later."""
-    first: dict[tuple[str, str, str], int] = {}
+def _keep_last(manifests: Manifests) -> None:
+    """Drop all but the last of the documents of an object, with a note, as if they were applied in turn.
+
+    Unnamed objects get their names later.
+    """
+    last: dict[tuple[str, str, str], int] = {}
+    dropped: dict[int, int] = {}
     for i, obj in enumerate(manifests.objects):
-        if not obj.name:
-            continue
-        j = first.setdefault((obj.kind, obj.namespace, obj.name), i)
-        if j != i:
-            here, there = manifests.places[i], manifests.places[j]
-            name = f"{obj.kind.lower()} {obj.key}"
-            raise InputError(f"{here}: {name}: expected it once; got it before in {there}")
+        if obj.name:
+            key = (obj.kind, obj.namespace, obj.name)
+            if key in last:
+                dropped[last[key]] = i
+            last[key] = i
+    if not dropped:
+        return
+    first, by = next(iter(dropped.items()))
+    obj, more = manifests.objects[first], len(dropped) - 1
+    note = f"{obj.kind.lower()} {obj.key} in {manifests.places[first]} is replaced by that in {manifests.places[by]}"
+    manifests.notes.append(note + (f", and {more:,} more by later documents" if more else ""))
+    for name in ("objects", "places"):
+        listed = getattr(manifests, name)
+        listed[:] = [each for i, each in enumerate(listed) if i not in dropped]
 
 
 @contextmanager

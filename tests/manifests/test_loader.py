@@ -209,11 +209,6 @@ def with_container(**fields: Any) -> dict[str, Any]:
             id="no name in a list",
         ),
         pytest.param(
-            yaml.safe_dump_all([POD, NODE, POD]),
-            "document 3: pod default/a: expected it once; got it before in bad: document 1",
-            id="a name twice",
-        ),
-        pytest.param(
             yaml.safe_dump(with_container(resources={"requests": {"cpu": "-1"}})),
             "document 1: pod default/a: spec.containers[0].resources.requests.cpu: "
             'expected zero or more; got "-1"',
@@ -274,15 +269,15 @@ def test_a_folder_without_manifests(write: Write) -> None:
     assert str(caught.value) == "docs: expected files named *.yaml, *.yml or *.json; got none"
 
 
-def test_a_name_twice_in_two_files(write: Write) -> None:
+def test_the_last_document_of_an_object_counts_with_a_note(write: Write) -> None:
     first, second = write("a.yaml", yaml.safe_dump(POD)), write("b.json", json.dumps(LIST))
 
-    with pytest.raises(InputError) as caught:
-        read_manifests([first, second])
+    read = read_manifests([first, second])
 
-    assert str(caught.value) == (
-        "b.json: document 1: items[1]: pod default/a: "
-        "expected it once; got it before in a.yaml: document 1"
+    assert [obj.name for obj in read.objects].count("a") == 1
+    assert [place.source for place in read.places] == ["b.json"] * len(read.objects)
+    assert read.notes[0] == (
+        "pod default/a in a.yaml: document 1 is replaced by that in b.json: document 1: items[1]"
     )
 
 

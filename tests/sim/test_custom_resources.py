@@ -134,9 +134,10 @@ def test_a_file_is_applied_to_an_object_of_the_cluster(tmp_path: Path) -> None:
     assert found.raw["spec"] == {"open": True, "by": "file"}  # type: ignore[union-attr]
 
 
-def test_a_second_object_of_the_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"permits.v1.example.com n: expected it once"):
-        read(tmp_path, NODE + PERMIT % "true" + PERMIT % "false")
+def test_the_last_object_of_a_name_counts(tmp_path: Path) -> None:
+    found = read(tmp_path, NODE + POD + PERMIT % "false" + PERMIT % "true")
+
+    assert places(SETTINGS.simulation(found.objects).run()) == {"p": "n"}
 
 
 # In Python
