@@ -159,8 +159,8 @@ cdef class DomainJudge:
         self.attracting, self.factors = parts, factors
         self.attraction_weight = weight
 
-    def judge(self, GroupTracker groups not None, int64_t constant, const int64_t[::1] raw_ids):
-        """Set the points of `groups`; accepted ones have `constant` to begin with.
+    def judge(self, GroupTracker groups not None, const int64_t[::1] raw_ids):
+        """Set the points of `groups`.
 
         `present`: the numbers in `raw_ids` of groups that are accepted, as bits.
         """
@@ -169,7 +169,7 @@ cdef class DomainJudge:
             self.accepted = np.empty(groups.size_of.shape[0], dtype=np.int64)
             self.raw = np.empty(groups.size_of.shape[0], dtype=np.int64)
         self.find_bounds()
-        number = self.accept(groups, constant)
+        number = self.accept(groups)
         self.present = 0
         if raw_ids is not None:
             for i in range(number):
@@ -197,7 +197,7 @@ cdef class DomainJudge:
             limit.needs_label = is_first
             limit.lowest = 0 if is_first else 1
 
-    cdef Py_ssize_t accept(self, GroupTracker groups, int64_t constant):
+    cdef Py_ssize_t accept(self, GroupTracker groups):
         """Find the groups whose rows are within all limits; returns how many."""
         cdef CompiledLimit limit
         cdef Py_ssize_t group, number = 0
@@ -211,7 +211,7 @@ cdef class DomainJudge:
                         is_accepted = False
                         break
                 if is_accepted:
-                    groups.points_of[group] = constant
+                    groups.points_of[group] = 0
                     self.accepted[number] = group
                     number += 1
         return number

@@ -1,17 +1,3 @@
-def count_groups(const int64_t[::1] values, const int64_t[::1] ids, Py_ssize_t groups):
-    """For groups of rows: the size of each, of rows that are not refused, and a row of it."""
-    cdef Py_ssize_t row
-    sizes = np.zeros(groups, dtype=np.int64)
-    samples = np.zeros(groups, dtype=np.int64)
-    cdef int64_t[::1] size_of = sizes
-    cdef int64_t[::1] sample_of = samples
-    for row in range(values.shape[0] - 1, -1, -1):
-        if values[row] >= 0:
-            size_of[ids[row]] += 1
-            sample_of[ids[row]] = row
-    return samples, sizes
-
-
 cdef inline void bounds(const int64_t* column, Py_ssize_t size, int64_t* ends) noexcept nogil:
     """The lowest and the highest value of a column."""
     cdef int64_t low = column[0], high = column[0]
@@ -83,7 +69,8 @@ cdef class GroupTracker:
     `points` are what the groups get on top of their values for one pod, REFUSED where it cannot go.
     """
 
-    cdef readonly object ids, points
+    cdef readonly object ids, points, values
+    cdef public int64_t version
     cdef object samples, sizes
     cdef int64_t[::1] numbers
     cdef int64_t[::1] value_of
@@ -98,9 +85,9 @@ cdef class GroupTracker:
     cdef int count
     cdef Py_ssize_t number
 
-    def __init__(self, const int64_t[::1] values, marks):
+    def __init__(self, values, marks):
         """Raises OverflowError when the marks are too many or too far apart."""
-        cdef Py_ssize_t size = values.shape[0], slots = 1
+        cdef Py_ssize_t size = len(values), slots = 1
         cdef const int64_t[::1] column
         cdef int64_t ends[2]
         cdef int i
@@ -117,6 +104,7 @@ cdef class GroupTracker:
             slots *= self.widths[i]
             if slots > MOST_SLOTS:
                 raise OverflowError
+        self.values = values
         self.ids = np.full(size, -1, dtype=np.int64)
         self.numbers = self.ids
         self.value_of = np.full(size, -1, dtype=np.int64)
@@ -129,10 +117,11 @@ cdef class GroupTracker:
         self.points_of = self.points
         self.best_of = np.full(slots, -1, dtype=np.int64)
         self.ties_of = np.zeros(slots, dtype=np.int64)
-        self.update(values, marks, np.arange(size, dtype=np.int64))
+        self.update(marks, np.arange(size, dtype=np.int64))
 
-    def update(self, const int64_t[::1] values, marks, const int64_t[::1] rows):
+    def update(self, marks, const int64_t[::1] rows):
         """Put `rows` in their groups. Raises OverflowError when a mark is out of bounds: begin anew then."""
+        cdef const int64_t[::1] values = self.values
         cdef const int64_t[::1] held
         cdef const int64_t* columns[MOST_MARKS]
         cdef Py_ssize_t i, row
@@ -200,8 +189,21 @@ cdef class GroupTracker:
         return 2 * len(self.ids) + 6 * len(self.sizes)
 
     def current(self):
-        """For all groups so far: a row of each (-1: it has none), and its size."""
-        return self.samples[: self.number], self.sizes[: self.number]
+        """`kernel.Groups.current`."""
+        (groups,) = self.sizes[: self.number].nonzero()
+        groups = groups[self.samples[groups].argsort()]
+        return groups, self.samples[groups], self.sizes[groups]
+
+    def give(self, groups, points):
+        """`kernel.Groups.give`."""
+        self.points[: self.number] = REFUSED
+        self.points[groups] = points
+
+    def totals(self):
+        """int64 per row: its total; negative where the pod cannot go."""
+        found = np.empty(len(self.ids), dtype=np.int64)
+        combine(self.value_of, self.numbers, self.points_of, found)
+        return found
 
     def best(self):
         """The fields of `Best`, of values and points."""
@@ -262,7 +264,7 @@ cdef class GroupTracker:
         return self.value_of[row] + self.points_of[self.numbers[row]]
 
     def total_at(self, Py_ssize_t row):
-        """The total of one row; negative where the pod cannot go."""
+        """The total of one row."""
         return self.total(row)
 
     def nth_best(self, int64_t best, Py_ssize_t n):

@@ -10,7 +10,7 @@ Of two refusals the one of the earlier plugin is the larger number.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..api.pod import Pod
 from ..compiled_kernel import MODULE, STALE, why_not_compiled
 from ..table import ALL, Bools, Ints, NodeTable, Rows
-from .fitting import shortage_at, shortages
+from .fitting import copies_that_fit, shortage_at, shortages
 from .rules import POD_COUNT, AlignmentRule, BalanceRule, FitRule, ScoreRule, ShareRule
 from .scoring import FEW, rule_points_at, rule_points_of_many
 
@@ -77,16 +78,6 @@ class Weighted(NamedTuple):
 
     rule: ScoreRule
     weight: int
-
-
-class Groups(NamedTuple):
-    """Rows that are not refused, in groups: the group of each row, and of each group a row and its size."""
-
-    ids: Ints
-    samples: Ints
-    sizes: Ints
-    is_sorted: bool = True
-    """Whether all groups have rows, and `samples` is ascending."""
 
 
 class Best(NamedTuple):
@@ -259,6 +250,46 @@ class Filling(NamedTuple):
     uses: Sequence[tuple[memoryview, int]]
     """(`Column.cells`, amount) for each column that a pod on a row changes."""
     fit: FitRule | None
+    is_ranked: bool
+    """Whether rules on amounts are all that the values depend on while pods are put on rows."""
+
+    def copies(self, table: NodeTable, pod: Pod) -> Ints | None:
+        """int64 per row: how many pods like `pod`, which is of the class, fit beside each other.
+
+        Scores do not matter: in the end every row is full. None if a pod uses other amounts than are to be free.
+        """
+        used = {**pod.usage, POD_COUNT: 1}
+        if self.fit is None or self.fit.left_to_devices:
+            return None
+        if any(used.get(name) != amount for name, amount in self.fit.amounts.items()):
+            return None
+        found, rows = np.zeros(len(table), dtype=np.int64), np.flatnonzero(self.values >= 0)
+        found[rows] = copies_that_fit(table, self.fit, rows)
+        return found
+
+
+class Fillings(NamedTuple):
+    """The classes of some pods, and the number of the class of each pod."""
+
+    kinds: Sequence[Filling]
+    classes: Ints
+
+    @classmethod
+    def of(cls, each: Iterable[Filling | None]) -> Fillings | None:
+        """Those of pods, given one by one; None if more than rules on amounts decides about one of them."""
+        kinds: dict[RowJudge, int] = {}
+        found: list[Filling] = []
+        classes: list[int] = []
+        for filling in each:
+            if filling is None or not filling.is_ranked:
+                return None
+            if filling.judge not in kinds:
+                kinds[filling.judge] = len(found)
+                found.append(filling)
+            elif found[kinds[filling.judge]].uses != filling.uses:
+                return None  # pods that are judged alike and use different amounts
+            classes.append(kinds[filling.judge])
+        return cls(found, np.array(classes, dtype=np.int64))
 
 
 class Filled(NamedTuple):
@@ -280,7 +311,7 @@ def fill(kinds: Sequence[Filling], classes: Ints, rows: Ints, ends: Ints, ranks:
         and len(kinds) <= compiled.MOST_KINDS
         and all(isinstance(kind.judge, compiled.CompiledJudge) for kind in kinds)
     ):
-        judges, values, bases, uses, _ = zip(*kinds, strict=True)
+        judges, values, bases, uses, *_ = zip(*kinds, strict=True)
         return Filled(
             *compiled.Filler(judges, values, bases, uses).fill(classes, rows, ends, ranks)
         )
@@ -365,24 +396,86 @@ def nth_best(values: Ints, best: int, n: int) -> int:
     return int(np.flatnonzero(values == best)[n])
 
 
-def count_groups(values: Ints, ids: Ints, groups: int) -> tuple[Ints, Ints]:
-    """For groups that have numbers below `groups`: a row of each that is not refused, and how many there are."""
-    if compiled is not None:
-        samples, sizes = compiled.count_groups(values, ids, groups)
-        return samples, sizes
-    rows = np.flatnonzero(values >= 0)[::-1]
-    found = ids[rows]
-    first = np.zeros(groups, dtype=np.int64)
-    first[found] = rows  # of several the last, which is the first row, stays
-    return first, np.bincount(found, minlength=groups)
+class RowTotals(Protocol):
+    """A total for each row."""
+
+    def best(self) -> tuple[int, int, int, int]:
+        """The fields of `Best`, of the totals."""
+
+    def totals(self) -> Ints:
+        """int64 per row: its total; negative where it is refused."""
+
+    @property
+    def total_at(self) -> Callable[[int], int]:
+        """Gives the total of one row."""
+
+    def nth_best(self, best: int, n: int) -> int:
+        """The n-th row, from 0, whose total is `best`."""
 
 
-def group_rows(values: Ints, marks: Sequence[Ints]) -> Groups:
+class Groups(RowTotals, Protocol):
+    """Rows that are not refused, in groups of equal points; the total of a row is its value and those points."""
+
+    def current(self) -> tuple[Rows, Rows, Ints | None]:
+        """The numbers of the groups that have rows, a row of each, ascending, and their sizes; None: all are 1."""
+
+    def give(self, groups: Rows, points: Ints) -> None:
+        """Give these groups their points; the others are refused."""
+
+
+class RowGroups:
+    """Groups, found for one pod: `ids` has the group of each row. `GroupTracker` is the form that follows changes."""
+
+    def __init__(self, values: Ints, ids: Ints, samples: Ints, sizes: Ints) -> None:
+        self._values, self.ids, self.samples, self.sizes = values, ids, samples, sizes
+        self._points = np.zeros(len(samples), dtype=np.int64)
+        self._totals: Ints | None = None
+
+    def current(self) -> tuple[Rows, Rows, Ints | None]:
+        return ALL, self.samples, self.sizes
+
+    def give(self, groups: Rows, points: Ints) -> None:
+        self._points = np.full(len(self._points), REFUSED, dtype=np.int64)
+        self._points[groups] = points
+        self._totals = None
+
+    def best(self) -> tuple[int, int, int, int]:
+        self._totals, best = combine(self._values, self.ids, self._points)
+        return best
+
+    def totals(self) -> Ints:
+        if self._totals is None:
+            self.best()
+        assert self._totals is not None, "computed with the best"
+        return self._totals
+
+    @property
+    def total_at(self) -> Callable[[int], int]:
+        return self.totals().item
+
+    def nth_best(self, best: int, n: int) -> int:
+        return nth_best(self.totals(), best, n)
+
+
+class EachRow(RowGroups):
+    """Groups of one row each."""
+
+    def __init__(self, values: Ints) -> None:
+        rows = np.flatnonzero(values >= 0)
+        ids = np.arange(len(values), dtype=np.int64)
+        self._rows: Rows = ALL if len(rows) == len(ids) else rows
+        super().__init__(values, ids, ids, ids)
+
+    def current(self) -> tuple[Rows, Rows, Ints | None]:
+        return self._rows, self._rows, None
+
+
+def group_rows(values: Ints, marks: Sequence[Ints]) -> RowGroups:
     """Group the rows that are not refused by `marks`, int64 per row each: equal marks, one group."""
     if compiled is not None:
         found = compiled.group_rows(values, marks)
         if found is not None:
-            return Groups(*found)
+            return RowGroups(values, *found)
     rows = np.flatnonzero(values >= 0)
     keys = _combined([mark[rows] for mark in marks], len(rows))
     _, first, numbers, sizes = np.unique(
@@ -393,7 +486,7 @@ def group_rows(values: Ints, marks: Sequence[Ints]) -> Groups:
     rank[order] = np.arange(len(order))
     ids = np.full(len(values), NOT_GROUPED, dtype=np.int64)
     ids[rows] = rank[numbers]
-    return Groups(ids, rows[first[order]], sizes[order].astype(np.int64))
+    return RowGroups(values, ids, rows[first[order]], sizes[order].astype(np.int64))
 
 
 def make_tracker(values: Ints, marks: Sequence[Ints]) -> Any:

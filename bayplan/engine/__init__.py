@@ -15,7 +15,7 @@ first. The words:
 - node part: the share of the values that depends on node objects alone; many views have the same (`NodePart`)
 - raw score: a score before it is normalised over the feasible nodes
 - marks: the columns by which live plugins tell rows apart for a class; those without effect on it are quiet (`Marks`)
-- group: feasible rows of equal marks
+- group: feasible rows of equal marks and equal raw scores; all of them where no live plugin has an effect
 - points: what the rows of a group get in addition to their values; a total is `values[row] + points[group of the row]`
 - stamp: whatever cached answers depend on besides their key (`stamped_cache`)
 """
@@ -23,7 +23,7 @@ first. The words:
 from .class_plan import ClassPlan
 from .class_view import ClassView
 from .describing import Judging, describe_judging
-from .engine import Decision, Engine, Fillings
+from .engine import Decision, Engine
 from .reasons import Reason
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "ClassView",
     "Decision",
     "Engine",
-    "Fillings",
     "Judging",
     "Reason",
     "describe_judging",

@@ -8,6 +8,7 @@ kernel), or on more than that (live: called for every pod, on one row of each gr
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 import msgspec
@@ -55,46 +56,43 @@ class Points(NamedTuple):
     scores: Sequence[Scorer]
 
 
-class ClassPlan(msgspec.Struct, eq=False):
+class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     """The plan for pods that plugins with cached answers cannot tell apart."""
 
-    pre_filters: list[PreFilterPlugin] = msgspec.field(default_factory=list)
+    pre_filters: list[PreFilterPlugin]
     """Those that are run for every pod."""
-    asked_names: frozenset[str] = frozenset()
-    skip_filter: frozenset[str] = frozenset()
-    skip_score: frozenset[str] = frozenset()
-    object_filters: list[Placed] = msgspec.field(default_factory=list)
-    object_scores: list[Scorer] = msgspec.field(default_factory=list)
-    object_raws: list[Scorer] = msgspec.field(default_factory=list)
+    asked_names: frozenset[str]
+    skip_filter: frozenset[str]
+    object_filters: list[Placed]
+    rule_filters: list[Placed]
+    """Filters that may give a rule; the first to do so is `fit`."""
+    row_filters: list[Placed]
+    live_filters: list[Placed]
+    object_scores: list[Scorer]
+    object_raws: list[Scorer]
     """Scores that are normalised over the feasible nodes."""
+    rule_scores: list[Scorer]
+    row_scores: list[Scorer]
+    row_raws: list[Scorer]
+    live_pre_scores: list[PreScorePlugin]
+    live_scores: list[Scorer]
+    rule_hooks: list[tuple[Plugin, Callable[[Pod], AmountRules]]]
+    """`amount_rules` of the plugins of `rule_filters` and `rule_scores`."""
+    grouped: tuple[Plugin, ...]
+    """The live plugins with scope GROUPS."""
+    group_hooks: list[SpecHook]
+    """`spec_key` of these."""
+    is_plain: bool
+    """Whether those are all live plugins, and no score on rows is normalised."""
+    constant: int
+    """The weighted points that `object_raws` give every node while all their raw scores are 0."""
+    unsettled: frozenset[str]
+    """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
     fit: FitRule | None = None
     fit_place: int = 0
-    rules: list[Weighted] = msgspec.field(default_factory=list)
-    rule_filters: list[Placed] = msgspec.field(default_factory=list)
-    """Filters that may give a rule; the first to do so is `fit`."""
-    rule_scores: list[Scorer] = msgspec.field(default_factory=list)
-    rule_hooks: list[tuple[Plugin, Callable[[Pod], AmountRules]]] = msgspec.field(
-        default_factory=list
-    )
-    """`amount_rules` of the plugins of both."""
-    row_filters: list[Placed] = msgspec.field(default_factory=list)
-    row_scores: list[Scorer] = msgspec.field(default_factory=list)
-    row_raws: list[Scorer] = msgspec.field(default_factory=list)
-    live_filters: list[Placed] = msgspec.field(default_factory=list)
-    live_pre_scores: list[PreScorePlugin] = msgspec.field(default_factory=list)
-    live_scores: list[Scorer] = msgspec.field(default_factory=list)
-    grouped: tuple[Plugin, ...] = ()
-    """The live plugins with scope GROUPS."""
-    group_hooks: list[SpecHook] = msgspec.field(default_factory=list)
-    """`spec_key` of these."""
-    is_plain: bool = True
-    """Whether those are all live plugins, and no score on rows is normalised."""
+    rules: Sequence[Weighted] = ()
     has_row_plugins: bool = False
     """Whether plugins are called for changed rows."""
-    constant: int = 0
-    """The weighted points that `object_raws` give every node while all their raw scores are 0."""
-    unsettled: frozenset[str] = frozenset()
-    """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
     object_key: Hashable = None
     """What the node part depends on."""
 
@@ -217,90 +215,126 @@ def _shape(
     """A plan without what depends on the amounts that a spec asks for."""
     if any(code not in (None, Code.Success, Code.Skip) for code in (*filtered, *scored)):
         return None
-    plan = ClassPlan()
     pre_filters = list(zip(points.pre_filters, filtered, strict=True))
-    plan.pre_filters = [plugin for plugin, code in pre_filters if code is None]
-    plan.asked_names = frozenset(plugin.name for plugin in plan.pre_filters)
-    plan.skip_filter = frozenset(p.name for p, code in pre_filters if code is Code.Skip)
     pre_scores = list(zip(points.pre_scores, scored, strict=True))
-    plan.live_pre_scores = [plugin for plugin, code in pre_scores if code is None]
-    plan.skip_score = frozenset(p.name for p, code in pre_scores if code is Code.Skip)
-    _sort_filters(plan, points)
-    _sort_scores(plan, points)
-    live = [*(p.plugin for p in plan.live_filters), *plan.live_pre_scores]
-    live += [plugin for plugin, _ in plan.live_scores]
-    distinct: dict[Plugin, None] = dict.fromkeys(live)
-    plan.grouped = tuple(plugin for plugin in distinct if plugin.scope is GROUPS)
-    plan.group_hooks = [(plugin, plugin.spec_key) for plugin in plan.grouped]
-    plan.is_plain = len(plan.grouped) == len(distinct) and not plan.row_raws
-    nothing = np.zeros(1, dtype=np.int64)
-    plan.constant = sum(
-        int(ask_hook(p, p.normalize, nothing)[0]) * weight for p, weight in plan.object_raws
+    asked = frozenset(plugin.name for plugin, code in pre_filters if code is None)
+    skip_filter = frozenset(p.name for p, code in pre_filters if code is Code.Skip)
+    skip_score = frozenset(p.name for p, code in pre_scores if code is Code.Skip)
+    live_pre_scores = [plugin for plugin, code in pre_scores if code is None]
+    prepared = {plugin.name for plugin in live_pre_scores}
+    placed = [Placed(*entry) for entry in enumerate(points.filters)]
+    filters = [p for p in placed if p.plugin.name not in skip_filter]
+    scores = [entry for entry in points.scores if entry[0].name not in skip_score]
+
+    def filters_on(what: On) -> list[Placed]:
+        return [p for p in filters if _filters_on(p.plugin, asked) is what]
+
+    def scores_on(what: On, *, is_raw: bool = False) -> list[Scorer]:
+        on = [entry for entry in scores if _scores_on(entry[0], prepared) is what]
+        return on if what is On.MORE else [e for e in on if is_normalized(e[0]) is is_raw]
+
+    rule_filters, rule_scores = filters_on(On.AMOUNTS), scores_on(On.AMOUNTS)
+    object_filters, object_raws = filters_on(On.NODE), scores_on(On.NODE, is_raw=True)
+    row_filters, row_raws = filters_on(On.ROW), scores_on(On.ROW, is_raw=True)
+    live_filters, live_scores = filters_on(On.MORE), scores_on(On.MORE)
+    live: list[Plugin] = [*(p.plugin for p in live_filters), *live_pre_scores]
+    distinct = dict.fromkeys([*live, *(plugin for plugin, _ in live_scores)])
+    grouped = tuple(plugin for plugin in distinct if plugin.scope is GROUPS)
+    ruled: list[Plugin] = [p.plugin for p in rule_filters]
+    ruled += [plugin for plugin, _ in rule_scores]
+    cached = [p.plugin.name for p in (*object_filters, *row_filters)]
+    return ClassPlan(
+        pre_filters=[plugin for plugin, code in pre_filters if code is None],
+        asked_names=asked,
+        skip_filter=skip_filter,
+        object_filters=object_filters,
+        rule_filters=rule_filters,
+        row_filters=row_filters,
+        live_filters=live_filters,
+        object_scores=scores_on(On.NODE),
+        object_raws=object_raws,
+        rule_scores=rule_scores,
+        row_scores=scores_on(On.ROW),
+        row_raws=row_raws,
+        live_pre_scores=live_pre_scores,
+        live_scores=live_scores,
+        rule_hooks=[(plugin, plugin.amount_rules) for plugin in dict.fromkeys(ruled)],
+        grouped=grouped,
+        group_hooks=[(plugin, plugin.spec_key) for plugin in grouped],
+        is_plain=len(grouped) == len(distinct) and not row_raws,
+        constant=_constant(object_raws) if points.scores else 1,  # so it is without Score plugins
+        unsettled=asked.intersection(cached),
     )
-    if not points.scores:
-        plan.constant = 1  # so it is without Score plugins
-    ruled = dict.fromkeys([p.plugin for p in plan.rule_filters] + [p for p, _ in plan.rule_scores])
-    plan.rule_hooks = [(plugin, plugin.amount_rules) for plugin in ruled]
-    kept = [p.plugin.name for p in (*plan.object_filters, *plan.row_filters)]
-    plan.unsettled = frozenset(p.name for p in plan.pre_filters).intersection(kept)
-    return plan
 
 
-def _sort_filters(plan: ClassPlan, points: Points) -> None:
-    asked = {plugin.name for plugin in plan.pre_filters}
-    for place, plugin in enumerate(points.filters):
-        if plugin.name in plan.skip_filter:
-            continue
-        placed = Placed(place, plugin)
-        if plugin.scope is NODE_OBJECT:
-            plan.object_filters.append(placed)
-        elif plugin.scope is NODE_ROW:
-            may_be_rule = plugin.name not in asked and has_own(plugin, Plugin, "amount_rules")
-            (plan.rule_filters if may_be_rule else plan.row_filters).append(placed)
-        else:
-            plan.live_filters.append(placed)
+class On(Enum):
+    """What the answer of a plugin about a row depends on."""
+
+    NODE = "the node object"
+    AMOUNTS = "amounts of the row, by a rule"
+    ROW = "the row"
+    MORE = "more than the row"
 
 
-def _sort_scores(plan: ClassPlan, points: Points) -> None:
-    asked = {plugin.name for plugin in plan.live_pre_scores}
-    for scorer, weight in points.scores:
-        if scorer.name in plan.skip_score:
-            continue
-        entry = (scorer, weight)
-        if scorer.name in asked or has_own(scorer, ScorePlugin, "normalize_rows"):
-            plan.live_scores.append(entry)  # what PreScore computes may differ for every pod
-        elif scorer.scope is NODE_OBJECT:
-            (plan.object_raws if is_normalized(scorer) else plan.object_scores).append(entry)
-        elif scorer.scope is NODE_ROW and is_normalized(scorer):
-            plan.row_raws.append(entry)
-        elif scorer.scope is NODE_ROW:
-            may_be_rule = has_own(scorer, Plugin, "amount_rules")
-            (plan.rule_scores if may_be_rule else plan.row_scores).append(entry)
-        else:
-            plan.live_scores.append(entry)
+def _filters_on(plugin: FilterPlugin, asked: frozenset[str]) -> On:
+    if plugin.scope is NODE_OBJECT:
+        return On.NODE
+    if plugin.scope is not NODE_ROW:
+        return On.MORE
+    may_be_rule = plugin.name not in asked and has_own(plugin, Plugin, "amount_rules")
+    return On.AMOUNTS if may_be_rule else On.ROW
+
+
+def _scores_on(plugin: ScorePlugin, prepared: set[str]) -> On:
+    if plugin.name in prepared or has_own(plugin, ScorePlugin, "normalize_rows"):
+        return On.MORE  # what PreScore computes may differ for every pod
+    if plugin.scope is NODE_OBJECT:
+        return On.NODE
+    if plugin.scope is not NODE_ROW:
+        return On.MORE
+    may_be_rule = not is_normalized(plugin) and has_own(plugin, Plugin, "amount_rules")
+    return On.AMOUNTS if may_be_rule else On.ROW
+
+
+def _constant(raws: Sequence[Scorer]) -> int:
+    """The weighted points of every node while all raw scores are 0."""
+    nothing = np.zeros(1, dtype=np.int64)
+    return sum(int(ask_hook(p, p.normalize, nothing)[0]) * weight for p, weight in raws)
 
 
 def _with_rules(shape: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
     """The shape with the rules on amounts for one spec."""
-    plan = msgspec.structs.replace(shape, rules=[], object_key=object_key)
     said = ask_hooks(shape.rule_hooks, pod)
     rules = {plugin: one for (plugin, _), one in zip(shape.rule_hooks, said, strict=True)}
+    fit, fit_place, row_filters = None, 0, shape.row_filters
     for placed in shape.rule_filters:
         rule = rules[placed.plugin].fit
-        if rule is not None and rule.is_codable and plan.fit is None:
-            plan.fit, plan.fit_place = rule, placed.place
+        if rule is not None and rule.is_codable and fit is None:
+            fit, fit_place = rule, placed.place
         else:
-            plan.row_filters = sorted([*plan.row_filters, placed])
+            row_filters = sorted([*row_filters, placed])
+    weighted: list[Weighted] = []
+    row_scores, live_scores = shape.row_scores, shape.live_scores
     for plugin, weight in shape.rule_scores:
         score_rule = rules[plugin].score
         if rules[plugin].scores_by_more:
-            plan.live_scores, plan.is_plain = [*plan.live_scores, (plugin, weight)], False
+            live_scores = [*live_scores, (plugin, weight)]
         elif score_rule is not None:
-            plan.rules.append(Weighted(score_rule, weight))
+            weighted.append(Weighted(score_rule, weight))
         else:
-            plan.row_scores = [*plan.row_scores, (plugin, weight)]
-    plan.has_row_plugins = bool(plan.row_filters or plan.row_scores or plan.row_raws)
-    return plan
+            row_scores = [*row_scores, (plugin, weight)]
+    return msgspec.structs.replace(
+        shape,
+        fit=fit,
+        fit_place=fit_place,
+        rules=weighted,
+        row_filters=row_filters,
+        row_scores=row_scores,
+        live_scores=live_scores,
+        is_plain=shape.is_plain and live_scores is shape.live_scores,
+        has_row_plugins=bool(row_filters or row_scores or shape.row_raws),
+        object_key=object_key,
+    )
 
 
 def whole_key(pod: Pod) -> Hashable:

@@ -6,24 +6,20 @@ when the epoch of its `NodePart` changed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..amounts.kernel import (
     MOST_GROUPS,
     Filling,
-    Groups,
     Peaks,
     RowJudge,
     distinct_refusals,
-    group_rows,
     local_of,
     make_judge,
     make_peaks,
-    make_tracker,
+    nth_best,
     place_of,
     refuse_beside,
     rows_to_ask,
@@ -34,10 +30,8 @@ from ..framework.fit_status import fit_status
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime.plugin_calls import ask_filter, check_range, judge_rows, score_rows
-from ..stamped_cache import BudgetedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan
-from .marks import Marks
 from .node_part import NodePart
 from .status_codes import StatusCodes
 
@@ -46,31 +40,11 @@ NO_PEAKS = make_peaks(0)
 """Of a view that has no rows yet."""
 
 
-class TrackedGroups:
-    """Groups of the rows of a view by some columns, up to a version of the log of row changes.
-
-    They are stale when the view has another array of values: all rows were judged again then.
-    """
-
-    __slots__ = ("columns", "tracker", "values", "version")
-
-    def __init__(
-        self, columns: list[Ints] | None, tracker: Any, values: Ints, version: int
-    ) -> None:
-        self.columns = columns
-        """By these the rows are grouped; None: other arrays may take their place."""
-        self.tracker = tracker
-        self.values = values
-        self.version = version
-
-
-Trackers = BudgetedCache[Hashable, TrackedGroups]
-"""Groups of rows, by view and columns."""
-
-
 class ClassView:
     """`values`, int64 per row: 0 or more is the sum of the final scores of plugins whose answers are cached, a negative
     number a refusal (see `amounts.kernel`). `raws` has the raw scores of each plugin of `plan.row_raws`.
+
+    For pods that no live plugin has an effect on it is all groups: one, whose rows get no points (`kernel.Groups`).
     """
 
     __slots__ = (
@@ -78,14 +52,13 @@ class ClassView:
         "_epoch",
         "_judge",
         "_peaks",
-        "_present",
         "_rows_seen",
         "_statuses",
         "included",
         "includes_raws",
         "part",
         "plan",
-        "raw_points",
+        "present",
         "raws",
         "values",
     )
@@ -98,28 +71,27 @@ class ClassView:
         self._codes = StatusCodes()
         self._judge: RowJudge | None = None
         self._peaks: Peaks = NO_PEAKS
-        self._present = -1
-        self.includes_raws = False
-        """Whether the values include the scores of `plan.object_raws`, normalised over the feasible rows."""
+        self.includes_raws = True
+        """Whether the values include all scores of node objects, normalised over the feasible rows."""
+        self.present = -1
+        """The groups of `part.raw_ids` that have feasible rows, as bits."""
         self.included: Ints = NO_ROWS
-        """int64 per group of `part.raw_ids`: what is included."""
-        self.raw_points: tuple[Hashable, Ints] | None = None
-        """int64 per group of `part.raw_ids`: its points, and the epoch and sizes of groups that they are for."""
+        """int64 per group of `part.raw_ids`: the points that are included."""
         self._rows_seen = -1
         self._epoch = -1
         self._statuses: tuple[int, RowStatuses] | None = None
 
-    def filling(self, pod: Pod, table: NodeTable) -> Filling | None:
-        """What the kernel needs to put pods of this class on rows; None: more than rules on amounts decide."""
-        if self.plan.has_row_plugins or self.part.raw_ids is not None or self._judge is None:
-            return None
+    def filling(self, pod: Pod, table: NodeTable, is_ranked: bool) -> Filling:
+        """What the kernel needs to put pods of this class on rows."""
+        assert self._judge is not None, "made with the first rows"
         uses = [(table.requested.cells_of(name), amount) for name, amount in pod.usage.items()]
         uses += [
             (table.scoring_usage.cells_of(name), amount)
             for name, amount in pod.scoring_usage.items()
         ]
         uses.append((table.pod_count_column.cells, 1))
-        return Filling(self._judge, self.values, self.part.base, uses, self.plan.fit)
+        is_ranked = is_ranked and not self.plan.has_row_plugins and self.part.raw_ids is None
+        return Filling(self._judge, self.values, self.part.base, uses, self.plan.fit, is_ranked)
 
     def refresh(
         self, state: CycleState, pod: Pod, table: NodeTable, reserved: Reserved | None = None
@@ -132,105 +104,60 @@ class ClassView:
         changed = log.rows_since(self._rows_seen) if self._epoch == part.epoch else None
         self._rows_seen = -1  # if a plugin raises, everything stays stale
         if len(self.values) != size or self._epoch != part.epoch:
-            self._start_anew(table)
+            self._start_anew(state, pod, table)
             changed = None
-            if self.includes_raws:
-                # All groups, until the amounts leave none of a group feasible.
-                self._include(state, pod, table, (1 << len(part.raw_samples)) - 1)
         elif changed is not None and 2 * len(changed) > size:
             changed = None
         self._judge_rows(state, pod, table, changed, reserved)
-        if self.includes_raws:
+        if part.raw_ids is not None and self.includes_raws:
             present = self._peaks.present()
-            if present != self._present:
+            if present != self.present:
                 self._include(state, pod, table, present)
                 self.values = np.empty_like(self.values)  # so groups are stale, too
                 self._judge_rows(state, pod, table, None, reserved)
         self._rows_seen, self._epoch = log.version, part.epoch
 
-    def _start_anew(self, table: NodeTable) -> None:
+    def _start_anew(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
         part, plan, size = self.part, self.plan, len(table)
+        raw_ids, groups = part.raw_ids, len(part.raw_samples)
         self.values = np.empty(size, dtype=np.int64)
         self.raws = [np.zeros(size, dtype=np.int64) for _ in plan.row_raws]
-        self.includes_raws = (
-            part.raw_ids is not None
-            and len(part.raw_samples) <= MOST_GROUPS
-            and all(plugin.normalizes_by_bounds for plugin, _ in plan.object_raws)
-        )
-        groups = part.raw_ids if self.includes_raws else None
-        self._peaks = make_peaks(size, groups)
         self._judge = make_judge(table, plan.fit, plan.fit_place, plan.rules)
+        by_bounds = all(plugin.normalizes_by_bounds for plugin, _ in plan.object_raws)
+        self.includes_raws = raw_ids is None or (groups <= MOST_GROUPS and by_bounds)
+        self._peaks = make_peaks(size, raw_ids if self.includes_raws else None)
+        self.included = np.zeros(groups, dtype=np.int64)
+        if raw_ids is not None and self.includes_raws:
+            # All groups, until the amounts leave none of a group feasible.
+            self._include(state, pod, table, (1 << groups) - 1)
 
     def _include(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> None:
         """Include the normalised scores of node objects, given the groups that have feasible rows."""
         assert self._judge is not None, "made with the first rows"
         self.included = self.part.points(state, pod, table, present)
         self._judge.add_group_points(self.part.raw_ids, self.included)
-        self._present = present
+        self.present = present
 
-    def points_beyond(
-        self, state: CycleState, pod: Pod, table: NodeTable, present: int
-    ) -> Ints | None:
-        """int64 per group of `part.raw_ids`: the difference to `included` when other groups have feasible rows.
-
-        None: the same groups have.
-        """
-        if present == self._present:
-            return None
-        return self.part.points(state, pod, table, present) - self.included
-
-    def columns_of(self, marks: Marks) -> list[Ints]:
-        """The columns that tell rows apart, int64 each."""
-        assert marks.columns is not None, "columns tell the rows apart"
-        columns = [_numbers(column.view) for column in marks.columns]
-        if self.part.raw_ids is not None:
-            columns.append(self.part.raw_ids)
-        return columns
-
-    def groups(self, marks: Marks, table: NodeTable, trackers: Trackers) -> Groups:
-        """The rows that are not refused in groups by `marks`, and by the raw scores of node objects."""
-        tracker = self.tracked(marks, table, trackers)
-        if tracker is None:
-            return group_rows(self.values, self.columns_of(marks))
-        samples, sizes = tracker.current()
-        return Groups(tracker.ids, samples, sizes, is_sorted=False)
-
-    def tracked(self, marks: Marks, table: NodeTable, trackers: Trackers) -> Any:
-        """The same, followed by changed rows; None where there is no quick form of that."""
-        log, key = table.row_changes, (self, marks.columns)
-        known = trackers.get(key)
-        if known is not None and known.values is self.values:
-            changed = log.rows_since(known.version)
-            try:
-                if changed is not None:
-                    if len(changed) > len(self.values):  # some of them many times
-                        changed = np.arange(len(self.values))
-                    columns = known.columns or self.columns_of(marks)
-                    known.tracker.update(self.values, columns, changed)
-                    known.version = log.version
-                    return known.tracker
-            except OverflowError:
-                pass  # a mark is out of bounds: start again
-        columns = self.columns_of(marks)
-        tracker = make_tracker(self.values, columns)
-        if tracker is not None:
-            stable = columns if marks.rules is not None else None
-            known = TrackedGroups(stable, tracker, self.values, log.version)
-            trackers.put(key, known, tracker.cells)
-        return tracker
-
-    @property
-    def constant(self) -> int:
-        """The points of every row that are not in the values, where no raw scores differ."""
-        return self.plan.constant if self.part.raw_ids is None else 0
-
-    def has_raws(self, values: Ints) -> bool:
-        """Whether `values`, of which there may be a copy, include all scores of node objects."""
-        return self.part.raw_ids is None or (self.includes_raws and values is self.values)
+    # The rows as one group
 
     def best(self) -> tuple[int, int, int, int]:
         """The fields of `Best`, of the values."""
         return self._peaks.best(self.values)
+
+    def totals(self) -> Ints:
+        """The values."""
+        return self.values
+
+    @property
+    def total_at(self) -> Callable[[int], int]:
+        """Gives the value of one row."""
+        return self.values.item
+
+    def nth_best(self, best: int, n: int) -> int:
+        """The n-th row, from 0, whose value is `best`."""
+        return nth_best(self.values, best, n)
+
+    # Judging
 
     def _judge_rows(
         self,
@@ -302,8 +229,3 @@ class ClassView:
         found = RowStatuses.of(statuses, said, [0, *sizes])
         self._statuses = (self._rows_seen, found)
         return found
-
-
-def _numbers(column: NDArray[Any]) -> Ints:
-    """A column as int64."""
-    return column if column.dtype == np.int64 else column.astype(np.int64)

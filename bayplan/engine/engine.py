@@ -1,8 +1,8 @@
 """Engine: where a pod goes. A total is `values[row] + points[group of the row]`; the best total is the decision.
 
 `prepare` gives the values (the view of the class, up to date) or the `Reason` for which the reference has to decide
-(`scheduler/deciding.py`). `decide` finds the points of groups and the best row. Other questions (rows within a
-placement, copies, fillings) begin with `prepare`, too.
+(`scheduler/deciding.py`). `decide` finds groups of rows, the points of each group, and the best row. The other
+questions, `nominated_row` and `filling`, begin in the same way.
 
 A pod that is to be spread over zones, after one node changed:
 
@@ -12,28 +12,18 @@ A pod that is to be spread over zones, after one node changed:
    so its PreFilter is not called.
 2. `_view_of` has the view. `ClassView.refresh`: `NodePart.refresh` reads the row in the log of node changes and calls
    the plugins on node objects about it; the kernel applies the rules on amounts to the rows in the log of row changes.
-3. `_decide_by_rules`, `best_by_rules`: `ClassView.tracked` moves the changed row to its group; the kernel reads the
-   pods per zone that the table counts, gives each group its points or refuses it, and has the best row.
+3. `_rank`: `track_groups` moves the changed row to its group; in `apply_rules` the kernel reads the pods per zone that
+   the table counts, and gives each group its points or refuses it. `best` of the groups is the decision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
-from ..amounts import POD_COUNT, copies_that_fit
-from ..amounts.kernel import (
-    NONE_FEASIBLE,
-    REFUSED,
-    Best,
-    Filling,
-    combine,
-    nth_best,
-    summarize,
-)
+from ..amounts.kernel import REFUSED, Best, Filling, RowTotals
 from ..api.pod import EMPTY_STATUS, Pod, PodSpec
 from ..framework import (
     GROUPS,
@@ -51,64 +41,68 @@ from ..runtime.plugin_calls import ask_filter, ask_hook, ask_keys, ask_pre_filte
 from ..stamped_cache import Budget, BudgetedCache, StampedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan, Planner, Points
-from .class_view import ClassView, Trackers
+from .class_view import ClassView
 from .marks import NO_MARKS, GroupRules, Marks, MarksOfClasses
 from .node_part import NodePart
 from .reasons import Reason
-from .row_groups import Ranking, best_by_rules
+from .row_groups import (
+    LivePlugins,
+    Trackers,
+    apply_rules,
+    call_plugins,
+    find_groups,
+    narrow,
+    restricted,
+    track_groups,
+)
 
 
 class Decision(msgspec.Struct):
-    """The result for one pod, to be read before the table changes. `values` is int64 per row, negative where the pod
-    does not fit.
-    """
+    """The result for one pod, to be read before the table changes."""
 
-    values: Ints
     best: Best
+    ranked: RowTotals
+    """The total of each row. For a pod that names its node, the values of its class."""
     refusals: RowStatuses | None = None
     """When no node fits: the status of each row."""
-    groups: Any = None
-    """Tracked groups of rows whose points come on top of the values."""
 
     @property
     def totals(self) -> Ints:
         """int64 per row, negative where the pod does not fit."""
-        if self.groups is None:
-            return self.values
-        return combine(self.values, self.groups.ids, self.groups.points)[0]
+        return self.ranked.totals()
 
     @property
     def total_at(self) -> Callable[[int], int]:
         """Gives the total of one row."""
-        at: Callable[[int], int] = self.values.item if self.groups is None else self.groups.total_at
-        return at
+        return self.ranked.total_at
 
     def nth_best(self, n: int) -> int:
         """The n-th row, from 0, with the best total."""
-        best = self.total_at(self.best.row)
-        if self.groups is None:
-            return nth_best(self.values, best, n)
-        row: int = self.groups.nth_best(best, n)
-        return row
-
-
-class Fillings(NamedTuple):
-    """The classes of some pods, and the number of the class of each pod."""
-
-    kinds: Sequence[Filling]
-    classes: Ints
+        return self.ranked.nth_best(self.best.total, n)
 
 
 class Prepared(NamedTuple):
     """All that the answers about a pod are taken from."""
 
     view: ClassView
-    """Up to date; PreFilter has run."""
+    """Up to date; PreFilter has run, except of plugins with rules."""
     marks: Marks
     rules: GroupRules | None
     """The rules by which the points of groups are found without calling plugins; None if these have to be called."""
     reserved: Reserved | None
     """What is nominated and counts for the pod."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no live plugin has an effect."""
+        return self.view.plan.is_plain and self.marks.columns == ()
+
+
+class Ranked(NamedTuple):
+    """Totals, and whether rows may be refused for which the view has no refusal."""
+
+    totals: RowTotals
+    refuses: bool
 
 
 NOT_NARROWED: Sequence[FilterPlugin] = ()
@@ -156,6 +150,8 @@ class Engine:
         reason = self._why_unlike_its_class(pod)
         if reason is not None:
             return reason
+        if pod.status.nominated_node_name or self._nominator.node_of(pod):
+            return Reason.NOMINATED
         planned = self._planned(pod)
         if planned is None:
             return Reason.REFUSED
@@ -166,141 +162,88 @@ class Engine:
                 return Reason.PINNED
             pod = pod.replace(spec=pod.pod_class.spec)
         rules = marks.rules if plan.is_plain and not reserved else None
-        settled = marks.quiet if rules is None else rules.settled
-        if not self._run_pre_filters(plan, state, pod, settled):
+        if not self._run_pre_filters(plan, state, pod, marks, rules):
             return Reason.PRE_FILTER
         view = self._view_of(plan, state, pod.priority if reserved else None)
         view.refresh(state, pod, self._table, reserved)
         return Prepared(view, marks, rules, reserved)
 
-    def decide(self, state: CycleState, pod: Pod) -> Decision | Reason:
-        """The decision for `pod`: its view, its groups of rows, the points of each group, the best row."""
+    def decide(self, state: CycleState, pod: Pod, within: Ints | None = None) -> Decision | Reason:
+        """The decision for `pod`: its view, its groups of rows, the points of each group, the best row.
+
+        `within` are the only rows that count; None: all do.
+        """
         ready = self.prepare(state, pod)
         if isinstance(ready, Reason):
             return ready
-        view, marks = ready.view, ready.marks
+        if within is not None and (pod.spec.pin or not ready.is_plain):
+            return Reason.PLACEMENT
         if pod.spec.pin:
-            return self._decide_pinned(state, pod, view, marks)
-        if ready.rules is not None:
-            decision = self._decide_by_rules(state, pod, ready, ready.rules)
-            if decision is not None:
-                return decision
-            state.clear()  # the plugins have to be called, with their PreFilter
-            if not self._run_pre_filters(view.plan, state, pod, marks.quiet):
+            return self._decide_pinned(state, pod, ready)
+        ranked = self._rank(state, pod, ready, within)
+        if isinstance(ranked, Reason):
+            return ranked
+        best = Best(*ranked.totals.best())
+        if best.feasible:
+            return Decision(best, ranked.totals)
+        if ranked.refuses:
+            return Reason.NO_NODE
+        view = ready.view
+        return Decision(best, view, view.statuses(state, pod, self._table, self._points.filters))
+
+    def _rank(
+        self, state: CycleState, pod: Pod, ready: Prepared, within: Ints | None
+    ) -> Ranked | Reason:
+        """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins."""
+        table, (view, marks, rules, reserved) = self._table, ready
+        if rules is not None:
+            groups = None
+            if view.includes_raws:
+                groups = track_groups(view, marks.columns or (), table, self._trackers)
+            if groups is not None:
+                state.skip_filter.update(rules.plugins)
+                apply_rules(state, pod, table, view, rules, groups)
+                return Ranked(groups, bool(rules.limits))
+            ruled = [p for p in view.plan.pre_filters if p.name in rules.plugins]
+            if not self._accepts(state, pod, ruled):
                 return Reason.PRE_FILTER
-        values = self._beside_nominated(state, pod, view, ready.reserved)
-        if marks.columns == () and view.plan.is_plain and view.has_raws(values):
-            return self._best_of_one_group(state, pod, view, values)
-        ranking = Ranking(state, pod, self._table, view, marks, self._trackers)
-        if ranking.accepts_all(values):
-            return self._best_of_one_group(state, pod, view, values)
-        ranked = ranking.rank(values)
-        if ranked is not None:
-            return Decision(*combine(values, *ranked))
-        if ranking.has_filters:
-            return Reason.NO_NODE
-        return self._none_feasible(state, pod, view, values)
-
-    def _best_of_one_group(
-        self, state: CycleState, pod: Pod, view: ClassView, values: Ints
-    ) -> Decision | Reason:
-        """The decision where all rows get the same points."""
-        total, ties, feasible, row = view.best() if values is view.values else summarize(values)
-        if not feasible:
-            return self._none_feasible(state, pod, view, values)
-        return Decision(values, Best(total + view.constant, ties, feasible, row))
-
-    def _none_feasible(
-        self, state: CycleState, pod: Pod, view: ClassView, values: Ints
-    ) -> Decision | Reason:
-        """The refusals, where those in the view are all there are."""
-        if values is not view.values:
-            return Reason.NO_NODE
-        refusals = view.statuses(state, pod, self._table, self._points.filters)
-        return Decision(values, NONE_FEASIBLE, refusals)
+        live, values = LivePlugins.of(view, marks, state), view.values
+        if within is not None:
+            values = restricted(values, within)
+        if reserved and _reads_pods(view.plan, state):
+            values = self._beside_nominated(state, pod, values, reserved)
+        values = narrow(state, pod, table, view, values, live)
+        totals = find_groups(view, values, live, table, self._trackers)
+        if not isinstance(totals, ClassView):
+            call_plugins(state, pod, table, view, live, totals)
+        return Ranked(totals, bool(live.filters) or values is not view.values)
 
     def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
         """The row of the node that the status of `pod` nominates, if it fits there; else None."""
         table, row = self._table, self._table.row_of.get(pod.nominated_node_name)
-        if not self.applies or row is None or not table.live[row]:
-            return None
-        if pod.node_name or pod.spec.pin or pod.status.has_resources:
+        if row is None or not table.live[row] or pod.spec.pin or self._why_unlike_its_class(pod):
             return None
         planned = self._planned(pod)
-        if planned is None or not self._run_pre_filters(planned[0], state, pod, planned[1].quiet):
+        if planned is None or not self._run_pre_filters(planned[0], state, pod, planned[1]):
             return None
         status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
         return row if status.is_success else None
 
-    def decide_within(self, state: CycleState, pod: Pod, within: Ints) -> Decision | Reason:
-        """The decision for `pod` on the rows `within`, where only the values of its view count."""
-        view = self._plain_view(state, pod)
-        if view is None:
-            return Reason.PLACEMENT
-        values = np.full(len(self._table), REFUSED)
-        values[within] = view.values[within]
-        total, ties, feasible, row = summarize(values)
-        if not feasible:
-            return Reason.PLACEMENT
-        return Decision(values, Best(total + view.constant, ties, feasible, row))
-
-    def fillings(self, pods: Sequence[Pod]) -> Fillings | None:
-        """What the kernel needs to put `pods` on rows one after another; None if more than rules on amounts decide."""
-        kinds: dict[ClassView, int] = {}
-        fillings: list[Filling] = []
-        classes: list[int] = []
-        for pod in pods:
-            view = None if _counts_pods(pod.spec) else self._plain_view(CycleState(), pod)
-            filling = None if view is None else view.filling(pod, self._table)
-            if view is None or filling is None:
-                return None
-            if view not in kinds:
-                kinds[view] = len(fillings)
-                fillings.append(filling)
-            elif fillings[kinds[view]].uses != filling.uses:
-                return None  # pods that are judged alike and use different amounts
-            classes.append(kinds[view])
-        return Fillings(fillings, np.array(classes, dtype=np.int64))
-
-    def copies(self, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods like `pod` fit beside each other; None if filters other than on node objects
-        and amounts take part. Scores do not matter: in the end every row is full.
-        """
+    def filling(self, pod: Pod) -> Filling | None:
+        """What the kernel needs to put pods like `pod` on rows; None if filters besides the fit rule read pods."""
         state = CycleState()
-        ready = None if self._nominator or pod.spec.pin else self.prepare(state, pod)
-        if not isinstance(ready, Prepared) or (ready.rules is not None and ready.rules.limits):
-            return None
-        view, fit = ready.view, ready.view.plan.fit
-        if fit is None or view.plan.row_filters or _reads_pods(view.plan, state):
-            return None
-        used = {**pod.usage, POD_COUNT: 1}
-        if fit.left_to_devices or any(used.get(name) != n for name, n in fit.amounts.items()):
-            return None
-        found, rows = np.zeros(len(self._table), dtype=np.int64), np.flatnonzero(view.values >= 0)
-        found[rows] = copies_that_fit(self._table, fit, rows)
-        return found
-
-    def _plain_view(self, state: CycleState, pod: Pod) -> ClassView | None:
-        """The view of the class of `pod`, up to date, if its values are all that decides; else None."""
         ready = None if self._nominator or pod.spec.pin else self.prepare(state, pod)
         if not isinstance(ready, Prepared):
             return None
-        view, plan, marks = ready.view, ready.view.plan, ready.marks
-        is_plain = plan.is_plain and marks.columns == () and plan.asked_names <= marks.quiet
-        return view if is_plain and view.part.raw_ids is None else None
-
-    def _decide_by_rules(
-        self, state: CycleState, pod: Pod, ready: Prepared, rules: GroupRules
-    ) -> Decision | Reason | None:
-        """The decision for a pod whose live plugins go by rules on counts; None if they have to be called."""
-        view = ready.view
-        if not rules.limits and not view.best()[2]:
-            return self._none_feasible(state, pod, view, view.values)
-        found = best_by_rules(state, pod, self._table, view, ready.marks, self._trackers)
-        if found is None:
+        view, plan, rules = ready.view, ready.view.plan, ready.rules
+        if rules is not None:
+            if rules.limits:
+                return None
+            state.skip_filter.update(rules.plugins)
+        if _reads_pods(plan, state):
             return None
-        best, groups = found
-        return Decision(view.values, best, groups=groups) if best.feasible else Reason.NO_NODE
+        is_ranked = ready.is_plain and plan.asked_names <= ready.marks.quiet
+        return view.filling(pod, self._table, is_ranked and not _counts_pods(pod.spec))
 
     def _why_unlike_its_class(self, pod: Pod) -> Reason | None:
         """Why the pod is not judged as any other of its class, on all nodes; None if it is."""
@@ -308,19 +251,15 @@ class Engine:
             return Reason.PROFILE
         if pod.node_name:
             return Reason.ASSIGNED
-        status = pod.status
-        if status is not EMPTY_STATUS and status.has_resources:
+        if pod.status is not EMPTY_STATUS and pod.status.has_resources:
             return Reason.RESIZED
-        is_nominated = status.nominated_node_name or self._nominator.node_of(pod)
-        return Reason.NOMINATED if is_nominated else None
+        return None
 
     # Pods that name their node, as those of a DaemonSet do
 
-    def _decide_pinned(
-        self, state: CycleState, pod: Pod, view: ClassView, marks: Marks
-    ) -> Decision | Reason:
+    def _decide_pinned(self, state: CycleState, pod: Pod, ready: Prepared) -> Decision | Reason:
         """One value of the view is read; filters that may read the name, and live ones, are called about that node."""
-        row = self._table.row_of[pod.spec.pin]
+        view, marks, row = ready.view, ready.marks, self._table.row_of[pod.spec.pin]
         if view.values[row] < 0:
             return Reason.PINNED
         live = [p.plugin for p in view.plan.live_filters if p.plugin.name not in marks.quiet]
@@ -329,7 +268,7 @@ class Engine:
         for plugin in filters:
             if node is None or not ask_filter(plugin, state, pod, node).is_success:
                 return Reason.PINNED
-        return Decision(view.values, Best(view.values.item(row), 1, 1, row))
+        return Decision(Best(view.values.item(row), 1, 1, row), view)
 
     def _fits_pin(self, plan: ClassPlan, pod: Pod) -> bool:
         """Whether the node is there, and PreFilter leaves only it. A profile may be without NodeAffinity."""
@@ -424,16 +363,24 @@ class Engine:
         return part
 
     def _run_pre_filters(
-        self, plan: ClassPlan, state: CycleState, pod: Pod, quiet: frozenset[str]
+        self,
+        plan: ClassPlan,
+        state: CycleState,
+        pod: Pod,
+        marks: Marks,
+        rules: GroupRules | None = None,
     ) -> bool:
-        """Whether PreFilter neither refuses the pod nor narrows the nodes; the `quiet` plugins are not called."""
-        state.skip_filter.update(plan.skip_filter, quiet)
+        """Whether PreFilter neither refuses the pod nor narrows the nodes; plugins with `rules` are not called yet."""
+        state.skip_filter.update(plan.skip_filter, marks.quiet)
         state.fit_rule = plan.fit
-        if plan.asked_names <= quiet:
+        settled = marks.quiet if rules is None else marks.quiet | rules.plugins
+        if plan.asked_names <= settled:
             return True
-        for plugin in plan.pre_filters:
-            if plugin.name in quiet:
-                continue
+        return self._accepts(state, pod, [p for p in plan.pre_filters if p.name not in settled])
+
+    def _accepts(self, state: CycleState, pod: Pod, plugins: Sequence[PreFilterPlugin]) -> bool:
+        """Whether PreFilter of these plugins neither refuses the pod nor narrows the nodes."""
+        for plugin in plugins:
             answer = ask_pre_filter(plugin, state, pod, self._table)
             if isinstance(answer, PreFilterResult):
                 return False
@@ -444,14 +391,10 @@ class Engine:
         return True
 
     def _beside_nominated(
-        self, state: CycleState, pod: Pod, view: ClassView, reserved: Reserved | None
+        self, state: CycleState, pod: Pod, values: Ints, reserved: Reserved
     ) -> Ints:
-        """The values; if filters besides the fit rule depend on pods, a copy without the rows that one of them refuses
-        once the nominated pods are there.
-        """
-        if not reserved or not _reads_pods(view.plan, state):
-            return view.values
-        values, rows = view.values.copy(), reserved.rows
+        """A copy of the values without the rows that a filter refuses once the nominated pods are there."""
+        values, rows = values.copy(), reserved.rows
         for row in rows[values[rows] >= 0].tolist():
             status = self._filtering.filter_with_nominated(state, pod, self._table.node_at(row))
             if not status.is_success:

@@ -27,8 +27,8 @@ class GroupRules:
     limits: Sequence[Limit]
     scores: Sequence[tuple[Score, int]]
     """With the weights of the plugins."""
-    settled: frozenset[str]
-    """The plugins that need not be called."""
+    plugins: frozenset[str]
+    """The plugins whose rules they are, which need not be called."""
 
     @cached_property
     def judge(self) -> Any:
@@ -122,7 +122,7 @@ class MarksOfClasses:
                 columns.update(dict.fromkeys(said))
         rules = None
         if columns and len(ruled) + len(quiet) == len(plan.grouped):
-            rules = _rules(plan, ruled, quiet)
+            rules = _rules(plan, ruled)
         return Marks(
             None if columns is None else tuple(columns),
             frozenset(quiet),
@@ -133,9 +133,7 @@ class MarksOfClasses:
         )
 
 
-def _rules(
-    plan: ClassPlan, ruled: dict[Plugin, DomainRules], quiet: list[str]
-) -> GroupRules | None:
+def _rules(plan: ClassPlan, ruled: dict[Plugin, DomainRules]) -> GroupRules | None:
     """The rules at the points where the plugins take part; None when the kernel has no place for them."""
     filters = {placed.plugin.name for placed in plan.live_filters}
     pre_scores = {plugin.name for plugin in plan.live_pre_scores}
@@ -155,8 +153,7 @@ def _rules(
     kinds = [*single, *(type(score) for score, _ in scores)]
     if len(kinds) != len(set(kinds)):
         return None
-    settled = frozenset([*quiet, *(plugin.name for plugin in ruled)])
-    return GroupRules(limits, scores, settled)
+    return GroupRules(limits, scores, frozenset(plugin.name for plugin in ruled))
 
 
 class _WholePod(NamedTuple):

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..amounts.kernel import DEAD, group_rows
 from ..api.pod import Pod
-from ..framework import CycleState
+from ..framework import CycleState, ScorePlugin
 from ..runtime.plugin_calls import check_range, judge_rows, normalize, score_rows
 from ..stamped_cache import StampedCache
-from ..table import Ints, NodeTable
+from ..table import Ints, NodeTable, Rows
 from .class_plan import ClassPlan
 from .status_codes import StatusCodes
 
@@ -20,9 +20,9 @@ from .status_codes import StatusCodes
 class NodePart:
     """`base`, int64 per row: a refusal, or the weighted sum of final scores; DEAD on rows without a node.
 
-    `raws` has the raw scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row that is not
-    refused, where rows of equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores
-    are 0.
+    The sum has `plan.constant` for the plugins that normalise, as if all their raw scores were 0. `raws` has the raw
+    scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row that is not refused, where rows of
+    equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores are 0.
     """
 
     __slots__ = (
@@ -67,18 +67,22 @@ class NodePart:
         self._nodes = log.version
 
     def points(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
-        """int64 per group of `raw_ids`: weighted scores, normalised over the groups that are set in `present`."""
+        """int64 per group of `raw_ids`: its points if those groups have feasible rows that are set in `present`."""
         known = self._points.get(present)
         if known is None:
-            known = self._points.put(present, self._normalized(state, pod, table, present))
+            known = np.zeros(len(self.raw_samples), dtype=np.int64)
+            groups = np.array([g for g in range(len(known)) if present >> g & 1], np.int64)
+            known[groups] = self.normalized(state, pod, table, self.raw_samples[groups], None)
+            self._points.put(present, known)
         return known
 
-    def _normalized(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
-        groups = np.array([g for g in range(len(self.raw_samples)) if present >> g & 1], np.int64)
-        rows = self.raw_samples[groups]
-        found = np.zeros(len(self.raw_samples), dtype=np.int64)
+    def normalized(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, sizes: Ints | None
+    ) -> Ints:
+        """int64 per row of `rows`: weighted scores, normalised over these rows, beyond those in `base`."""
+        found = np.full(table.count(rows), -self._plan.constant, dtype=np.int64)
         for raw, (plugin, weight) in zip(self.raws, self._plan.object_raws, strict=True):
-            found[groups] += normalize(plugin, state, pod, table, rows, raw[rows]) * weight
+            found += normalize_groups(plugin, state, pod, table, rows, sizes, raw[rows]) * weight
         return found
 
     def _judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints) -> None:
@@ -94,7 +98,7 @@ class NodePart:
 
     def _judge_live(self, state: CycleState, pod: Pod, table: NodeTable, live: Ints) -> None:
         plan = self._plan
-        found = np.zeros(len(live), dtype=np.int64)
+        found = np.full(len(live), plan.constant, dtype=np.int64)
         for place, judge in plan.object_filters:
             if judge.name not in state.skip_filter:
                 verdict = judge_rows(judge, state, pod, table, live)
@@ -116,6 +120,24 @@ class NodePart:
             groups = group_rows(self.base, varied)
             if len(groups.samples):  # else all rows are refused
                 self.raw_ids, self.raw_samples = groups.ids, groups.samples
+
+
+def normalize_groups(
+    plugin: ScorePlugin,
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    rows: Rows,
+    sizes: Ints | None,
+    raw: Ints,
+) -> Ints:
+    """int64 per row of `rows`: the normalised scores. Each row stands for `sizes` nodes; None: for itself."""
+    if sizes is None or plugin.normalizes_by_bounds or len(sizes) == sizes.sum():
+        return normalize(plugin, state, pod, table, rows, raw)
+    # The result may depend on how many nodes have a score.
+    every = np.repeat(table.numbers(rows), sizes)
+    each = normalize(plugin, state, pod, table, every, np.repeat(raw, sizes))
+    return each[np.cumsum(sizes) - 1]
 
 
 def _grown(values: Ints, size: int) -> Ints:

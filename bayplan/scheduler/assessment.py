@@ -99,9 +99,7 @@ def _feasible(inquiry: Inquiry) -> tuple[Ints, Ints]:
         return np.array([best.row]), np.array([best.total])
     totals = decision.totals
     rows: Ints = np.flatnonzero(totals >= 0)
-    found = totals[rows]
-    # the engine leaves out points that all rows get
-    return rows, found + (best.total - found.max()) if len(rows) else found
+    return rows, totals[rows]
 
 
 def _with_reasons(inquiry: Inquiry, found: Assessment, row: int | None) -> Assessment:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 
+from ..amounts.kernel import Fillings
 from ..api.pod import Pod
 from ..cache import CacheError
-from ..engine import Decision, Fillings
+from ..engine import Decision
 from ..errors import ApiError, ExtenderError
 from ..framework import (
     PODS_TO_ACTIVATE,

@@ -11,8 +11,9 @@ from time import perf_counter
 
 import numpy as np
 
+from ..amounts.kernel import Fillings
 from ..api.pod import Pod
-from ..engine import Decision, Engine, Fillings, Reason
+from ..engine import Decision, Engine, Reason
 from ..errors import EngineDisagreementError
 from ..framework import (
     Code,
@@ -139,7 +140,8 @@ class Decider:
         if not self._may_use_engine or self._explain:
             return None
         try:
-            return self._engines[profile.name].fillings(pods)
+            engine = self._engines[profile.name]
+            return Fillings.of(engine.filling(pod) for pod in pods)
         except PluginRunError as failed:
             self._note_engine_failure(failed)
             return None
@@ -156,10 +158,11 @@ class Decider:
         if not profile.committing.plan(pod.spec).is_idle:
             return None
         try:
-            return self._engines[profile.name].copies(pod)
+            filling = self._engines[profile.name].filling(pod)
         except PluginRunError as failed:
             self._note_engine_failure(failed)
             return None
+        return None if filling is None else filling.copies(self._table, pod)
 
     def _decide(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
@@ -167,12 +170,8 @@ class Decider:
         """The engine's decision; None: the reference decides, for a reason that is counted."""
         found: Decision | Reason = Reason.EXTENDERS
         if self._may_use_engine:
-            engine = self._engines[profile.name]
             try:
-                if within is not None:
-                    found = engine.decide_within(state, pod, within)
-                else:
-                    found = engine.decide(state, pod)
+                found = self._engines[profile.name].decide(state, pod, within)
             except PluginRunError as failed:
                 # Plugins with cached answers are called for all nodes, also those that another one refuses. The
                 # reference calls them in kube-scheduler's order, and reports the error if it occurs there, too.
@@ -333,11 +332,10 @@ def check_feasible(decision: Decision, rows: Ints, pod: Pod, table: NodeTable) -
 
 
 def check_totals(decision: Decision, rows: Ints, totals: Ints, pod: Pod, table: NodeTable) -> None:
-    """Raise EngineDisagreementError unless the engine gives `rows` these totals; what all rows get may be left out."""
+    """Raise EngineDisagreementError unless the engine gives `rows` these totals."""
     if pod.spec.pin or not len(rows):
         return
-    found = decision.totals[rows]
-    ours = found + (decision.best.total - int(found.max()))
+    ours = decision.totals[rows]
     if not np.array_equal(ours, totals):
         raise _disagreement(pod, rows[ours != totals], table, "the total score")
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..amounts.kernel import REFUSED, compiled, fill, summarize
+from ..amounts.kernel import REFUSED, Best, compiled, fill, group_rows
 from ..api.pod import Pod
 from ..engine import Decision
 from ..errors import InputError
@@ -131,7 +131,8 @@ class Inquiry:
             scoring = self.profile.scoring
             scoring.run_pre_scores(self.state, self.pod, self.table, self.rows)
             found[self.rows] = scoring.run_scores(self.state, self.pod, self.table, self.rows)
-        return Decision(found, summarize(found))
+        totals = group_rows(found, ())
+        return Decision(Best(*totals.best()), totals)
 
     def copies(self) -> Ints | None:
         """int64 per row: how many pods like this one fit beside each other.

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..amounts.kernel import fill
+from ..amounts.kernel import Fillings, fill
 from ..api.pod import Pod
 from ..cache import Cache
-from ..engine import Fillings
 from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
 from ..runtime.plugin_calls import ask_hook

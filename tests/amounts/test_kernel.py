@@ -428,13 +428,18 @@ def test_tracked_groups_have_the_best_row_after_each_change(
             values[row] = data.draw(st.sampled_from([-3, 0, 5, 5, 9]))
             marks[0][row] = data.draw(st.integers(0, 2))
         try:
-            tracker.update(values, marks, rows)
+            tracker.update(marks, rows)
         except OverflowError:
             tracker = kernel.make_tracker(values, marks)
+        numbers, samples, sizes = tracker.current()
+        assert [int(np.flatnonzero(tracker.ids == g)[0]) for g in numbers] == samples.tolist()
+        assert samples.tolist() == sorted(samples.tolist())
+        assert sizes.sum() == np.count_nonzero(values >= 0)
         refused = data.draw(st.sets(st.integers(0, 2)))
         for group in range(min(len(tracker.points), 3)):
             tracker.points[group] = kernel.REFUSED if group in refused else 3 * group
         totals, best = kernel.combine(values, tracker.ids, tracker.points)
+        assert tracker.totals().tolist() == totals.tolist()
         assert kernel.Best(*tracker.best()) == best
         if best.feasible:
             tied = np.flatnonzero(totals == best.total).tolist()

@@ -330,27 +330,27 @@ MUTANTS = [
     Mutant(
         "what filters on rows refuse is forgotten",
         GROUPS,
-        "return bool(self._table.count(rows)) and self._left is rows",
-        "return bool(self._table.count(rows))",
+        "return values if rows is before else restricted(values, rows)",
+        "return values",
     ),
     # Pods that differ from their class
     Mutant(
         "a pod's own nomination is ignored",
         ENGINE,
-        "is_nominated = status.nominated_node_name or self._nominator.node_of(pod)",
-        "is_nominated = status.nominated_node_name",
+        "if pod.status.nominated_node_name or self._nominator.node_of(pod):",
+        "if pod.status.nominated_node_name:",
     ),
     Mutant(
         "a status with resources is ignored",
         ENGINE,
-        "if status is not EMPTY_STATUS and status.has_resources:",
+        "if pod.status is not EMPTY_STATUS and pod.status.has_resources:",
         "if False:",
     ),
     Mutant(
         "a nomination in the status is ignored",
         ENGINE,
-        "is_nominated = status.nominated_node_name or self._nominator.node_of(pod)",
-        "is_nominated = self._nominator.node_of(pod)",
+        "if pod.status.nominated_node_name or self._nominator.node_of(pod):",
+        "if self._nominator.node_of(pod):",
     ),
     Mutant("a pod's node is ignored", ENGINE, "if pod.node_name:", "if False:"),
     Mutant(
@@ -405,8 +405,8 @@ MUTANTS = [
     Mutant(
         "refusals beside nominated pods pass for explained",
         ENGINE,
-        "        if values is not view.values:\n            return Reason.NO_NODE\n",
-        "",
+        "bool(live.filters) or values is not view.values)",
+        "bool(live.filters))",
     ),
     Mutant(
         "pods of all priorities leave the same room",
@@ -439,10 +439,10 @@ MUTANTS = [
         "pass",
     ),
     Mutant(
-        "the state is not cleared before plugins are called instead of rules",
+        "PreFilter does not run when plugins are called instead of rules",
         ENGINE,
-        "state.clear()  # the plugins have to be called, with their PreFilter",
-        "pass",
+        "if not self._accepts(state, pod, ruled):",
+        "if False:",
     ),
     # The view
     Mutant(
@@ -472,7 +472,7 @@ MUTANTS = [
     Mutant(
         "present groups are ignored",
         VIEW,
-        "if present != self._present:",
+        "if present != self.present:",
         "if False:",
     ),
     dropped(
@@ -576,32 +576,26 @@ MUTANTS = [
     Mutant(
         "PreScore is not told how many nodes rows stand for",
         GROUPS,
-        "        state.row_counts = sizes\n",
+        "    state.row_counts = sizes\n",
         "",
     ),
     Mutant(
         "a normalize that counts is given one node of each group",
-        GROUPS,
+        PART,
         "if sizes is None or plugin.normalizes_by_bounds or len(sizes) == sizes.sum():",
         "if True:",
     ),
     Mutant(
         "scores of node objects count twice",
         GROUPS,
-        "parts.append(-view.included[view.part.raw_ids[rows]])",
+        "found -= view.included[view.part.raw_ids[rows]]",
         "pass",
     ),
     Mutant(
-        "normalised points stay when other nodes are feasible",
-        GROUPS,
-        "key = (view.part.epoch, sizes.tobytes())",
-        "key = (view.part.epoch, len(sizes))",
-    ),
-    Mutant(
-        "normalised points stay when raw scores change",
-        GROUPS,
-        "key = (view.part.epoch, sizes.tobytes())",
-        "key = (0, sizes.tobytes())",
+        "points of normalised scores count beside the constant",
+        PART,
+        "np.full(table.count(rows), -self._plan.constant, dtype=np.int64)",
+        "np.zeros(table.count(rows), dtype=np.int64)",
     ),
     Mutant(
         "views of nodes stay when nodes change",
@@ -609,15 +603,14 @@ MUTANTS = [
         "infos[row] = NodeInfo(self, row)",
         "pass",
     ),
-    Mutant("groups without a row are asked about", GROUPS, "if not groups.is_sorted:", "if False:"),
     Mutant(
         "groups do not follow changed rows",
-        VIEW,
-        "known.tracker.update(self.values, columns, changed)",
+        GROUPS,
+        "tracker.update(arrays, changed)",
         "pass",
     ),
-    Mutant("groups stay for other columns", VIEW, "(self, marks.columns)", "(self, None)"),
-    Mutant("groups stay for other values", VIEW, " and known.values is self.values:", ":"),
+    Mutant("groups stay for other columns", GROUPS, "(view, columns), _", "(view, None), _"),
+    Mutant("groups stay for other values", GROUPS, " and tracker.values is view.values:", ":"),
     dropped(
         "groups stay when scores of node objects are included anew",
         VIEW,
@@ -625,9 +618,9 @@ MUTANTS = [
     ),
     Mutant(
         "rules go by scores of node objects that are no longer feasible",
-        VIEW,
-        "        if present == self._present:\n            return None\n",
-        "        if True:\n            return None\n",
+        GROUPS,
+        " and judge.present != view.present:",
+        " and False:",
     ),
     Mutant(
         "rules pass over nominated pods",
@@ -670,8 +663,8 @@ MUTANTS = [
     ),
     Mutant(
         "groups do not reach back",
-        VIEW,
-        "log.rows_since(known.version)",
+        GROUPS,
+        "log.rows_since(tracker.version)",
         "log.rows_since(log.version - 1)",
     ),
     Mutant(
@@ -683,8 +676,8 @@ MUTANTS = [
     Mutant(
         "filters that read groups are skipped",
         GROUPS,
-        "self._filters = [p.plugin for p in plan.live_filters if p.plugin.name not in skip]",
-        "self._filters = []",
+        "for judge in live.filters if live.columns is not None else ():",
+        "for judge in ():",
     ),
 ]
 REDUNDANT = {

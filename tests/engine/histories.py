@@ -283,8 +283,7 @@ class World:
         leaders = [row for row, total in expected.items() if total == highest]
         assert (best.ties, best.row) == (len(leaders), leaders[0])
         if len(expected) > 1:  # a single node is taken unscored
-            shift = highest - int(decision.totals[best.row])
-            totals = {row: int(decision.totals[row]) + shift for row in expected}
+            totals = {row: int(decision.totals[row]) for row in expected}
             assert totals == expected, "totals"
             assert best.total == highest
 

@@ -8,8 +8,9 @@ import pytest
 
 from bayplan.amounts import kernel
 from bayplan.api.pod import Pod
-from bayplan.engine import Decision, Reason
-from bayplan.engine.marks import MarksOfClasses
+from bayplan.engine import Reason
+from bayplan.engine.marks import GroupRules, MarksOfClasses
+from bayplan.engine.row_groups import apply_rules
 from bayplan.framework import GROUPS, CycleState, ScorePlugin
 from bayplan.table import Ints, NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_node, make_pod
@@ -120,16 +121,13 @@ def test_rules_come_to_what_the_plugins_say(seed: int, monkeypatch: pytest.Monke
         make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish})
         for i, wish in enumerate(WISHES.values())
     ]
-    by_rules: list[Decision] = []
-    decide = world.engine.decide
+    by_rules: list[GroupRules] = []
 
-    def noted(state: CycleState, pod: Pod) -> Decision | Reason:
-        decision = decide(state, pod)
-        if isinstance(decision, Decision) and decision.groups is not None:
-            by_rules.append(decision)
-        return decision
+    def noted(*args: Any) -> None:
+        by_rules.append(args[4])
+        apply_rules(*args)
 
-    monkeypatch.setattr(world.engine, "decide", noted)
+    monkeypatch.setattr("bayplan.engine.engine.apply_rules", noted)
     for step in range(STEPS):
         if step % 8 == 7:
             world.set_node(chance.randrange(len(world.nodes)), chance.choice(NODES))
