@@ -294,7 +294,7 @@ class _Filling:
             stage.add((Namespace(metadata=ObjectMeta(name=namespace)),))
         if kind.group is None:
             return dataclasses.replace(kind, pod=self._admit_pod(kind.name, kind.pod))
-        if not self._scheduler.has_groups:
+        if self._scheduler.groups is None:
             gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
             raise InputError(f"{kind.name}: pod groups are placed together only with {gates}")
         pod, *others = (self._admit_pod(kind.name, pod) for pod in kind.pods)

@@ -96,7 +96,7 @@ def _note_settled(
         node, refs = pod.node_name, [PodRef.of(victim) for victim in victims]
         account.preemption = PreemptionVictims(node=node, victims=refs)
     name = pod_group_of(pod)
-    if name is not None and view.scheduler.has_groups:
+    if name is not None and view.scheduler.groups is not None:
         account.group = GroupRef(name=name, starts=True)
 
 
@@ -149,7 +149,7 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
         account.remarks.append("the pod is being deleted and will not be scheduled")
     permits = view.profile_of(pod).committing.permits
     holding = [plugin.name for plugin in permits if plugin.settled(pod.spec).commits]
-    is_with_group = view.scheduler.has_groups and pod_group_of(pod) is not None
+    is_with_group = view.scheduler.groups is not None and pod_group_of(pod) is not None
     if holding and attempt.node_name and not is_with_group:
         account.remarks.append(f"{', '.join(holding)} may hold the pod once it has a node (Permit)")
 
@@ -157,7 +157,7 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
 def _explain_group(view: ClusterView, pod: Pod, account: PodExplanation) -> bool:
     """Add the cause of the pod's group, which decides about the pod; returns whether the pod alone would fit."""
     name = pod_group_of(pod)
-    if name is None or not view.scheduler.has_groups:
+    if name is None or view.scheduler.groups is None:
         return False
     group = judge_group(view, pod.namespace, name)
     member = member_of(group, account.pod)

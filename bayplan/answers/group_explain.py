@@ -39,7 +39,7 @@ def explain_group(
 
     Raises InputError when pod groups are not scheduled as a whole.
     """
-    if not view.scheduler.has_groups:
+    if view.scheduler.groups is None:
         raise InputError(f"podgroup/{name}: {NOT_SCHEDULED}")
     account, attempt = _judge(view, namespace, name, tells_all=True)
     waits = (GroupVerdict.UNSCHEDULABLE, GroupVerdict.PREEMPTS, GroupVerdict.GATED)

@@ -68,14 +68,14 @@ class WeightsEnv(SchedulingEnv):
         return episode.simulation.next_pod()
 
     def _apply(self, episode: Episode, action: NDArray[np.float64]) -> None:
-        scheduler = episode.simulation.scheduler
+        decider, profile = episode.simulation.scheduler.decider, self._runtime(episode)
         if self._plugin is None:
             weights = np.rint(action * SCALE).astype(np.int64).tolist()
-            scheduler.set_score_weights(dict(zip(self.names, weights, strict=True)), self._profile)
+            decider.set_score_weights(dict(zip(self.names, weights, strict=True)), profile)
             return
-        plugin: Any = self._runtime(episode).plugins[self._plugin]
+        plugin: Any = profile.plugins[self._plugin]
         plugin.weights = action
-        scheduler.forget_answers(self._profile)
+        decider.forget(profile)
 
     def _runtime(self, episode: Episode) -> ProfileRuntime:
         profiles = episode.simulation.scheduler.profiles

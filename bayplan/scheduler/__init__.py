@@ -19,7 +19,7 @@ from .catalog import (
 from .cycle import Scheduler
 from .group_attempt import GroupAttempt, GroupResult, MemberTrial, PlacementTrial
 from .group_cause import cause_of, run_to_tell
-from .inquiry import GroupInquiry, Inquiry
+from .inquiry import GroupInquiry, Inquiry, gated_attempts
 from .parts import Observer, PluginSource, SchedulerCluster, SchedulerSettings
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
 
@@ -50,6 +50,7 @@ __all__ = [
     "cause_of",
     "describe_plugins",
     "effective_plugins",
+    "gated_attempts",
     "notes_on_plugins",
     "plugin_faults",
     "run_to_tell",

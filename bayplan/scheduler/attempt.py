@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ..api.pod import Pod
-from ..framework import PostFilterResult, Status
+from ..framework import Code, PostFilterResult, Status, no_node_available
 
 
 class Outcome(Enum):
@@ -94,3 +94,13 @@ class Attempt(Struct):
         self.status = status
         self.message = status.message
         self.nominated_node_name = nominated_node_name
+
+    def reject(self, status: Status) -> None:
+        """End after a "no" of Reserve or Permit: kube-scheduler writes about the one node that was left."""
+        if status.is_rejected:
+            self.unschedulable_plugins = frozenset({status.plugin})
+            if status.code is Code.Pending:
+                self.pending_plugins = self.unschedulable_plugins
+            counted = dict.fromkeys(status.reasons, 1)
+            status = Status(status.code, (no_node_available(1, counted),), status.plugin)
+        self.fail(status, nominated_node_name="")

@@ -5,6 +5,7 @@ Mirrors bindingCycle and handleBindingCycleError of pkg/scheduler/schedule_one.g
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter
@@ -13,65 +14,30 @@ import msgspec
 from msgspec import Struct
 
 from ..api.pod import Pod
-from ..cache import Cache
-from ..clock import Clock, Timers
-from ..framework import SKIP, SUCCESS, Code, CycleState, Executor, Status
-from ..framework.cancellation import Cancellation
-from ..framework.handle import RunBlocking, run_here
-from ..observe import SchedulerMetrics
+from ..errors import ApiError
+from ..framework import SKIP, SUCCESS, Code, CycleState, Status
 from ..observe.times import BINDING, ENDED
 from ..queue import QueuedPodInfo
-from ..runtime import ProfileRuntime
+from ..runtime import PluginRunError, ProfileRuntime
 from ..runtime.commit_plugins import Answer, CommitPlan, then
-from ..runtime.waiting_pods import HeldPod, HeldPods
+from ..runtime.waiting_pods import HeldPod
 from .attempt import Attempt
 from .extenders import Extenders
+from .parts import Parts
 from .steps import log_pre_bind
 
-
-class PreBindingPods:
-    """The pods whose PreBind is under way; those can still be stopped."""
-
-    def __init__(self) -> None:
-        self._pods: dict[str, Cancellation] = {}
-
-    def begin(self, uid: str) -> Cancellation:
-        """PreBind begins; what is returned tells its plugins when the pod is stopped."""
-        cancellation = self._pods[uid] = Cancellation()
-        return cancellation
-
-    def cancel(self, uid: str, reason: str) -> bool:
-        """Stop a pod before it is bound; False when it is not in PreBind, or past it."""
-        cancellation = self._pods.get(uid)
-        if cancellation is None:
-            return False
-        cancellation.set(reason)
-        return True
-
-    def finish(self, uid: str) -> None:
-        """PreBind is over: the pod can no longer be stopped."""
-        self._pods.pop(uid, None)
+log = logging.getLogger(__name__)
 
 
 class BindingTools(msgspec.Struct):
     """What the binding cycles of all pods share."""
 
-    cache: Cache
-    timers: Timers
-    executor: Executor
-    waiting_pods: HeldPods
-    pre_binding: PreBindingPods
-    expect_node: Callable[[Pod, str], None] | None
-    """Say in the pod's status where it will go, when that takes time; None: not announced."""
-    leave_queue: Callable[[str], None]
-    """The pod (by uid) no longer counts as being scheduled: events need not be kept for it."""
+    parts: Parts
     bound: Callable[[Binding], None]
     failed: Callable[[Binding, Status], None]
-    clock: Clock
-    metrics: SchedulerMetrics
-    run_blocking: RunBlocking = run_here
-    extenders: Extenders | None = None
-    """Those that bind pods come before the Bind plugins."""
+
+    announces: bool
+    """Whether the status of a pod names its node before the binding, when that takes time."""
 
 
 class Binding(Struct, eq=False):
@@ -98,10 +64,43 @@ class Binding(Struct, eq=False):
     _waiting_since: float = 0.0
     _pre_bind_began: float = 0.0
 
+    def run_reserve(self) -> Status:
+        """Reserve; what it fails with is the status."""
+        profile, assumed, started = self.profile, self.assumed, perf_counter()
+        try:
+            status = profile.committing.run_reserve(
+                self.state, assumed, assumed.node_name, self.plan
+            )
+        except PluginRunError as failed:
+            status = failed.status
+        profile.note_point("Reserve", status, perf_counter() - started)
+        return status
+
+    def run_permit(self) -> tuple[Status, dict[str, float]]:
+        """Permit, and for how long each plugin may hold the pod."""
+        profile, assumed, started = self.profile, self.assumed, perf_counter()
+        timeouts_s: dict[str, float] = {}
+        try:
+            status, timeouts_s = profile.committing.run_permit(
+                self.state, assumed, assumed.node_name, self.plan
+            )
+        except PluginRunError as failed:
+            status = failed.status
+        profile.note_point("Permit", status, perf_counter() - started)
+        return status, timeouts_s
+
+    def is_accepted(self, status: Status) -> bool:
+        """Whether Reserve or Permit let the pod pass, for now; else its steps are undone in reverse."""
+        if status.is_success or status.code is Code.Wait:
+            return True
+        self.undo()
+        self.attempt.reject(status)
+        return False
+
     def prepare(self, timeouts_s: Mapping[str, float]) -> bool:
         """Begin to wait on Permit when plugins asked for it (`timeouts_s`); False: the binding cycle failed."""
-        tools = self._tools
-        if tools.expect_node is None:
+        parts = self._tools.parts
+        if not self._tools.announces:
             self._has_pre_bind = bool(self.plan.pre_binds)
         elif self.plan.pre_binds:
             status, skipped = self._pre_flight()
@@ -110,18 +109,26 @@ class Binding(Struct, eq=False):
                 return False
             self._has_pre_bind, self._skipped = status.is_success, skipped
         if timeouts_s:
-            self._waiting_since = tools.clock.monotonic()
+            self._waiting_since = parts.clock.monotonic()
             self._is_held = True
-            tools.waiting_pods.add(HeldPod(self.assumed, timeouts_s, tools.timers, self._permitted))
+            parts.waiting_pods.add(HeldPod(self.assumed, timeouts_s, parts.timers, self._permitted))
         return True
 
     def begin(self) -> None:
         """Go on, unless Permit still holds the pod: then later."""
-        tools, assumed, self._has_begun = self._tools, self.assumed, True
-        if tools.expect_node is not None and (self._is_held or self._has_pre_bind):
-            tools.expect_node(assumed, assumed.node_name)
+        self._has_begun = True
+        if (self._is_held or self._has_pre_bind) and self._tools.announces:
+            self._announce()
         if not self._is_held:
             self._after_permit()
+
+    def _announce(self) -> None:
+        """Name the node in the status of the pod; that this fails is no reason not to go there."""
+        pod = self.assumed
+        try:
+            self._tools.parts.cluster.patch_status(pod, None, pod.node_name)
+        except ApiError as error:
+            log.warning("pod %s: cannot announce node %s: %s", pod.key, pod.node_name, error)
 
     def _pre_flight(self) -> tuple[Status, set[str]]:
         profile, assumed, started = self.profile, self.assumed, perf_counter()
@@ -135,10 +142,10 @@ class Binding(Struct, eq=False):
 
     def _permitted(self, status: Status) -> None:
         """Permit has decided about a pod that it held."""
-        tools = self._tools
-        tools.waiting_pods.remove(self.assumed.uid)
-        waited_s = tools.clock.monotonic() - self._waiting_since
-        tools.metrics.permit_wait.labels(status.code.name).observe(waited_s)
+        parts = self._tools.parts
+        parts.waiting_pods.remove(self.assumed.uid)
+        waited_s = parts.clock.monotonic() - self._waiting_since
+        parts.metrics.permit_wait.labels(status.code.name).observe(waited_s)
         self._is_held, self._permit = False, status
         if self._has_begun:
             self._after_permit()
@@ -155,14 +162,14 @@ class Binding(Struct, eq=False):
 
     def go_on(self) -> None:
         """Nothing holds the pod back any more: bind it."""
-        tools = self._tools
+        parts = self._tools.parts
         self.is_permitted = True
-        tools.leave_queue(self.assumed.uid)
+        parts.queue.done(self.assumed.uid)  # events need not be kept for it
         if self._has_pre_bind:
-            self.state.cancellation = tools.pre_binding.begin(self.assumed.uid)
-            tools.executor.run(self._work, self._finished)
+            self.state.cancellation = parts.pre_binding.begin(self.assumed.uid)
+            parts.executor.run(self._work, self._finished)
         else:
-            tools.executor.run(self._bind, self._finished)
+            parts.executor.run(self._bind, self._finished)
 
     def _work(self) -> Answer:
         """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
@@ -177,15 +184,16 @@ class Binding(Struct, eq=False):
     def _bind(self) -> Answer:
         if self._has_pre_bind:
             self._pre_bind_ended(SUCCESS)
-            self._tools.pre_binding.finish(self.assumed.uid)
+            self._tools.parts.pre_binding.finish(self.assumed.uid)
             if self.state.cancellation.is_set:
                 return Status(Code.Error, (self.state.cancellation.reason,))
-        if self._tools.extenders is not None and self._tools.extenders.binds(self.assumed):
-            return self._bind_by_extender(self._tools.extenders, self.assumed)
+        extenders = self._tools.parts.extenders
+        if extenders is not None and extenders.binds(self.assumed):  # before the Bind plugins
+            return self._bind_by_extender(extenders, self.assumed)
         return self._bind_by_plugins()
 
     def _bind_by_extender(self, extenders: Extenders, pod: Pod) -> Answer:
-        answer = self._tools.run_blocking(lambda: extenders.bind(pod, pod.node_name) or SKIP)
+        answer = self._tools.parts.run_blocking(lambda: extenders.bind(pod, pod.node_name) or SKIP)
         if not isinstance(answer, Status):
             return self._unless_skipped(answer)
         return self._bind_by_plugins() if answer.code is Code.Skip else answer
@@ -204,12 +212,12 @@ class Binding(Struct, eq=False):
     def _finished(self, status: Status) -> None:
         self.state.times[ENDED] = perf_counter()
         if self._has_pre_bind:
-            self._tools.pre_binding.finish(self.assumed.uid)
+            self._tools.parts.pre_binding.finish(self.assumed.uid)
         if status is not SUCCESS and not status.is_success:
             self._note_error(status)
             self._fail(status)
             return
-        self._tools.cache.finish_binding(self.assumed)
+        self._tools.parts.cache.finish_binding(self.assumed)
         self._tools.bound(self)
 
     def _pre_bind_ended(self, status: Status) -> None:
@@ -235,5 +243,5 @@ class Binding(Struct, eq=False):
         profile, assumed, started = self.profile, self.assumed, perf_counter()
         profile.committing.run_unreserve(self.state, assumed, assumed.node_name)
         profile.metrics.point("Unreserve").success.observe(perf_counter() - started)
-        if self._tools.cache.is_assumed(self.assumed):
-            self._tools.cache.forget_pod(self.assumed)
+        if self._tools.parts.cache.is_assumed(self.assumed):
+            self._tools.parts.cache.forget_pod(self.assumed)

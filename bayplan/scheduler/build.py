@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Iterable, Mapping
 from functools import cache as cached
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -30,12 +31,18 @@ from ..runtime.executor import HoldingExecutor, InlineExecutor
 from ..runtime.hint_guards import AFTER_FAULTS, guarded_hint, guarded_sort_key
 from ..runtime.plugin_failures import fault_text
 from ..runtime.waiting_pods import HeldPods
-from .binding import PreBindingPods
+from .binding import BindingTools
 from .catalog import expand_profiles, plugin_notes_of, register_plugins, used_plugins
 from .cycle import Scheduler
+from .deciding import Decider
 from .extenders import Extenders
-from .gated_pods import GatedCluster, GatedScheduler, pod_reader
+from .gated_pods import GatedCluster, GatedScheduler, PodReader, pod_reader
+from .group_algorithm import GroupTools
+from .group_condition import GroupConditions
+from .group_cycle import GroupCycle
 from .parts import DEFAULT_SETTINGS, Parts, SchedulerCluster, SchedulerSettings
+from .placement_search import PlacementSearch
+from .pre_binding import PreBindingPods
 from .select_host import RandomTies
 
 log = logging.getLogger(__name__)
@@ -112,10 +119,25 @@ def build_scheduler(
         metrics=metrics,
         faults=shared.faults,
     )
-    if read_pod is None:
-        return Scheduler(parts, settings.explain)
-    scheduler = GatedScheduler(parts, settings.explain)
-    scheduler.read_pod = read_pod
+    return _make_scheduler(parts, Decider(parts, settings.explain), read_pod)
+
+
+def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) -> Scheduler:
+    """The scheduler, with what binds pods and, if they are scheduled as a whole, what schedules groups."""
+    scheduler = Scheduler(parts, decider) if read_pod is None else GatedScheduler(parts, decider)
+    if isinstance(scheduler, GatedScheduler) and read_pod is not None:
+        scheduler.read_pod = read_pod
+    announces = parts.feature_gates.enabled("NominatedNodeNameForExpectation")
+    scheduler.binding_tools = BindingTools(
+        parts, scheduler.bound, scheduler.failure.binding_failed, announces
+    )
+    if parts.has_groups:
+        parts.metrics.add_pod_groups()
+        conditions = GroupConditions(parts.cluster, parts.executor, parts.clock)
+        search = PlacementSearch(parts.cache, decider, parts.ties)
+        scheduler.groups = GroupCycle(GroupTools(parts, scheduler, conditions, search))
+    for profile in parts.profiles.values():
+        profile.handle.forget_answers = partial(decider.forget, profile)
     return scheduler
 
 

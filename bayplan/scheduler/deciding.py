@@ -5,7 +5,7 @@ Mirrors schedulingAlgorithm and schedulePod of pkg/scheduler/schedule_one.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -131,8 +131,18 @@ class Decider:
         """The engine's decision on a pod that is only asked about; None: plugins have to be called."""
         return self._decide(profile, CycleState(), pod, None)
 
+    @property
+    def explains(self) -> bool:
+        """Whether attempts have an explanation."""
+        return self._explain
+
+    def set_score_weights(self, weights: Mapping[str, int], profile: ProfileRuntime) -> None:
+        """Give Score plugins of a profile other weights; the plugins that are not named keep theirs."""
+        profile.scoring = profile.scoring.with_weights(weights)
+        self.forget(profile)
+
     def forget(self, profile: ProfileRuntime) -> None:
-        """Drop what is cached of the answers of a profile's plugins."""
+        """Drop what is cached of a profile's plugins, because a weight or a parameter of one of them has changed."""
         self._engines[profile.name] = Engine(profile, self._table)
 
     def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:

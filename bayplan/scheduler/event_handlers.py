@@ -37,7 +37,7 @@ from ..framework.events import (
 from ..framework.registration import registered_events
 from ..framework.update_events import node_update_events, pod_update_events
 from ..runtime import ProfileRuntime
-from .parts import Parts, unobserved
+from .parts import Parts
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class EventHandlers:
         self.ties = parts.ties
         self.waiting_pods = parts.waiting_pods
         self.observer = parts.observer
-        self.is_observed = parts.observer is not unobserved
+        self.is_observed = parts.is_observed
         self.ended = parts.ended
         self.metrics = parts.metrics
         self._reads_taint_rules = parts.feature_gates.enabled("DRADeviceTaintRules")

@@ -6,12 +6,23 @@ Mirrors handleSchedulingFailure of pkg/scheduler/schedule_one.go.
 from __future__ import annotations
 
 import logging
+import math
+from time import perf_counter
 
 from ..api.pod import Pod, PodCondition
 from ..errors import ApiError
-from ..framework import Client, Lister, PodEvent
-from ..queue import QueuedPodInfo, SchedulingQueue
+from ..framework import Client, Code, CycleState, Lister, PodEvent, Status
+from ..framework.events import ASSIGNED_POD_DELETE
+from ..framework.faults import FAULT, PluginFaultError
+from ..observe import ERROR, UNSCHEDULABLE
+from ..observe.times import DECIDED, ENDED
+from ..queue import QueuedPodInfo
+from ..runtime import ProfileRuntime
+from . import steps
 from .attempt import Attempt, Outcome
+from .attempt_account import explain_refusal
+from .binding import Binding
+from .parts import Parts
 
 log = logging.getLogger(__name__)
 
@@ -21,12 +32,58 @@ NOTE_LIMIT = 1024
 class FailureHandler:
     """Says that a pod was not placed, and sees to it that it is tried again."""
 
-    def __init__(self, queue: SchedulingQueue, lister: Lister, client: Client) -> None:
-        self._queue = queue
-        self._lister = lister
-        self._client = client
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._queue = parts.queue
+        self._lister: Lister = parts.cluster
+        self._client: Client = parts.cluster
 
-    def handle(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
+    def requeue(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
+        """End a failed attempt."""
+        if attempt.status is not None and isinstance(attempt.status.error, PluginFaultError):
+            self._parts.faults.note(attempt.status.error)
+            # The same code would fail again: the pod waits instead of being retried after its backoff.
+            attempt.unschedulable_plugins = frozenset({FAULT})
+        if self._parts.is_observed:
+            what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
+            self._parts.observer(what, attempt.pod, attempt.message)
+        if steps.is_logged():
+            steps.log_failure(attempt)
+        if attempt.explanation is not None:
+            profile = self._parts.profiles[attempt.pod.scheduler_name]
+            explain_refusal(attempt.explanation, profile, attempt.unschedulable_plugins)
+        self._handle(queued, attempt)
+        self._parts.ended(attempt)
+
+    def victims_left(self, queued: QueuedPodInfo, attempt: Attempt, status: Status) -> None:
+        """End an attempt that waited for the deletion of its victims; if that failed, the pod is not nominated."""
+        if not status.is_success:
+            message = f"{attempt.fit_error} preemption: {status.message}"
+            attempt.fail(Status(Code.Unschedulable, (message,)))
+        self.requeue(queued, attempt)
+
+    def binding_failed(self, binding: Binding, status: Status) -> None:
+        """The binding cycle ended without a binding, and was undone: others may use what it held."""
+        attempt, assumed = binding.attempt, binding.assumed
+        attempt.was_handled = True
+        if binding.is_beside:
+            self._parts.metrics.bindings.value -= 1
+        if status.is_rejected and not binding.is_permitted:
+            attempt.reject(status)
+        else:
+            attempt.fail(status, nominated_node_name="")
+        note_failure(binding.profile, binding.state, attempt)
+        has_left = not self._parts.cache.has_pod(assumed)  # or another placed it meanwhile
+        if has_left and not status.is_rejected:
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
+        self.requeue(binding.queued, attempt)
+        if has_left and status.is_rejected:
+            # After the pod itself is back, and not for it: what it held was never the reason.
+            self._queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid
+            )
+
+    def _handle(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
         """Requeue the pod with who refused it, set its nomination, tell people."""
         current = self._lister.get("Pod", attempt.pod.namespace, attempt.pod.name)
         queued.set_rejectors(attempt.unschedulable_plugins, attempt.pending_plugins)
@@ -71,6 +128,16 @@ class FailureHandler:
             self._client.patch_status(current, condition, attempt.nominated_node_name)
         except ApiError as error:  # the pod is back in the queue: the next attempt says it again
             log.warning("pod %s: cannot write its condition: %s", pod.key, error)
+
+
+def note_failure(profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
+    """An attempt ended without a binding, and how long it took."""
+    times = state.times
+    times[ENDED] = perf_counter()
+    if math.isnan(times[DECIDED]):
+        times[DECIDED] = times[ENDED]  # a step before the decision failed
+    is_refused = attempt.outcome is Outcome.UNSCHEDULABLE
+    profile.metrics.failed(times, UNSCHEDULABLE if is_refused else ERROR)
 
 
 def shortened(note: str) -> str:

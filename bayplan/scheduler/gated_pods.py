@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from ..api.pod import Pod, PodSpec, intern_spec
 from ..api.pod_status import EMPTY_STATUS, PodStatus, PodWiseStatus
 from ..framework import ChangeFeed, FeatureGates, ObjectKey
-from .attempt import Attempt
 from .cycle import Scheduler
 from .parts import SchedulerCluster
 
@@ -147,6 +146,3 @@ class GatedScheduler(Scheduler):
 
     def on_delete(self, obj: Any) -> None:
         super().on_delete(self.as_read(obj))
-
-    def judge(self, pod: Pod) -> Attempt:
-        return super().judge(self.as_read(pod))

@@ -6,15 +6,15 @@ pkg/scheduler/schedule_one_podgroup.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from time import perf_counter
-from typing import TypeVar
+from typing import Protocol
 
 import msgspec
 import numpy as np
 
 from ..api.pod import Pod
-from ..cache import Cache, Trial
+from ..cache import Trial
 from ..errors import ExtenderError
 from ..framework import (
     SUCCESS,
@@ -30,15 +30,14 @@ from ..framework import (
     held_evictions,
     unschedulable,
 )
-from ..observe import SchedulerMetrics
 from ..observe.times import DECIDED, STARTED
-from ..queue import QueuedPodInfo, SchedulingQueue
+from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
-from ..runtime.executor import HoldingExecutor
 from ..table import Ints
 from .attempt import Attempt, Outcome
-from .binding import Binding
+from .binding import Binding, BindingTools
 from .deciding import Decider
+from .failure import FailureHandler
 from .group_attempt import (
     UNSCHEDULABLE_GROUP,
     WAITING,
@@ -48,47 +47,49 @@ from .group_attempt import (
     PlacementTrial,
 )
 from .group_condition import GroupConditions
-from .parts import Observer, SchedulerCluster
+from .parts import Parts
 from .placement_search import GroupFilling, PlacementSearch
-from .select_host import TieBreak
-
-T = TypeVar("T")
 
 
-Step = Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt], T]
-"""A step of the path of one pod."""
+class PodPath(Protocol):
+    """The steps of the path of one pod (`cycle.py`)."""
+
+    decider: Decider
+    failure: FailureHandler
+    binding_tools: BindingTools
+
+    def assume(
+        self, profile: ProfileRuntime, state: CycleState, queued: QueuedPodInfo, attempt: Attempt
+    ) -> Binding | None:
+        """Assume and Reserve; None if one of them says no."""
+
+    def permit(self, binding: Binding) -> bool:
+        """Permit, which may hold the pod; False if it says no."""
+
+    def begin(self, binding: Binding) -> None:
+        """Begin to bind a pod."""
+
+    def is_pointless(self, pod: Pod) -> bool:
+        """Whether the pod needs no node any more, or has one."""
 
 
 class GroupTools(msgspec.Struct):
     """What the cycles of all groups share."""
 
-    cache: Cache
-    queue: SchedulingQueue
-    profiles: Mapping[str, ProfileRuntime]
-    cluster: SchedulerCluster
-    decider: Decider
-    reserve_and_permit: Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt, Pod], Status]
-    """Ask Reserve and Permit about a pod on trial; a "no" is undone and noted in its attempt."""
-    assume: Step[Binding | None]
-    """Assume the pod and ask Reserve; None: it said no."""
-    permit: Callable[[Binding], bool]
-    """Ask Permit, which may hold the pod; False: it said no."""
-    begin: Callable[[Binding], None]
-    """Begin to bind a pod."""
-    fail: Step[None]
-    """Bring a pod back to the queue whose attempt failed."""
-    is_pointless: Callable[[Pod], bool]
-    """Whether the pod needs no node any more, or has one."""
-    observer: Observer
-    executor: HoldingExecutor
-    metrics: SchedulerMetrics
+    parts: Parts
+    cycle: PodPath
     conditions: GroupConditions
-    ties: TieBreak
     search: PlacementSearch
-    has_placements: bool
-    """Feature gate TopologyAwareWorkloadScheduling."""
-    preempts: bool
-    """Feature gate WorkloadAwarePreemption."""
+
+    @property
+    def has_placements(self) -> bool:
+        """Feature gate TopologyAwareWorkloadScheduling."""
+        return self.parts.feature_gates.enabled("TopologyAwareWorkloadScheduling")
+
+    @property
+    def preempts(self) -> bool:
+        """Feature gate WorkloadAwarePreemption."""
+        return self.parts.feature_gates.enabled("WorkloadAwarePreemption")
 
 
 class GroupAlgorithm:
@@ -144,7 +145,7 @@ class GroupAlgorithm:
 
     def _try_placements(self, makes_room: bool, tells_all: bool) -> GroupAttempt:
         placing = self.profile.placing
-        rows = np.sort(self._tools.cache.snapshot.order)
+        rows = np.sort(self._tools.parts.cache.snapshot.order)
         found = placing.run_generate(self._state, self.group, Placement("", rows))
         if isinstance(found, Status):
             return GroupAttempt(self.group, GroupResult(found))
@@ -179,7 +180,7 @@ class GroupAlgorithm:
         account = self._search_placements(placements, makes_room) if is_searched else None
         if account is not None:
             return account
-        table = self._tools.cache.table
+        table = self._tools.parts.cache.table
         tried: list[PlacementTrial] = []
         for placement in placements:
             within = placement.rows if len(placement.rows) != table.node_count else None
@@ -229,10 +230,10 @@ class GroupAlgorithm:
     def _highest(self, totals: Ints) -> int:
         """The position of the highest total; of several, one by the tie-break of nodes."""
         tied = np.flatnonzero(totals == totals.max())
-        return int(tied[0]) if len(tied) == 1 else self._tools.ties.choose_any(tied)
+        return int(tied[0]) if len(tied) == 1 else self._tools.parts.ties.choose_any(tied)
 
     def _assignments(self, trial: PlacementTrial) -> PodGroupAssignments:
-        row_of, placed = self._tools.cache.table.row_of, trial.result.placed
+        row_of, placed = self._tools.parts.cache.table.row_of, trial.result.placed
         pods = [member.attempt.pod for member in placed]
         rows = [row_of[member.node_name] for member in placed]
         return PodGroupAssignments(trial.placement, pods, rows)
@@ -296,7 +297,7 @@ class GroupAlgorithm:
         """Find a node for the member and assume it there; returns the pod with its node, None: it has none."""
         tools, attempt, state = self._tools, member.attempt, member.state
         try:
-            tools.decider.find_node(self.profile, state, attempt, within, makes_room)
+            tools.cycle.decider.find_node(self.profile, state, attempt, within, makes_room)
         except PluginRunError as failed:
             attempt.fail(failed.status, nominated_node_name="")
         except ExtenderError as error:
@@ -310,15 +311,32 @@ class GroupAlgorithm:
             member.needs_preemption = True
         assumed = self.trial.assume(attempt.pod, state.placed(attempt.pod, node_name))
         was_nominated = attempt.pod.nominated_node_name
-        tools.queue.nominator.delete(assumed)
-        status = tools.reserve_and_permit(self.profile, state, member.queued, attempt, assumed)
+        tools.parts.queue.nominator.delete(assumed)
+        status = self._try_to_commit(member, assumed)
         if not status.is_success and status.code is not Code.Wait:
             self.trial.forget(assumed)
-            tools.queue.nominator.leave_queue(attempt.pod, was_nominated)
+            tools.parts.queue.nominator.leave_queue(attempt.pod, was_nominated)
             member.needs_preemption = False
             return None
         member.node_name, member.permit = node_name, status
         return assumed
+
+    def _try_to_commit(self, member: MemberTrial, assumed: Pod) -> Status:
+        """Reserve and Permit for a member on trial; a "no" is undone and noted."""
+        profile, attempt, tools = self.profile, member.attempt, self._tools.cycle.binding_tools
+        try:
+            plan = profile.committing.plan(assumed.spec)
+        except PluginRunError as failed:
+            attempt.fail(failed.status, nominated_node_name="")
+            return failed.status
+        if plan.is_idle:
+            return SUCCESS
+        binding = Binding(tools, profile, member.state, member.queued, assumed, attempt, plan)
+        status = binding.run_reserve() if plan.reserves else SUCCESS
+        if status.is_success and plan.permits:
+            status, _ = binding.run_permit()
+        binding.is_accepted(status)
+        return status
 
     def _take_back(self, member: MemberTrial, assumed: Pod, keeps: bool) -> None:
         committing = self.profile.committing
@@ -326,7 +344,7 @@ class GroupAlgorithm:
             committing.run_unreserve(member.state, assumed, assumed.node_name)
         (self.trial.give_back if keeps else self.trial.forget)(assumed)
         pod = member.attempt.pod
-        self._tools.queue.nominator.leave_queue(pod, pod.nominated_node_name)
+        self._tools.parts.queue.nominator.leave_queue(pod, pod.nominated_node_name)
 
 
 def _no_placement(tried: int, first: GroupResult) -> GroupResult:

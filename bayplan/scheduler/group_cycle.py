@@ -26,9 +26,11 @@ from ..framework import (
 )
 from ..framework.answer_checks import check_pair
 from ..queue import QueuedPodInfo
+from ..runtime import ProfileRuntime
 from ..runtime.plugin_failures import failed as failed_plugin
 from .attempt import Attempt, Outcome
 from .binding import Binding
+from .failure import note_failure
 from .group_algorithm import GroupAlgorithm, GroupTools
 from .group_attempt import (
     GroupAttempt,
@@ -61,17 +63,19 @@ class GroupCycle:
         group = _group_of(first.pod, queued)
         if not queued:
             return GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
-        profile = self._tools.profiles[first.pod.scheduler_name]
+        profile = self._tools.parts.profiles[first.pod.scheduler_name]
         started = perf_counter()
         try:
-            with self._tools.executor.held():  # no pod is evicted while the nodes are on trial
+            with (
+                self._tools.parts.plugin_executor.held()
+            ):  # no pod is evicted while the nodes are on trial
                 account = self._find_nodes(group, queued)
             account.popped = popped
             self._evict(account.result)
             self._submit(account, queued)
         finally:
-            self._tools.cache.end_trial()
-        metrics = self._tools.metrics
+            self._tools.parts.cache.end_trial()
+        metrics = self._tools.parts.metrics
         metrics.group_duration.labels(account.outcome, profile.name).observe(
             perf_counter() - started
         )
@@ -91,10 +95,10 @@ class GroupCycle:
             account = GroupAttempt(group, GroupResult(mixed))
         else:
             try:
-                with self._tools.executor.held():
+                with self._tools.parts.plugin_executor.held():
                     account = self._find_nodes(group, queued, makes_room, tells_all)
             finally:
-                self._tools.cache.end_trial()
+                self._tools.parts.cache.end_trial()
         for info in queued[len(account.result.members) :]:
             account.result.members.append(_untried(info, account.status))
         for member in account.result.members:
@@ -109,30 +113,32 @@ class GroupCycle:
         tells_all: bool = False,
     ) -> GroupAttempt:
         """The nodes of the members, or the pods that leave for them. Only those of a group that fits stay on trial."""
-        profile = self._tools.profiles[queued[0].pod.scheduler_name]
-        self._tools.cache.snapshot.update()
+        profile = self._tools.parts.profiles[queued[0].pod.scheduler_name]
+        self._tools.parts.cache.snapshot.update()
         both_ways = profile.handle.group_options.anti_affinity_both_ways
-        trial = self._tools.cache.begin_trial(hides_terms=not both_ways)
+        trial = self._tools.parts.cache.begin_trial(hides_terms=not both_ways)
         run = GroupAlgorithm(self._tools, profile, group, queued, CycleState(), trial)
         started = perf_counter()
         account = run.find_nodes(makes_room, tells_all)
-        self._tools.metrics.group_algorithm.observe(perf_counter() - started)
+        self._tools.parts.metrics.group_algorithm.observe(perf_counter() - started)
         is_refused = account.status.code is Code.Unschedulable
         if makes_room and self._tools.preempts and is_refused:
             self._make_room(run, account)
         if not account.status.is_success:
-            self._tools.cache.end_trial()
+            self._tools.parts.cache.end_trial()
         return account
 
     def _take_members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:
         """The waiting members that are in the queue, out of it, in the order in which they are tried."""
         name = pod_group_of(first.pod)
         assert name is not None, "a pod of a group"
-        members = self._tools.cache.pod_groups.members(("PodGroup", first.pod.namespace, name))
-        found, nominator = [first], self._tools.queue.nominator
+        members = self._tools.parts.cache.pod_groups.members(
+            ("PodGroup", first.pod.namespace, name)
+        )
+        found, nominator = [first], self._tools.parts.queue.nominator
         for pod in members:
             if not pod.node_name and pod.name != first.pod.name:
-                info = self._tools.queue.pop_specific(pod)
+                info = self._tools.parts.queue.pop_specific(pod)
                 if info is not None:
                     found.append(info)
         for info in found:
@@ -141,17 +147,17 @@ class GroupCycle:
 
     def _skip(self, info: QueuedPodInfo) -> bool:
         """Leave a member out that is being deleted, or has a node."""
-        if self._tools.is_pointless(info.pod):
-            self._tools.queue.done(info.pod.uid)
+        if self._tools.cycle.is_pointless(info.pod):
+            self._tools.parts.queue.done(info.pod.uid)
             return True
-        self._tools.observer("popped", info.pod, f"attempt {info.attempts}")
+        self._tools.parts.observer("popped", info.pod, f"attempt {info.attempts}")
         return False
 
     def _evict(self, result: GroupResult) -> None:
         """Carry out the evictions that were held until it was known that the group fits without the victims."""
         for held in result.held if result.waits_for_preemption else ():
             held.evict()
-            self._tools.decider.note_victims(held.pod, held.victims)
+            self._tools.cycle.decider.note_victims(held.pod, held.victims)
 
     def _make_room(self, run: GroupAlgorithm, account: GroupAttempt) -> None:
         """The group does not fit: try to push other pods out, anywhere in the cluster."""
@@ -170,7 +176,7 @@ class GroupCycle:
         plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
         if plugin is None:
             return WorkloadPreemption(unschedulable(NO_PREEMPTION))
-        found = self._tools.cluster.get("PodGroup", run.group.namespace, run.group.name)
+        found = self._tools.parts.cluster.get("PodGroup", run.group.namespace, run.group.name)
         if not isinstance(found, PodGroup):
             text = f'podgroup.scheduling.k8s.io "{run.group.name}" not found'
             return WorkloadPreemption(failure(f"failed to get pod group object: {text}"))
@@ -201,25 +207,31 @@ class GroupCycle:
             self._settle(member, result)
             member.attempt.group = account
             account.attempts.append(member.attempt)
-            own = tools.profiles[member.attempt.pod.scheduler_name]
+            own = tools.parts.profiles[member.attempt.pod.scheduler_name]
             path = own, member.state, member.queued, member.attempt
-            binding = tools.assume(*path) if member.attempt.status is None else None
+            binding = tools.cycle.assume(*path) if member.attempt.status is None else None
             if binding is not None:
                 bindings.append(binding)
             elif not member.attempt.was_handled:
-                tools.fail(*path)
+                self._fail(*path)
         permitted = [binding for binding in bindings if self._permits(binding)]
         for binding in permitted:
-            tools.begin(binding)
+            tools.cycle.begin(binding)
         return account
 
     def _permits(self, binding: Binding) -> bool:
         """Whether the binding of an assumed member can begin; else its attempt has failed."""
-        if self._tools.permit(binding):
+        if self._tools.cycle.permit(binding):
             return True
         if not binding.attempt.was_handled:
-            self._tools.fail(binding.profile, binding.state, binding.queued, binding.attempt)
+            self._fail(binding.profile, binding.state, binding.queued, binding.attempt)
         return False
+
+    def _fail(
+        self, profile: ProfileRuntime, state: CycleState, queued: QueuedPodInfo, attempt: Attempt
+    ) -> None:
+        note_failure(profile, state, attempt)
+        self._tools.cycle.failure.requeue(queued, attempt)
 
     @staticmethod
     def _settle(member: MemberTrial, result: GroupResult) -> None:

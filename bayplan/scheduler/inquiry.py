@@ -11,20 +11,22 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from time import perf_counter
 
 import numpy as np
 
 from ..amounts.kernel import REFUSED, Best, compiled, fill, group_rows
 from ..api.pod import Pod
 from ..engine import Decision
-from ..errors import InputError
-from ..framework import CycleState, Diagnosis, Status
+from ..errors import ExtenderError, InputError
+from ..framework import SUCCESS, CycleState, Diagnosis, Status, failure
+from ..observe.times import STARTED
 from ..queue import PodNominator
-from ..runtime import PreFiltered, ProfileRuntime
+from ..runtime import PluginRunError, PreFiltered, ProfileRuntime
 from ..table import Bools, Ints, Rows
 from .all_refusals import AllRefusals
-from .attempt import Attempt, Explanation
-from .attempt_account import explain_all_scores
+from .attempt import Attempt, Explanation, Outcome
+from .attempt_account import explain_all_scores, explain_refusal
 from .cycle import Scheduler
 from .find_nodes import Search, judge_all
 from .group_attempt import GroupAttempt
@@ -92,7 +94,7 @@ class Inquiry:
     @property
     def has_extenders(self) -> bool:
         """Whether the scheduler has extenders, which were not asked."""
-        return self._scheduler.has_extenders
+        return self._scheduler.extenders is not None
 
     def refusals(self) -> list[tuple[Status, list[str]]]:
         """Each distinct status among the first refusals, with the names of its nodes."""
@@ -123,7 +125,7 @@ class Inquiry:
 
     def decision(self) -> Decision:
         """The same as a decision, which says the best row without the totals of the others."""
-        decision = self._scheduler.decision_on(self.profile, self.pod)
+        decision = self._scheduler.decider.by_engine(self.profile, self.pod)
         if decision is not None:
             return decision
         found = np.full(len(self.table), REFUSED)
@@ -140,7 +142,7 @@ class Inquiry:
         None where that depends on the order in which they are placed, or on more than amounts: spread, affinity, host
         ports, volumes, extenders.
         """
-        return self._scheduler.copies_of(self.profile, self.pod)
+        return self._scheduler.decider.copies(self.profile, self.pod)
 
     @cached_property
     def scores(self) -> Explanation:
@@ -153,7 +155,7 @@ class Inquiry:
         Evictions go to the scheduler's cluster: ask a scheduler whose cluster ignores writes. Other pods keep their
         nominations.
         """
-        attempt = self._scheduler.judge(self.pod)
+        attempt = self._judge()
         self._scheduler.faults.check()
         told = attempt.explanation
         preemption = told.post_filter[0].preemption if told and told.post_filter else None
@@ -161,6 +163,39 @@ class Inquiry:
             for rival in preemption.cleared:
                 self._scheduler.queue.nominator.add(rival, preemption.chosen.node_name)
         return attempt
+
+    def _judge(self) -> Attempt:
+        """The first half of the path of a pod, up to the choice of a node or the result of PostFilter."""
+        scheduler, state = self._scheduler, CycleState()
+        state.times[STARTED] = perf_counter()
+        attempt = Attempt(self.pod, Outcome.BOUND)
+        scheduler.cache.snapshot.update()
+        try:
+            scheduler.decider.find_node(self.profile, state, attempt)
+        except PluginRunError as failed:
+            scheduler.faults.note(failed.status.error)
+            attempt.fail(failed.status)
+        except ExtenderError as error:
+            attempt.fail(failure(error))
+        if attempt.is_failed and attempt.explanation is not None:
+            explain_refusal(attempt.explanation, self.profile, attempt.unschedulable_plugins)
+        return attempt
+
+
+def gated_attempts(scheduler: Scheduler) -> list[Attempt]:
+    """The pods that a PreEnqueue plugin holds back, and why."""
+    attempts = []
+    for info in scheduler.queue.gated():
+        status = info.gated_by
+        assert status is not None, "a pod is gated by what a plugin said"
+        attempt = Attempt(info.pod, Outcome.GATED, status=status, number=info.attempts)
+        attempt.message = status.message
+        if scheduler.decider.explains:
+            attempt.explanation = Explanation(SUCCESS, None, [], {})
+            profile = scheduler.profiles[info.pod.scheduler_name]
+            explain_refusal(attempt.explanation, profile, {status.plugin})
+        attempts.append(attempt)
+    return attempts
 
 
 def fill_in_order(
@@ -175,7 +210,7 @@ def fill_in_order(
     if compiled is None or len(profiles) != 1:
         return None
     scheduler.cache.snapshot.update()
-    fillings = scheduler.fillings_of(profile_of(scheduler, pods[0]), pods)
+    fillings = scheduler.decider.fillings(profile_of(scheduler, pods[0]), pods)
     if fillings is None or len(fillings.kinds) > compiled.MOST_KINDS:
         return None
     ends = np.cumsum([len(rows) for rows in places])
@@ -202,8 +237,10 @@ class GroupInquiry:
         If it `makes_room`, with the victims of preemption. If it `tells_all`, with what came of the members on every
         placement, however many there are.
         """
-        with _nominations_kept(self._scheduler.queue.nominator):
-            return self._scheduler.judge_group(self.pods, makes_room, tells_all)
+        scheduler = self._scheduler
+        assert scheduler.groups is not None, "asked only with pod groups"
+        with _nominations_kept(scheduler.queue.nominator), scheduler.decider.briefly():
+            return scheduler.groups.judge(self.pods, makes_room, tells_all)
 
     def _turn(self, pod: Pod) -> tuple[int, float, str]:
         queued = self._scheduler.queue.get(pod)

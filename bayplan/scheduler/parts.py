@@ -19,9 +19,9 @@ from ..runtime import ProfileRuntime
 from ..runtime.executor import HoldingExecutor
 from ..runtime.waiting_pods import HeldPods
 from .attempt import Attempt
-from .binding import PreBindingPods
 from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
+from .pre_binding import PreBindingPods
 from .select_host import TieBreak
 
 
@@ -66,6 +66,11 @@ class Parts(msgspec.Struct):
     """Those of the profiles, too."""
     faults: PluginFaults = msgspec.field(default_factory=PluginFaults)
     """Those of the profiles, too."""
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether there is an observer."""
+        return self.observer is not unobserved
 
     @property
     def feature_gates(self) -> FeatureGates:

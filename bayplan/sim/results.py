@@ -11,7 +11,7 @@ from ..api.pod import Pod
 from ..api.pod_workload import WorkloadKey, workload_key
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
-from ..scheduler import Attempt, Outcome, Scheduler
+from ..scheduler import Attempt, Outcome, Scheduler, gated_attempts
 from .group_outcomes import GroupOutcome, group_outcomes
 from .measures.amounts import FreeParts, free_parts
 from .measures.device_use import DriverDevices, count_devices
@@ -140,7 +140,7 @@ class Results:
 
     def groups(self, scheduler: Scheduler) -> list[GroupOutcome]:
         """The pod groups as they are now; empty unless they are scheduled as a whole."""
-        if not scheduler.has_groups:
+        if scheduler.groups is None:
             return []
         nodes = {name: use.node for name, use in self._nodes.items()}
         return group_outcomes(self._pods.values(), self._cluster, nodes)
@@ -167,7 +167,7 @@ class Results:
 
     def _note_held(self, scheduler: Scheduler) -> None:
         """Add the pods that are gated, wait on Permit, or were never tried."""
-        for attempt in scheduler.gated():
+        for attempt in gated_attempts(scheduler):
             self.note(attempt)
         for waiting in scheduler.waiting_pods:
             result = self._pods.get(waiting.pod.uid)

@@ -366,7 +366,8 @@ def test_weights_of_a_plugin_are_in_effect_from_the_next_pod_on(cluster: Cluster
     scorers = {"NodeResourcesFit", "NodeResourcesBalancedAllocation"}
     assert env.episode is not None
     scheduler = env.episode.simulation.scheduler
-    scheduler.set_score_weights(dict.fromkeys(scorers, 0), "default-scheduler")
+    profile = scheduler.profiles["default-scheduler"]
+    scheduler.decider.set_score_weights(dict.fromkeys(scorers, 0), profile)
     for row in (3, 4):
         weights = np.zeros(7)
         weights[row] = 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL, labelled_group_of, min_available
 from bayplan.framework import SUCCESS, failure
-from bayplan.scheduler import Attempt
+from bayplan.scheduler import Attempt, gated_attempts
 from bayplan.testing.builders import make_node, make_object, make_pod
 from tests.rig.scenarios import Scenario, Scripted
 
@@ -449,12 +449,12 @@ def test_pods_are_gated_until_their_group_and_enough_of_them_exist() -> None:
     scenario = make_scenario(*nodes(1))
     scenario.add(grouped("g", 0), grouped("g", 1))
     assert scenario.settle() == []
-    (held, _) = scenario.scheduler.gated()
+    (held, _) = gated_attempts(scenario.scheduler)
     assert held.message == 'waiting for pods\'s pod group "g" to appear in scheduling queue'
 
     scenario.add(pod_group("g", 3))
     assert scenario.settle() == []
-    (held, _) = scenario.scheduler.gated()
+    (held, _) = gated_attempts(scenario.scheduler)
     assert held.message == "waiting for minCount pods from a gang to appear in scheduling queue"
 
     scenario.add(grouped("g", 2))

@@ -8,6 +8,7 @@ from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import CUSTOM_LABEL, MIN_AVAILABLE_LABEL, NAME_LABEL
 from bayplan.framework import Code, Hint
 from bayplan.plugins.coscheduling import POD_GROUPS, Coscheduling
+from bayplan.scheduler import gated_attempts
 from bayplan.testing.builders import make_custom, make_node, make_pod
 from tests.rig.scenarios import Scenario
 
@@ -50,7 +51,7 @@ def test_pre_enqueue_says_how_many_are_missing() -> None:
     scenario = make_scenario()
     scenario.add(member("p0", needed=3), member("p1", needed=3))
 
-    for attempt in scenario.scheduler.gated():
+    for attempt in gated_attempts(scenario.scheduler):
         assert attempt.status is not None
         assert attempt.status.code is Code.UnschedulableAndUnresolvable
         assert attempt.status.plugin == "Coscheduling"
@@ -73,7 +74,7 @@ def test_groups_of_the_same_name_in_two_namespaces_are_two() -> None:
     scenario.add(member("p0"), member("p1", namespace="other"))
 
     assert scenario.run() == []
-    assert len(scenario.scheduler.gated()) == 2
+    assert len(gated_attempts(scenario.scheduler)) == 2
 
 
 def test_the_message_of_those_that_wait_for_their_turn() -> None:

@@ -139,7 +139,7 @@ def test_a_claim_and_a_volume_with_attributes(
     scenario.add(make_pod("pod", spec={"volumes": [claim_volume("c")]}))
 
     (attempt,) = scenario.run()
-    scenario.scheduler._binding.executor.close()  # type: ignore[attr-defined]  # what still waits for a volume
+    scenario.scheduler.binding_tools.parts.executor.close()  # type: ignore[attr-defined]  # what still waits for a volume
 
     if expected == BOUND:
         assert attempt.node_name == "a"

@@ -49,7 +49,7 @@ def end() -> Iterator[None]:
     """Stop what still waits when a test is over."""
     yield
     while MADE:
-        MADE.pop().scheduler._binding.executor.close()  # type: ignore[attr-defined]
+        MADE.pop().scheduler.binding_tools.parts.executor.close()  # type: ignore[attr-defined]
 
 
 class Storage(Scenario):

@@ -10,7 +10,14 @@ from bayplan.cluster.memory import MemoryCluster
 from bayplan.config import parse_config
 from bayplan.errors import ConflictError
 from bayplan.framework import CycleState, PermitPlugin, Plugin, ScorePlugin, Status, wait
-from bayplan.scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler
+from bayplan.scheduler import (
+    Attempt,
+    FirstByName,
+    Outcome,
+    Scheduler,
+    build_scheduler,
+    gated_attempts,
+)
 from bayplan.testing.builders import make_node, make_pod
 
 ZONES = {"disk": "ssd"}
@@ -323,12 +330,12 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
     bench.add(make_pod("p", gates=["example.com/wait"]))
 
     assert bench.run() == []
-    (held,) = bench.scheduler.gated()
+    (held,) = gated_attempts(bench.scheduler)
     assert held.message == "waiting for scheduling gates: [example.com/wait]"
     bench.cluster.update(make_pod("p"))
 
     assert [attempt.node_name for attempt in bench.run()] == ["a"]
-    assert bench.scheduler.gated() == []
+    assert gated_attempts(bench.scheduler) == []
 
 
 def test_a_pod_that_is_being_deleted_is_skipped() -> None:

@@ -490,7 +490,7 @@ def test_a_scheduler_without_extenders_has_none() -> None:
 
     profile = next(iter(scenario.scheduler.profiles.values()))
     assert profile.handle.extenders is None
-    assert scenario.scheduler._extenders is None
+    assert scenario.scheduler.extenders is None
 
 
 def test_the_fake_says_what_it_does_not_know() -> None:

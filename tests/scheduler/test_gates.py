@@ -153,7 +153,7 @@ def test_pod_level_resources(gates: dict[str, bool], fits: bool) -> None:
     pod = with_pod_level("p", "3")
 
     judged = Inquiry(scenario.scheduler, pod)
-    asked = scenario.scheduler.judge(pod)
+    asked = Inquiry(scenario.scheduler, pod).decide()
     scenario.add(pod)
     scenario.run()
 

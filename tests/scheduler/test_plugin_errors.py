@@ -24,7 +24,7 @@ from bayplan.framework import (
     ReservePlugin,
     ScorePlugin,
 )
-from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
+from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler, gated_attempts
 from bayplan.testing.builders import make_node, make_pod
 from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
 
@@ -142,7 +142,7 @@ def test_an_error_in_pre_enqueue_holds_the_pod_back() -> None:
     (good,), _, scheduler = run(plugin, make_pod("bad", priority=1))
 
     assert good.pod.name == "good"
-    (held,) = scheduler.gated()
+    (held,) = gated_attempts(scheduler)
     assert held.message == 'running PreEnqueue plugin "Breaking": oh no'
 
 
