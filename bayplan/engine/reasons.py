@@ -6,27 +6,26 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """Why the plugins have to be called one after the other for a pod; the value is the label of the metric."""
+    """Why the plugins have to be called one after the other for a pod: the label of the metric, and in words."""
 
-    EXTENDERS = "extenders"
-    """The scheduler has extenders, which are called with the nodes that plugins accept."""
-    PROFILE = "profile"
-    """The profile samples nodes, or reports every refusal of a node."""
-    ASSIGNED = "assigned"
-    """The pod has a node already."""
-    RESIZED = "resized"
-    """The status of the pod has resources of its own."""
-    NOMINATED = "nominated"
-    """The pod is nominated to a node, and was not found to fit there."""
-    REFUSED = "refused"
-    """A settled PreFilter or PreScore refuses all pods of the spec."""
-    PRE_FILTER = "pre_filter"
-    """PreFilter refuses the pod, or narrows its nodes."""
-    PINNED = "pinned"
-    """The pod names its node, and does not fit there or needs PreFilter."""
-    PLACEMENT = "placement"
-    """Within the rows of a placement, more than cached values decides, or no row is feasible."""
-    NO_NODE = "no_node"
-    """No node is feasible, and the values do not name the filter that refused each."""
-    FAILED = "failed"
-    """A plugin failed in the engine."""
+    EXTENDERS = "extenders", "the scheduler has extenders"
+    PROFILE = "profile", "the profile samples nodes, or reports every refusal of a node"
+    ASSIGNED = "assigned", "the pod has a node already"
+    RESIZED = "resized", "the status of the pod has resources of its own"
+    NOMINATED = "nominated", "the pod does not fit on the node that it is nominated to"
+    REFUSED = "refused", "PreFilter or PreScore refuses all pods of the spec"
+    PRE_FILTER = "pre_filter", "PreFilter refuses the pod, or narrows its nodes"
+    PINNED = "pinned", "the pod names its node, and does not fit there or needs PreFilter"
+    PLACEMENT = "placement", "for a placement of a pod group, live plugins have an effect"
+    NO_NODE = "no_node", "no node is feasible, and a live filter or a nominated pod took part"
+    FAILED = "failed", "a plugin failed"
+
+    @property
+    def label(self) -> str:
+        """The label of the metric."""
+        return self.value[0]
+
+    @property
+    def when(self) -> str:
+        """The reason in words."""
+        return self.value[1]

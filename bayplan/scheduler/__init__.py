@@ -5,7 +5,7 @@ Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nod
 plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 """
 
-from ..engine import Decision
+from ..engine import Decision, Reason
 from ..queue import QueuedPodInfo
 from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import build_scheduler
@@ -43,6 +43,7 @@ __all__ = [
     "PluginSource",
     "QueuedPodInfo",
     "RandomTies",
+    "Reason",
     "Scheduler",
     "SchedulerSettings",
     "TieBreak",

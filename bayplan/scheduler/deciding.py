@@ -189,7 +189,7 @@ class Decider:
                 found = Reason.FAILED
         if isinstance(found, Decision):
             return found
-        self._metrics.reference_decisions.labels(profile.name, found.value).count += 1
+        self._metrics.reference_decisions.labels(profile.name, found.label).count += 1
         state.clear()  # plugins are called from the start
         return None
 

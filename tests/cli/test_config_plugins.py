@@ -8,6 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
+from bayplan.engine import Reason
 from bayplan.plugins.in_tree import IN_TREE
 
 POLICIES = [
@@ -112,7 +113,9 @@ def test_wide_says_how_a_plugin_is_judged_and_what_would_be_faster(tmp_path: Pat
     assert judged["TaintToleration"] == "nodes that changed"
     assert judged["PodTopologySpread"] == "one node of each group, for every pod"
     assert judged["DefaultBinder"] == ""
-    assert "WOULD BE FASTER" in run("-o", "wide")
+    wide = run("-o", "wide")
+    assert "WOULD BE FASTER" in wide
+    assert all(reason.label in wide for reason in Reason)
 
 
 def test_only_the_plugins_of_a_configuration_are_listed(tmp_path: Path) -> None:

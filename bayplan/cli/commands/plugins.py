@@ -14,6 +14,7 @@ from ..render.plain_data import print_json_document, print_yaml_document
 
 if TYPE_CHECKING:
     from ...scheduler import PluginDescription
+    from ..render.table_layout import Listing
 
 
 class PluginsOutput(StrEnum):
@@ -62,7 +63,8 @@ def plugins(
 
     Plugins of installed packages are listed, too. A plugin without "yes" under DEFAULT runs only if a configuration
     enables it. WEIGHT is empty for plugins that do not score. With -o wide, JUDGED says which nodes a plugin is asked
-    about, and WOULD BE FASTER what a plugin of your own could declare or implement.
+    about, and WOULD BE FASTER what a plugin of your own could declare or implement. A second table lists when cached
+    answers do not decide, with the labels of the metric bayplan_reference_decisions_total.
 
     Example: bayplan plugins -o wide
     """
@@ -126,3 +128,17 @@ def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> Non
         table.add(*row)
     with written_to_stdout(console):
         show_listing(console, table)
+        if wide:
+            console.print()
+            show_listing(console, _reasons())
+
+
+def _reasons() -> Listing:
+    """When all plugins are called for a pod, on all nodes."""
+    from ...scheduler import Reason
+    from ..render.table_layout import Listing
+
+    table = Listing(("REASON", "ALL PLUGINS ARE CALLED FOR A POD WHEN"))
+    for reason in Reason:
+        table.add(reason.label, reason.when)
+    return table
