@@ -97,25 +97,17 @@ class Budget:
     """Numbers that all answers hold at most: 48 MB."""
     MOST_ENTRIES = 8192
 
-    __slots__ = ("_cells", "_entries", "_most_cells")
+    __slots__ = ("_cells", "_most_cells", "entries")
 
     def __init__(self, most_cells: int | None = None) -> None:
         self._most_cells = self.MOST_CELLS if most_cells is None else most_cells
-        self._entries: dict[Hashable, tuple[Any, int, CacheCounts]] = {}
+        self.entries: dict[Hashable, tuple[Any, int, CacheCounts]] = {}
         """Answers, their cells and whose they are, in order of last use."""
         self._cells = 0
 
-    def get(self, key: Hashable) -> Any:
-        """The answer under `key`, which is now used last; None if there is none."""
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return None
-        self._entries[key] = entry
-        return entry[0]
-
     def put(self, key: Hashable, answer: Any, cells: int, counts: CacheCounts) -> None:
         """Remember an answer of `cells` numbers; others are dropped until there is room."""
-        entries = self._entries
+        entries = self.entries
         if key in entries:
             self._cells -= entries.pop(key)[1]
         while entries and (
@@ -126,13 +118,13 @@ class Budget:
         self._cells += cells
 
     def _drop(self, key: Hashable) -> None:
-        _, cells, counts = self._entries.pop(key)
+        _, cells, counts = self.entries.pop(key)
         counts.drops += 1
         self._cells -= cells
 
     def drop(self) -> None:
         """Forget all answers of all caches."""
-        for key in list(self._entries):
+        for key in list(self.entries):
             self._drop(key)
 
 
@@ -147,13 +139,16 @@ class BudgetedCache(Generic[Key, Answer]):
         self._counts = counts_of(name)
 
     def get(self, key: Key) -> Answer | None:
-        """The answer for `key`; None if there is none."""
-        found: Answer | None = self._budget.get((self._name, key))
-        if found is None:
+        """The answer for `key`, which is now used last; None if there is none."""
+        entries, own_key = self._budget.entries, (self._name, key)
+        entry = entries.pop(own_key, None)
+        if entry is None:
             self._counts.misses += 1
-        else:
-            self._counts.hits += 1
-        return found
+            return None
+        self._counts.hits += 1
+        entries[own_key] = entry
+        answer: Answer = entry[0]
+        return answer
 
     def put(self, key: Key, answer: Answer, cells: int) -> Answer:
         """Remember and return an answer that holds `cells` numbers."""

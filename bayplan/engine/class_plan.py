@@ -137,18 +137,22 @@ class Planner:
         """By outline, or by spec where a hook may read amounts."""
         self._forms: StampedCache[Hashable, Form] = StampedCache("forms")
 
-    def plan(self, pod: Pod, stamp: Hashable) -> ClassPlan | None:
-        """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
+    def plan(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
+        """The plan for the class of `pod`, and whether it was made for this pod.
+
+        None when a settled PreFilter or PreScore refuses such pods.
+        """
         key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
         plan = self._of_specs.get(key, stamp)
-        if plan is None:
-            plan = self._make(pod, stamp)
-            if plan is not None:
-                key = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
-                self._of_specs.put(key, plan)
-        return plan
+        if plan is not None:
+            return plan, False
+        made = self._make(pod, stamp)
+        if made is not None:
+            key = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
+            self._of_specs.put(key, made[0])
+        return made
 
-    def _make(self, pod: Pod, stamp: Hashable) -> ClassPlan | None:
+    def _make(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
         spec = pod.pod_class.spec
         if pod.spec.pin:
             pod = pod.replace(spec=spec)  # pods that are equal but for the name share a plan
@@ -167,9 +171,9 @@ class Planner:
         except TypeError:
             check_keys(self._amount_hooks, keys)
             raise
-        if plan is None:
-            plan = self._plans.put((form, *keys), _with_rules(form.shape, pod, object_key))
-        return plan
+        if plan is not None:
+            return plan, False
+        return self._plans.put((form, *keys), _with_rules(form.shape, pod, object_key)), True
 
     def _form_of(self, spec: PodSpec, stamp: Hashable) -> Form:
         """What does not depend on amounts."""

@@ -145,8 +145,11 @@ class Engine:
         self.applies = profile.percentage is None and not filtering.check_all
         """Whether every node is judged, and only the first refusal of a node is reported."""
 
-    def prepare(self, state: CycleState, pod: Pod) -> Prepared | Reason:
-        """The view of the class of `pod`, up to date, after PreFilter; or why the reference has to decide."""
+    def prepare(self, state: CycleState, pod: Pod, comes_again: bool = False) -> Prepared | Reason:
+        """The view of the class of `pod`, up to date, after PreFilter; or why the reference has to decide.
+
+        The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
+        """
         reason = self._why_unlike_its_class(pod)
         if reason is not None:
             return reason
@@ -155,7 +158,7 @@ class Engine:
         planned = self._planned(pod)
         if planned is None:
             return Reason.REFUSED
-        plan, marks = planned
+        plan, marks, is_new = planned
         reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
         if pod.spec.pin:
             if reserved or not plan.asked_names <= marks.quiet or not self._fits_pin(plan, pod):
@@ -164,7 +167,8 @@ class Engine:
         rules = marks.rules if plan.is_plain and not reserved else None
         if not self._run_pre_filters(plan, state, pod, marks, rules):
             return Reason.PRE_FILTER
-        view = self._view_of(plan, state, pod.priority if reserved else None)
+        is_kept = comes_again or not is_new or marks.columns != ()
+        view = self._view_of(plan, state, pod.priority if reserved else None, is_kept)
         view.refresh(state, pod, self._table, reserved)
         return Prepared(view, marks, rules, reserved)
 
@@ -232,7 +236,9 @@ class Engine:
     def filling(self, pod: Pod) -> Filling | None:
         """What the kernel needs to put pods like `pod` on rows; None if filters besides the fit rule read pods."""
         state = CycleState()
-        ready = None if self._nominator or pod.spec.pin else self.prepare(state, pod)
+        if self._nominator or pod.spec.pin:
+            return None
+        ready = self.prepare(state, pod, comes_again=True)
         if not isinstance(ready, Prepared):
             return None
         view, plan, rules = ready.view, ready.view.plan, ready.rules
@@ -307,13 +313,18 @@ class Engine:
 
     # The view of a class
 
-    def _planned(self, pod: Pod) -> tuple[ClassPlan, Marks] | None:
-        """The plan and the marks for the class of `pod`; None if settled plugins refuse such pods."""
+    def _planned(self, pod: Pod) -> tuple[ClassPlan, Marks, bool] | None:
+        """The plan and the marks for the class of `pod`, and whether the plan is new.
+
+        None if settled plugins refuse such pods.
+        """
         self._follow_cluster()
-        plan = self._planner.plan(pod, self._stamp)
-        if plan is None:
+        found = self._planner.plan(pod, self._stamp)
+        if found is None:
             return None
-        return plan, self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
+        plan, is_new = found
+        marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
+        return plan, marks, is_new
 
     def _follow_cluster(self) -> None:
         """Drop what depends on more than the rows of the table, when that changed."""
@@ -339,7 +350,7 @@ class Engine:
         self._version = version
 
     def _view_of(
-        self, plan: ClassPlan, state: CycleState, priority: int | None = None
+        self, plan: ClassPlan, state: CycleState, priority: int | None, is_kept: bool
     ) -> ClassView:
         """The view for a plan, of which PreFilter may have skipped some plugins with cached answers.
 
@@ -347,10 +358,11 @@ class Engine:
         """
         skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()
         key: Hashable = plan if not skipped and priority is None else (plan, skipped, priority)
-        view = self._views.get(key)
+        view = self._views.get(key) if is_kept else None
         if view is None:
-            cells = len(self._table) * (1 + len(plan.row_raws))
-            view = self._views.put(key, ClassView(plan, self._part_of(plan, skipped)), cells)
+            view = ClassView(plan, self._part_of(plan, skipped))
+            if is_kept:
+                self._views.put(key, view, len(self._table) * (1 + len(plan.row_raws)))
         return view
 
     def _part_of(self, plan: ClassPlan, skipped: frozenset[str]) -> NodePart:

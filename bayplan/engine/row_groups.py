@@ -30,6 +30,7 @@ from .class_view import ClassView
 from .marks import GroupRules, Marks
 from .node_part import normalize_groups
 
+INT64 = np.dtype(np.int64)
 Trackers = BudgetedCache[Hashable, Any]
 """Groups that follow changed rows, by view and columns."""
 
@@ -137,9 +138,13 @@ def track_groups(
 
 def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
     """What distinguishes rows, int64 each: the columns, and the raw scores of node objects."""
-    arrays = [column.view for column in columns]
-    arrays = [each if each.dtype == np.int64 else each.astype(np.int64) for each in arrays]
-    return arrays if view.part.raw_ids is None else [*arrays, view.part.raw_ids]
+    arrays = [
+        array if (array := column.view).dtype is INT64 else array.astype(INT64)
+        for column in columns
+    ]
+    if view.part.raw_ids is not None:
+        arrays.append(view.part.raw_ids)
+    return arrays
 
 
 def apply_rules(
