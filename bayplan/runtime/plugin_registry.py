@@ -23,6 +23,7 @@ from ..framework import (
     Scope,
     ScorePlugin,
 )
+from ..framework.release import DEFAULT_RELEASE
 from .plugin_failures import PACKAGE, exception_text, last_line_in, place_of_line
 
 ENTRY_POINT_GROUP = "bayplan.plugins"
@@ -38,7 +39,7 @@ class Registry:
     def __init__(
         self,
         plugins: Iterable[type[Plugin]] = (),
-        missing_points: Collection[tuple[str, str]] = (),
+        missing_points: Collection[tuple[str, str]] = DEFAULT_RELEASE.missing_points,
     ) -> None:
         self._classes: dict[str, type[Plugin]] = {}
         self._missing_points = missing_points

@@ -16,7 +16,8 @@ from ...api.rules.field_causes import Cause
 from ...api.rules.field_defaults import apply_defaults, canonical_status, complete, strip_metadata
 from ...api.rules.object_validation import create_causes, status_causes, update_causes
 from ...clock import Clock, SystemClock
-from ...framework import Lister
+from ...framework import FeatureGates, Lister
+from ...framework.release import DEFAULT_RELEASE
 from ..store import Record, Store
 from . import pods, server_fields, services
 from . import pods as resize_subresource
@@ -73,6 +74,8 @@ class ObjectRegistry:
         self.lister = lister
         self.clock = clock or SystemClock()
         self.groups = PodGroupRules(gates or {}, lister)
+        self.release = gates.release if isinstance(gates, FeatureGates) else DEFAULT_RELEASE
+        """The release of Kubernetes that the server says it is."""
         self.catalog = ResourceCatalog(self.groups.serves)
         self.definitions = Definitions(store, self.catalog)
         self.quotas = ObjectQuotas(store, lister, self.catalog)

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
+from ...framework.release import DEFAULT_RELEASE
 from ..registry.resource_table import RESOURCES, ApiResource, group_versions
 from ..registry.status_errors import no_such_path
 from .http_server import HttpResponse
 from .responses import HEADERS, respond_tree
 
 AGGREGATED = "APIGroupDiscoveryList"
-GIT_VERSION = "v1.36.4"
 SUBRESOURCES = {
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
     "status": ("", "", "", ("get", "patch", "update")),
@@ -34,30 +34,40 @@ SUBRESOURCES = {
     "resize": ("", "", "", ("get", "patch", "update")),
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": f"{GIT_VERSION}+bayplan",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "linux/amd64",
-}
-
-
 Resources = tuple[ApiResource, ...]
 
 
+def version_document(patch: str) -> dict[str, str]:
+    """What /version says of a server with this tag of Kubernetes."""
+    major, minor, _ = patch.removeprefix("v").split(".", 2)
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"{patch}+bayplan",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "linux/amd64",
+    }
+
+
 def answer_discovery(
-    path: str, accept: str, address: str, resources: Resources = RESOURCES
+    path: str,
+    accept: str,
+    address: str,
+    resources: Resources = RESOURCES,
+    patch: str = DEFAULT_RELEASE.patch,
 ) -> HttpResponse | None:
-    """The response to a discovery request about the served `resources`; None when the path is another one."""
+    """The response to a discovery request about the served `resources`; None when the path is another one.
+
+    `patch` is the tag of Kubernetes that the server has.
+    """
     steps = [step for step in path.split("/") if step]
     match steps:
         case ["version"]:
-            return respond_tree(VERSION)
+            return respond_tree(version_document(patch))
         case ["api"] | ["apis"]:
             version = _aggregated_version(accept)
             if version:

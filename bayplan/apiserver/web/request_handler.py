@@ -139,7 +139,8 @@ class Api:
         if path.startswith("/openapi/"):
             return self._documents.answer(path, accept)
         resources = self._registry.catalog.resources
-        found = answer_discovery(path, accept, request.host, resources)
+        patch = self._registry.release.patch
+        found = answer_discovery(path, accept, request.host, resources, patch)
         if found is None:
             raise no_such_path()
         return found

@@ -7,17 +7,19 @@ Mirrors pkg/scheduler/framework/plugins/volumebinding/volume_binding.go. `claim_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 
+from ...amounts.domain_rules import NO_DOMAIN_RULES, DomainRules
 from ...api.pod import Pod, PodSpec
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...config.plugin_args import VolumeBindingArgs
 from ...errors import BayplanError
 from ...framework import (
+    GROUPS,
     NOT_SETTLED,
     SKIP,
     SUCCESS,
@@ -82,7 +84,8 @@ class VolumeBinding(
         args = args or VolumeBindingArgs()
         scoring = handle.feature_gates.enabled(SCORING_GATE)
         scorer = CapacityScorer(args.shape) if scoring else None
-        plugin = cls(args.bind_timeout_seconds, scorer)
+        kind: type[Any] = ScoringVolumeBinding if scoring else cls
+        plugin: Self = kind(args.bind_timeout_seconds, scorer)
         plugin.handle = handle
         return plugin
 
@@ -215,3 +218,19 @@ class _Kept:
         self.volumes = AssumedObjects(PersistentVolume, handle.lister)
         self.finder = Finder(handle, self.claims, self.volumes)
         self.binder = Binder(handle, self.claims, self.volumes, self.finder, timeout_s)
+
+
+class ScoringVolumeBinding(VolumeBinding):
+    """The same with feature gate StorageCapacityScoring: of pods without claims the scores are equal everywhere."""
+
+    scope = GROUPS
+
+    @by_outline
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        return None
+
+    def row_groups(self, pod: Pod, table: NodeTable) -> DomainRules | None:
+        return None if has_claims(pod) else NO_DOMAIN_RULES
