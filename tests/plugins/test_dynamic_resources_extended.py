@@ -16,7 +16,13 @@ from bayplan.plugins.node_resources_fit.strategies import least_allocated
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree
-from bayplan.testing.devices import make_claim, make_class, make_device, make_slice
+from bayplan.testing.devices import (
+    claiming,
+    make_claim,
+    make_class,
+    make_device,
+    make_slice,
+)
 from tests.rig.device_world import DeviceWorld, devices_of
 
 GPU = "example.com/gpu"
@@ -101,6 +107,27 @@ def test_a_node_that_has_the_resource_itself_needs_no_claim() -> None:
 
     assert made.pre_bind(state, pod, "b") == SUCCESS
     assert not list(made.cluster.list("ResourceClaim"))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(make_claim("shared", devices=["b/e0"]), id="allocated"),
+        pytest.param(make_claim("shared"), id="to be allocated"),
+    ],
+)
+def test_a_node_that_has_the_resource_itself_fails_a_pod_with_claims(claim: Any) -> None:
+    """As in Kubernetes: beside a claim of the pod, one without requests is made, and nothing can be said of it."""
+    made = world(None, claim, make_slice("t", "e0", node="b"))
+    pod = made.add(claiming("shared", requests={GPU: 1}))
+    state = made.reserve(pod, "b")
+
+    status = made.pre_bind(state, pod, "b")
+
+    text = "nil or empty request mappings, no update of pod default/pod ExtendedResourceClaimStatus"
+    assert (status.code, status.message) == (Code.Error, text)
+    made.unreserve(state, pod, "b")
+    assert [found.name for found in made.cluster.list("ResourceClaim")] == ["shared"]
 
 
 def test_the_claim_goes_when_the_pod_is_not_bound() -> None:
