@@ -1,10 +1,12 @@
 """Settings for all tests."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from hypothesis import settings
 
 # Execution time says nothing about the code when the machine is busy. In continuous integration the
@@ -13,6 +15,10 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# Manifests that tests write with PyYAML mean what they mean to Kubernetes: the texts y and n are quoted.
+for _dumper in (yaml.SafeDumper, getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
+    _dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
 
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and so every process that they start and
 # interrupt.

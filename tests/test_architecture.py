@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "bayplan"
 
-SHARED = {"errors", "clock", "observe", "stamped_cache"}
+SHARED = {"errors", "clock", "observe", "stamped_cache", "yaml_tree"}
 BELOW_SCHEDULER = {
     "api",
     "table",
@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "clock": set(),
     "observe": set(),
     "stamped_cache": set(),
+    "yaml_tree": set(),
     "compiled_kernel": set(),
     "api": set(),
     "table": {"api"},

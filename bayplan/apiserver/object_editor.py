@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InputError
+from ..yaml_tree import format_tree
 from .registry.conversion import to_stored
 from .registry.object_registry import ObjectRegistry
 from .registry.resource_table import BY_KIND, ApiResource
@@ -54,14 +55,12 @@ class ObjectEditor:
         raise InputError(f"do: expected read, check, apply or delete; got {request.do!r}")
 
     def _read(self, request: EditRequest) -> str:
-        import yaml
-
         resource = _resource_named(request.kind)
         record = self._registry.get(resource, request.namespace, request.name)
         tree = {"apiVersion": resource.api_version, "kind": resource.kind, **record.decode()}
         tree["metadata"] = {k: v for k, v in tree["metadata"].items() if k not in SERVER_SET}
         tree.pop("status", None)
-        return str(yaml.safe_dump(tree, sort_keys=False))
+        return format_tree(tree)
 
     def _apply(self, text: str, *, is_check: bool) -> str:
         tree = parse_yaml(text.encode())

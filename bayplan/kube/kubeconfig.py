@@ -12,11 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from ..errors import InputError
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from ..yaml_tree import RepeatedKey, YamlError, iter_trees
 
 
 class Section:
@@ -118,15 +115,19 @@ def read_kubeconfig(files: Iterable[Path], source: str, context: str | None = No
     return Kubeconfig(name, _text(chosen, "namespace"), Section(*cluster), Section(*user))
 
 
+def _ignore(repeated: RepeatedKey) -> None:
+    """Of equal keys the last counts, as for kubectl."""
+
+
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        tree = yaml.load(file.read_bytes(), _LOADER)
+        tree = next(iter_trees(file.read_bytes(), _ignore), None)
     except OSError as error:
         raise InputError(
             f"{file}: expected a file that can be read; got {error.strerror}"
         ) from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{file}: expected YAML; got {' '.join(str(error).split())}") from None
+    except YamlError as error:
+        raise InputError(f"{file}: {error}") from None
     if tree is None:
         return {}
     if not isinstance(tree, Mapping):

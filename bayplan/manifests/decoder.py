@@ -12,8 +12,8 @@ import msgspec
 
 from ..api.wire.decode import NO_KIND, UnknownObject, decode_items, iter_objects
 from ..api.wire.kinds import KINDS
-from ..cluster.objects.yaml_tree import UndefinedAliasError, YamlError, iter_trees
 from ..errors import DecodeError
+from ..yaml_tree import RepeatedKey, UndefinedAliasError, YamlError, iter_trees
 from .field_check import MisfitField, unknown_in_document, unknown_in_items
 from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
 from .object_check import InvalidObject, invalid_in_document, invalid_in_items
@@ -79,7 +79,15 @@ class FoundInvalid(NamedTuple):
     position: int
 
 
-Found: TypeAlias = FoundObject | FoundItems | FoundMisfit | FoundInvalid
+class FoundNote(NamedTuple):
+    """A note about the text of a document, and the position in the text."""
+
+    note: str
+    document: int
+    position: int
+
+
+Found: TypeAlias = FoundObject | FoundItems | FoundMisfit | FoundInvalid | FoundNote
 
 
 class NotInPiecesError(Exception):
@@ -226,32 +234,51 @@ def _iter_json_stream(
         yield from _decode_tree(source, tree, document, 0)
 
 
-def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+def _iter_yaml_pieces(source: Source) -> Iterator[Found]:
     data, document = source.data, 0
+    repeated: list[RepeatedKey] = []
     for start, end in cut_documents(data):
         items = find_yaml_list(data, start, end)
         if items is not None:
             document += 1
             yield from _iter_yaml_items(source, items, document)
             continue
-        for tree in _parse(source, start, end, document + 1):
+        for tree in _parse(source, start, end, document + 1, repeated):
             document += 1
+            yield from _notes(source, repeated, document, start)
             yield from _decode_tree(source, tree, document, start)
 
 
-def _iter_yaml(source: Source) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+def _iter_yaml(source: Source) -> Iterator[Found]:
     document = 0
+    repeated: list[RepeatedKey] = []
     try:
-        for tree in iter_trees(source.data[:]):
+        for tree in iter_trees(source.data[:], repeated.append):
             document += 1
+            yield from _notes(source, repeated, document, 0)
             yield from _decode_tree(source, tree, document, 0)
     except YamlError as error:
         raise DecodeError(_place(source, document + 1), str(error)) from None
 
 
-def _iter_yaml_items(
-    source: Source, items: ItemList, document: int
-) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
+def _notes(
+    source: Source, repeated: list[RepeatedKey], document: int, start: int
+) -> Iterator[FoundNote]:
+    """Yield a note for each key that was repeated in the text from `start` on, and clear the list."""
+    own = [
+        key for key in repeated if not key.is_merged
+    ]  # entries beside a merge are there to replace it
+    repeated.clear()
+    above = source.data[:start].count(b"\n") if own else 0
+    for key in own:
+        text = (
+            f'line {above + key.line}: the key "{key.path[-1]}" is there twice; the last one counts'
+        )
+        yield FoundNote(f"{_place(source, document)}: {text}", document, start)
+
+
+def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator[Found]:
+    repeated: list[RepeatedKey] = []
     try:
         shells = list(iter_trees(items.shell))
     except YamlError:
@@ -262,19 +289,22 @@ def _iter_yaml_items(
         raise NotInPiecesError
     count = 0
     for start, end in items.pieces(source.data, YAML_PIECE):
-        trees = list(_parse(source, start, end, document))
+        trees = list(_parse(source, start, end, document, repeated))
         if len(trees) != 1 or not isinstance(trees[0], list):
             raise NotInPiecesError
+        yield from _notes(source, repeated, document, start)
         text = _encode({"kind": kind, "items": trees[0]})
         for found in _decode(source, text, document, count):
             yield found._replace(position=start)
             count += isinstance(found, FoundObject)
 
 
-def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]:
-    """Yield the documents in a piece of YAML."""
+def _parse(
+    source: Source, start: int, end: int, document: int, repeated: list[RepeatedKey]
+) -> Iterator[Any]:
+    """Yield the documents in a piece of YAML; keys that a mapping has twice are added to `repeated`."""
     try:
-        yield from iter_trees(source.data[start:end])
+        yield from iter_trees(source.data[start:end], repeated.append)
     except YamlError as error:
         is_piece = end - start < len(source.data)
         short = len(source.data) <= REPARSE_UP_TO or isinstance(error, UndefinedAliasError)

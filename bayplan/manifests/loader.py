@@ -25,6 +25,7 @@ from .decoder import (
     FoundInvalid,
     FoundItems,
     FoundMisfit,
+    FoundNote,
     FoundObject,
     NotInPiecesError,
     iter_source,
@@ -104,7 +105,7 @@ class Manifests(msgspec.Struct):
     autoscalers: list[AutoscalerObject] = msgspec.field(default_factory=list)
     """Those that a series in a Timeline may name; `unused` has the others."""
     notes: list[str] = msgspec.field(default_factory=list)
-    """Where autoscalers limit their series; lists without items."""
+    """Where autoscalers limit their series; lists without items; keys that are there twice."""
     invalid: dict[tuple[str, str, str], InvalidRemark] = msgspec.field(default_factory=dict)
     """Objects that kube-apiserver refuses, by file, kind, and reason without names."""
 
@@ -267,6 +268,8 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
             manifests.add_misfit(source.name, found)
         elif isinstance(found, FoundInvalid):
             manifests.add_invalid(source.name, found)
+        elif isinstance(found, FoundNote):
+            manifests.notes.append(found.note)
         else:
             manifests.add(source.name, found)
         if found.position > told:

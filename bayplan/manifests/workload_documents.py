@@ -9,8 +9,8 @@ import msgspec
 
 from ..api.own_documents import API_VERSION
 from ..api.workload_kinds import PodSet, WorkloadKind, WorkloadKinds, count_paths, path_fault
-from ..cluster.objects.yaml_tree import YamlError, iter_trees
 from ..errors import InputError
+from ..yaml_tree import YamlError, iter_trees
 from .sources import find_files, open_source
 
 KIND = "WorkloadKinds"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api.node import BETA_ZONE, HOSTNAME, ZONE, Node
-from ..cluster.objects.yaml_tree import YamlError, iter_trees
 from ..config.problems import Literally, Problems
+from ..yaml_tree import YamlError, iter_trees
 from .instance_types import InstanceTable
 from .node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, SPOT, NodeType
 from .pools import NodePool

@@ -11,10 +11,10 @@ from typing import Any
 from ..api.node import Node
 from ..api.own_documents import API_VERSION
 from ..api.wire.decode import decode_object
-from ..cluster.objects.yaml_tree import YamlError, iter_trees
 from ..config.problems import Problems
 from ..errors import DecodeError, InputError
 from ..manifests.sources import Source, find_files, open_source
+from ..yaml_tree import YamlError, iter_trees
 from .instance_types import NO_TABLE, InstanceTable
 from .karpenter import KARPENTER_V1, read_karpenter_pool
 from .node_groups import STATUS_NAME, GroupSize, find_groups, read_status, unmatched_sizes

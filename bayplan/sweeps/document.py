@@ -9,11 +9,11 @@ from typing import Any
 
 from ..api.own_documents import API_VERSION
 from ..api.text.durations import EXPECTED, parse_duration
-from ..cluster.objects.yaml_tree import YamlError, iter_trees
 from ..errors import InputError
 from ..manifests.sources import open_source
 from ..manifests.timeline import found
 from ..sim.traces import PUBLISHED_NAMES
+from ..yaml_tree import YamlError, iter_trees
 
 KIND = "Sweep"
 OPENB, OWN_TABLES = "openb", "csv"

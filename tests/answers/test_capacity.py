@@ -262,7 +262,7 @@ def test_kinds_are_read_from_files(tmp_path: Path) -> None:
             id="two",
         ),
         pytest.param(
-            "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}", "", "got none", id="none"
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: 'n'}", "", "got none", id="none"
         ),
         pytest.param(POD, ":0", "expected a ratio of at least 1; got 0", id="ratio zero"),
     ],

@@ -344,7 +344,7 @@ def test_a_field_twice_in_json_has_its_path() -> None:
         ),
         pytest.param(
             "parallelism: .inf",
-            "parallelism: expected a whole number; got Infinity",
+            "expected a number that JSON has; got .inf (line 3)",
             id="no number at all",
         ),
         pytest.param(

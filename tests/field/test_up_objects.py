@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.cluster.objects.yaml_tree import iter_trees
+from bayplan.yaml_tree import iter_trees
 from tests.rig.api_server import ServerInThread, api_server
 
 Tree = dict[str, Any]

@@ -192,7 +192,7 @@ def test_first_of_several_files_counts(tmp_path: Path) -> None:
     second = write(tmp_path / "second", {"token": "second"}, server="http://second")
     tree = yaml.safe_load(second.read_text())
     tree["contexts"].append(
-        {"name": "other", "context": {**tree["contexts"][0]["context"], "namespace": "n"}}
+        {"name": "other", "context": {**tree["contexts"][0]["context"], "namespace": "team"}}
     )
     second.write_text(yaml.safe_dump({**tree, "current-context": "other"}))
     files = os.pathsep.join([str(tmp_path / "none"), str(first), str(second)])
@@ -204,4 +204,4 @@ def test_first_of_several_files_counts(tmp_path: Path) -> None:
         "Bearer first",
         "default",
     )
-    assert (other.context, other.namespace, other.server) == ("other", "n", "http://x")
+    assert (other.context, other.namespace, other.server) == ("other", "team", "http://x")

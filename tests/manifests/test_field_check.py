@@ -97,7 +97,7 @@ def test_what_a_timeline_adds_and_changes_is_checked(path: Path) -> None:
         {"at": "5s", "add": [pod("a"), {"kind": "List", "items": [pod("b", nodeSelecter={})]}]},
         {
             "at": "6s",
-            "change": [{"kind": "Node", "metadata": {"name": "n"}, "spec": {"taint": []}}],
+            "change": [{"kind": "Node", "metadata": {"name": "n1"}, "spec": {"taint": []}}],
         },
     ]
     path.write_text(

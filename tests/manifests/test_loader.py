@@ -27,7 +27,7 @@ def make(kind: str, name: str, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
 
 
-NODE = make("Node", "n", status={"allocatable": {"cpu": "4"}})
+NODE = make("Node", "n1", status={"allocatable": {"cpu": "4"}})
 POD = make("Pod", "a", spec={"containers": [{"name": "c"}]})
 LIST = {"apiVersion": "v1", "kind": "List", "items": [NODE, POD]}
 POD_LIST = {"kind": "PodList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}
@@ -73,7 +73,7 @@ def names(*paths: Path | str) -> list[str]:
         pytest.param("a.yaml.gz", gzip.compress(yaml.safe_dump(LIST).encode()), id="gzip"),
         pytest.param(
             "a.gz",
-            gzip.compress(b"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n")
+            gzip.compress(b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\n")
             + gzip.compress(json.dumps(POD).encode()),
             id="gzip in parts",
         ),
@@ -85,7 +85,7 @@ def names(*paths: Path | str) -> list[str]:
     ],
 )
 def test_forms(write: Write, name: str, content: str | bytes) -> None:
-    assert names(write(name, content)) == ["Node n", "Pod a"]
+    assert names(write(name, content)) == ["Node n1", "Pod a"]
 
 
 @pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump], ids=["JSON", "YAML"])
@@ -99,13 +99,13 @@ def test_a_folder_gives_its_manifests_sorted(write: Write) -> None:
     write("all/c.yml.gz", gzip.compress(yaml.safe_dump(make("Pod", "z")).encode()))
     write("all/README.md", "not a manifest")
 
-    assert names("all") == ["Node n", "Pod a", "Pod z"]
+    assert names("all") == ["Node n1", "Pod a", "Pod z"]
 
 
 def test_files_are_read_in_the_order_given(write: Write) -> None:
     first, second = write("z.yaml", yaml.safe_dump(POD)), write("a.yaml", yaml.safe_dump(NODE))
 
-    assert names(first, second) == ["Pod a", "Node n"]
+    assert names(first, second) == ["Pod a", "Node n1"]
 
 
 def test_a_dash_is_standard_input(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,9 +169,9 @@ def with_container(**fields: Any) -> dict[str, Any]:
             id="no kind, before broken YAML",
         ),
         pytest.param(
-            yaml.safe_dump(POD) + "---\nx: 1\nx: 2\n",
-            'document 2: line 10: expected the key "x" once; got it twice',
-            id="a key twice, counted from the top of the file",
+            yaml.safe_dump(POD) + "---\nx: 1\nw: .inf\n",
+            "document 2: line 10: expected a number that JSON has; got .inf",
+            id="a fault, counted from the top of the file",
         ),
         pytest.param(
             '{"kind": "Pod",',
@@ -375,13 +375,13 @@ def test_a_fault_in_a_piece_has_the_number_of_its_item(
 
 @pytest.mark.usefixtures("small_pieces")
 def test_a_fault_around_the_items_has_its_line(write: Write) -> None:
-    path = write("list", yaml.safe_dump({"items": PODS}) + "kind: List\nkind: List\n")
+    path = write("list", yaml.safe_dump({"items": PODS}) + "kind: List\nwidth: .inf\n")
     line = path.read_text().count("\n")
 
     with pytest.raises(InputError) as caught:
         read_manifests([path])
 
-    expected = f'list: document 1: line {line}: expected the key "kind" once; got it twice'
+    expected = f"list: document 1: line {line}: expected a number that JSON has; got .inf"
     assert str(caught.value) == expected
 
 
@@ -394,10 +394,29 @@ def test_a_fault_in_a_piece_of_a_very_long_text_has_its_line(
     line = text.count("\n") + 1
 
     with pytest.raises(InputError) as caught:
-        read_manifests([write("list", f"{text}- kind: Pod\n  kind: Pod\n")])
+        read_manifests([write("list", f"{text}- kind: Pod\n  width: .inf\n")])
 
-    expected = f'list: document 1: line {line + 1}: expected the key "kind" once; got it twice'
+    expected = f"list: document 1: line {line + 1}: expected a number that JSON has; got .inf"
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    "size", [pytest.param(1, id="in pieces"), pytest.param(1 << 20, id="whole")]
+)
+def test_the_last_of_equal_keys_counts_and_a_note_tells_of_it(
+    write: Write, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("bayplan.manifests.decoder.YAML_PIECE", size)
+    text = yaml.safe_dump({"kind": "List", "items": PODS}, sort_keys=False)
+    line = text.count("\n") + 1
+    text += "- {kind: Pod, apiVersion: v1,\n   metadata: {name: first, name: last}}\n"
+
+    manifests = read_manifests([write("list", text)])
+
+    assert manifests.objects[-1].name == "last"
+    assert manifests.notes[:1] == [
+        f'list: document 1: line {line + 1}: the key "name" is there twice; the last one counts'
+    ]
 
 
 def test_progress_ends_with_everything_done(write: Write) -> None:
@@ -414,9 +433,9 @@ def test_progress_ends_with_everything_done(write: Write) -> None:
 
 ITEMS = st.sampled_from(
     [
-        make("Pod", "p", spec={"nodeName": "n"}),
+        make("Pod", "p", spec={"nodeName": "n1"}),
         make("Pod", "q", spec={"nodeName": None}),
-        make("Node", "n"),
+        make("Node", "n1"),
         make("Service", "s"),
         make("ConfigMap", "c"),
         {**make("Pod", "foreign"), "apiVersion": "example.com/v1"},
@@ -442,7 +461,7 @@ def test_a_list_reads_the_same_in_pieces_of_any_size(items: list[Any], size: int
     assert (cut.places, cut.unused) == (whole.places, whole.unused)
 
 
-NESTED = {"apiVersion": "v1", "kind": "List", "items": [make("Pod", "x"), make("Node", "y")]}
+NESTED = {"apiVersion": "v1", "kind": "List", "items": [make("Pod", "x"), make("Node", "y1")]}
 HEADS = st.sampled_from(
     [
         {"apiVersion": "v1", "kind": "List"},

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 import bayplan
 from bayplan.api.own_documents import API_VERSION
 from bayplan.cli.main import app
-from bayplan.cluster.objects.yaml_tree import YamlError, iter_trees
 from bayplan.errors import InputError
 from bayplan.manifests import input_bytes
 from bayplan.manifests.input_bytes import (
@@ -27,6 +26,7 @@ from bayplan.manifests.input_bytes import (
     open_input,
 )
 from bayplan.sim.traces.table_rows import read_rows
+from bayplan.yaml_tree import YamlError, iter_trees
 
 MIB = 1 << 20
 HEAD = (

@@ -38,7 +38,7 @@ SETTINGS = Settings(plugins=(NeedsPermit,))
 NODE = """
 apiVersion: v1
 kind: Node
-metadata: {name: n}
+metadata: {name: 'n'}
 status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
 ---
 """
@@ -52,7 +52,7 @@ spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
 PERMIT = """
 apiVersion: example.com/v1
 kind: Permit
-metadata: {name: n}
+metadata: {name: 'n'}
 spec: {open: %s}
 ---
 """
@@ -63,10 +63,8 @@ events:
 - at: 60s
   %s
 """
-ADD = "add: [{apiVersion: example.com/v1, kind: Permit, metadata: {name: n}, spec: {open: true}}]"
-CHANGE = (
-    "change: [{apiVersion: example.com/v1, kind: Permit, metadata: {name: n}, spec: {open: true}}]"
-)
+ADD = "add: [{apiVersion: example.com/v1, kind: Permit, metadata: {name: 'n'}, spec: {open: true}}]"
+CHANGE = "change: [{apiVersion: example.com/v1, kind: Permit, metadata: {name: 'n'}, spec: {open: true}}]"
 
 
 def read(tmp_path: Path, text: str) -> Manifests:

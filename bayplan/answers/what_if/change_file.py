@@ -13,11 +13,11 @@ from typing import Any
 from ...api.own_documents import API_VERSION
 from ...api.text.durations import EXPECTED, parse_duration
 from ...api.wire.kinds import FieldError
-from ...cluster.objects.yaml_tree import YamlError, iter_trees
 from ...errors import InputError
 from ...manifests.field_check import unknown_in_part
 from ...manifests.sources import open_source
 from ...manifests.timeline import added_objects, found, read_change
+from ...yaml_tree import YamlError, iter_trees
 from .change import ClusterChange
 from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
 from .node_copies import AddNodes

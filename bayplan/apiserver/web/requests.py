@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...cluster.objects.yaml_tree import YamlError, iter_trees
+from ...yaml_tree import YamlError, iter_trees
 from ..registry.object_registry import DeleteOptions
 from ..registry.status_errors import bad_request, not_acceptable, unsupported_media_type
 from ..schema.json_patch import MAX_DEPTH, is_deeper

@@ -95,12 +95,11 @@ def version_text(is_raw: bool, version: str = "") -> str:
 
 def write_config(config: SchedulerConfiguration, path: Path) -> None:
     """Write the configuration in effect."""
-    import yaml
-
     from ...config import encode_config
+    from ...yaml_tree import format_tree
 
     try:
-        path.write_text(yaml.safe_dump(encode_config(config), sort_keys=False))
+        path.write_text(format_tree(encode_config(config)))
     except OSError as error:
         problem = f"{path}: expected a file to write; got {error.strerror}"
         raise InputError(f"--write-config-to: {problem}") from None

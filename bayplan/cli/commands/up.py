@@ -406,9 +406,8 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path:
     """Write the kubeconfig, for its owner only, and return where it is."""
-    import yaml
-
     from ...apiserver import make_kubeconfig
+    from ...yaml_tree import format_tree
 
     if path is None:
         path = folder / "kubeconfig"
@@ -417,7 +416,7 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path
         expected = "expected a new file, or one that bayplan up wrote"
         raise InputError(f"--kubeconfig: {path}: {expected}; got one that holds something else")
     certificate = server.certificate.cert if server.certificate is not None else None
-    text = yaml.safe_dump(make_kubeconfig(server.url, certificate, server.token), sort_keys=False)
+    text = format_tree(make_kubeconfig(server.url, certificate, server.token))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_private(path, text.encode())  # a client never reads half a file
@@ -428,15 +427,14 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path
 
 def is_ours(path: Path) -> bool:
     """Whether the file may be overwritten: it does not exist, or `bayplan up` wrote it."""
-    import yaml
-
     from ...apiserver import make_kubeconfig
+    from ...yaml_tree import YamlError, iter_trees
 
     try:
-        found = yaml.safe_load(path.read_text())
+        found = next(iter_trees(path.read_bytes()), None)
     except OSError:
         return True  # unreadable: let the write report the error
-    except (UnicodeDecodeError, RecursionError, ValueError, yaml.YAMLError):
+    except YamlError:
         return False
     ours = make_kubeconfig("")
     return found is None or (

@@ -60,8 +60,8 @@ def add_nodes(server: ApiServer, count: int, shape: NodeModel) -> None:
 
 def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of the files, each with its place."""
-    from ...cluster.objects.yaml_tree import YamlError, iter_trees
     from ...manifests.sources import find_files, open_source
+    from ...yaml_tree import YamlError, iter_trees
 
     for file in find_files(paths):
         source = open_source(file)

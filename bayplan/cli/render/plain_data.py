@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -29,21 +28,9 @@ def print_yaml_document(document: Any) -> None:
 
 def format_yaml_document(document: Any) -> str:
     """Plain data as YAML, in the order it has."""
-    import yaml
+    from ...yaml_tree import format_tree
 
-    text: str = yaml.dump(
-        document, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=1000
-    )
-    return text
-
-
-@functools.cache
-def _dumper() -> Any:
-    """A dumper that writes the same object out in full each time it comes, instead of a reference."""
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # PyYAML may come without libyaml
-    return type("PlainDumper", (base,), {"ignore_aliases": lambda self, data: True})
+    return format_tree(document)
 
 
 def yaml_pieces(trees: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Objects: what all clusters have in common.
 
 What lives here: the index of a cluster's objects, which is the scheduler's lister, the interface that controllers use,
-the statuses and events of pods that are bound, preempted or finished, and manifests as plain data (`yaml_tree`). What
+the statuses and events of pods that are bound, preempted or finished. What
 may enter: api, framework. What must not happen: I/O, or anything specific to one cluster. Who calls it: memory, kube,
 apiserver, and what reads manifests.
 """

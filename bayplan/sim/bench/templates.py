@@ -19,8 +19,8 @@ import msgspec
 
 from ...api.wire.decode import UnknownObject, decode
 from ...cluster.objects import ClusterObject
-from ...cluster.objects.yaml_tree import YamlError, iter_trees
 from ...errors import InputError
+from ...yaml_tree import YamlError, iter_trees
 from .expressions import Env, Expression, evaluate, parse_expression
 
 _BRACES = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)

@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.apiserver.registry.not_modelled import WARNINGS
 from bayplan.apiserver.registry.resource_table import RESOURCES
-from bayplan.cluster.objects.yaml_tree import iter_trees
+from bayplan.yaml_tree import iter_trees
 from tests.rig.api_server import ServerInThread
 
 HERE = Path(__file__).parent
