@@ -17,19 +17,20 @@ class Head:
     """The status and the headers of a response; names in lower case."""
 
     def __init__(self, text: bytes) -> None:
-        first, *lines = text.split(LINE_END)
-        version, _, status = first.partition(b" ")
-        if not version.startswith(b"HTTP/1.") or not status[:3].isdigit():
-            raise ValueError(f"expected HTTP/1.1; got {first[:40]!r}")
-        self.code = int(status[:3])
-        self._headers: dict[bytes, bytes] = {}
-        for line in lines:
-            name, _, value = line.partition(b":")
-            self._headers[name.strip().lower()] = value.strip()
+        if not text.startswith(b"HTTP/1.") or not text[9:12].isdigit():
+            raise ValueError(f"expected HTTP/1.1; got {text[:40]!r}")
+        self.code = int(text[9:12])
+        self._text = text
+        self._lower = text.lower()
 
     def get(self, name: bytes) -> bytes:
-        """A header; empty if it is absent."""
-        return self._headers.get(name, b"")
+        """A header by its name in lower case; empty if it is absent."""
+        at = self._lower.find(b"\r\n%b:" % name)
+        if at < 0:
+            return b""
+        start = at + len(name) + 3
+        end = self._text.find(LINE_END, start)
+        return self._text[start : end if end >= 0 else None].strip()
 
     @property
     def is_last(self) -> bool:
@@ -67,22 +68,22 @@ class ResponseReader:
         self.pieces.clear()
         return taken
 
-    def feed(self, data: bytes) -> None:
-        """Read more bytes."""
+    def feed(self, data: bytes) -> bytes:
+        """Read more bytes; return those after the end of the response."""
         if self.head is None:
             data = self._read_head(self._rest + data)
-            if self.head is None:
-                return
-        if not data:
-            return
+        if self.head is None or not data or self.is_complete:
+            return data
         if self._is_chunked:
-            self._read_chunks(data)
-        elif self._is_open_ended:
+            return self._read_chunks(data)
+        if self._is_open_ended:
             self.pieces.append(data)
-        else:
-            self.pieces.append(data[: self._left])
-            self._left -= min(len(data), self._left)
-            self.is_complete = not self._left
+            return b""
+        left = self._left
+        self.pieces.append(data[:left])
+        self._left = max(left - len(data), 0)
+        self.is_complete = not self._left
+        return data[left:]
 
     def end(self) -> None:
         """The server has closed the connection; raises ValueError if that breaks off the response."""
@@ -110,7 +111,7 @@ class ResponseReader:
         self._is_open_ended = not (self._is_chunked or length or self.is_complete)
         return data
 
-    def _read_chunks(self, data: bytes) -> None:
+    def _read_chunks(self, data: bytes) -> bytes:
         if self._rest:
             data, self._rest = self._rest + data, b""
         at, end, pieces = 0, len(data), self.pieces
@@ -120,26 +121,27 @@ class ResponseReader:
                 pieces.append(data[at:stop])
                 if stop > end:
                     self._left = stop - end
-                    return
+                    return b""
                 self._left, self._gap, at = 0, 2, stop
             line_end = data.find(LINE_END, at + self._gap)
             if line_end < 0:
                 self._rest = data[at:]
-                return
+                return b""
             self._left = int(data[at + self._gap : line_end].partition(b";")[0], 16)
             at, self._gap = line_end + 2, 0
             self._is_in_trailer = not self._left
-        self._skip_trailer(data, at)
+        return self._skip_trailer(data, at)
 
-    def _skip_trailer(self, data: bytes, at: int) -> None:
-        """Skip the lines after the last chunk, up to an empty one."""
+    def _skip_trailer(self, data: bytes, at: int) -> bytes:
+        """Skip the lines after the last chunk, up to an empty one; return what follows."""
         while not self.is_complete:
             line_end = data.find(LINE_END, at)
             if line_end < 0:
                 self._rest = data[at:]
-                return
+                return b""
             self.is_complete = line_end == at
             at = line_end + 2
+        return data[at:]
 
 
 def make_request(

@@ -19,6 +19,7 @@ from .. import __version__
 from ..errors import ApiError
 from .connection import JSON, REQUEST_TIMEOUT_S, Answer, UnreachableError, refusal
 from .credentials import Credentials
+from .http1 import ResponseReader
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,6 @@ LOOK_S = 5.0
 """Interval of connection maintenance."""
 IDLE_S = 60.0
 """How long an idle connection is kept."""
-HEAD_END = b"\r\n\r\n"
 
 Done = Callable[["Answer | ApiError"], None]
 
@@ -48,78 +48,23 @@ class AnswerReader:
     """Splits a stream of bytes into HTTP/1.1 responses."""
 
     def __init__(self) -> None:
-        self._data = b""
+        self._reader = ResponseReader()
         self.is_last = False
         """The server announced that it will close the connection."""
 
     def feed(self, data: bytes) -> list[Answer]:
         """The responses completed by `data`; raises ValueError when it is not HTTP."""
-        self._data = self._data + data if self._data else data
         answers = []
-        while (answer := self._next()) is not None:
-            answers.append(answer)
+        while data:
+            data = self._reader.feed(data)
+            head = self._reader.head
+            if head is None or not self._reader.is_complete:
+                break
+            delay_s = head.retry_after_s if head.code == 429 or head.code >= 500 else None
+            answers.append(Answer(head.code, self._reader.take(), delay_s))
+            self.is_last = head.is_last
+            self._reader = ResponseReader()
         return answers
-
-    def _next(self) -> Answer | None:
-        data = self._data
-        end = data.find(HEAD_END)
-        if end < 0:
-            return None
-        if data[:7] != b"HTTP/1.":
-            raise ValueError("expected HTTP")
-        code, head = int(data[9:12]), data[:end].lower()
-        start = end + len(HEAD_END)
-        if 100 <= code < 200:
-            self._data = data[start:]
-            return self._next()
-        cut = (
-            _chunked(data, start)
-            if b"transfer-encoding: chunked" in head
-            else _sized(data, start, head)
-        )
-        if cut is None:
-            return None
-        body, rest = cut
-        self._data = data[rest:]
-        self.is_last = b"connection: close" in head
-        return Answer(code, body, _retry_after(head) if code == 429 or code >= 500 else None)
-
-
-def _sized(data: bytes, start: int, head: bytes) -> tuple[bytes, int] | None:
-    """A body with a content length, and its end; None if it is incomplete."""
-    length = _header(head, b"content-length")
-    end = start + int(length or 0)
-    return (data[start:end], end) if len(data) >= end else None
-
-
-def _chunked(data: bytes, start: int) -> tuple[bytes, int] | None:
-    """A chunked body, and its end; None if it is incomplete."""
-    pieces: list[bytes] = []
-    while True:
-        line_end = data.find(b"\r\n", start)
-        if line_end < 0:
-            return None
-        size = int(data[start:line_end].partition(b";")[0], 16)
-        start = line_end + 2 + size + 2
-        if len(data) < start:
-            return None
-        if not size:
-            return b"".join(pieces), start
-        pieces.append(data[line_end + 2 : start - 2])
-
-
-def _header(head: bytes, name: bytes) -> bytes | None:
-    at = head.find(b"\r\n" + name + b":")
-    if at < 0:
-        return None
-    value = at + len(name) + 3
-    end = head.find(b"\r\n", value)
-    return head[value : end if end >= 0 else len(head)].strip()
-
-
-def _retry_after(head: bytes) -> float | None:
-    value = _header(head, b"retry-after")
-    return float(value) if value is not None and value.isdigit() else None
 
 
 class Channel(asyncio.Protocol):
