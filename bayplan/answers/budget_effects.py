@@ -62,11 +62,7 @@ class BudgetCounts:
         uses = self._uses.get(key)
         if uses is None:
             uses = self._uses[key] = [
-                use
-                for budget, use in self._budgets
-                if budget.namespace == pod.namespace
-                and budget.spec.selector is not None
-                and budget.spec.selector.matches(pod.labels)
+                use for budget, use in self._budgets if budget.selects(pod.namespace, pod.labels)
             ]
         return uses
 

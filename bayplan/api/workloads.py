@@ -3,6 +3,7 @@
 Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1 and scheduling/v1alpha2.
 """
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
@@ -325,6 +326,11 @@ class PodDisruptionBudget(KubeObject, frozen=True):
     def disrupted_pods(self) -> dict[str, str | None]:
         """The pods being evicted, with the time of approval."""
         return self.status.disrupted_pods or {}
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether evictions of pods with these labels count against the budget; an empty selector selects all."""
+        selector = self.spec.selector
+        return self.namespace == namespace and selector is not None and selector.matches(labels)
 
 
 class PriorityClass(KubeObject, frozen=True):

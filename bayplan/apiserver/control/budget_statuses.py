@@ -6,6 +6,7 @@ Mirrors pkg/controller/disruption.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from ...api.limits import ResourceQuota
@@ -57,14 +58,8 @@ class BudgetController:
                 self._sync(budget)
 
     def _sync(self, budget: PodDisruptionBudget) -> None:
-        selector = budget.spec.selector
-        pods: list[Pod] = []
-        if selector is not None:
-            pods = [
-                pod
-                for pod in self._cluster.list("Pod", budget.namespace)
-                if selector.matches(pod.labels)
-            ]
+        here: Iterable[Pod] = self._cluster.list("Pod", budget.namespace)
+        pods = [pod for pod in here if budget.selects(pod.namespace, pod.labels)]
         # A granted eviction is complete once the pod is terminating.
         waiting = {
             name: since

@@ -64,7 +64,7 @@ def _ask_budget(registry: ObjectRegistry, namespace: str, pod: Tree, dry_run: bo
     found: list[PodDisruptionBudget] = [
         budget
         for budget in registry.lister.list("PodDisruptionBudget", namespace)
-        if budget.spec.selector is not None and budget.spec.selector.matches(labels)
+        if budget.selects(namespace, labels)
     ]
     if not found:
         return

@@ -35,10 +35,6 @@ class _Followed(msgspec.Struct, eq=False):
     healthy: int = 0
     owners: Counter[PodOwner] = msgspec.field(default_factory=Counter)
 
-    def selects(self, pod: Pod) -> bool:
-        selector = self.budget.spec.selector
-        return selector is not None and selector.matches(pod.labels)
-
     def put(self, pod: Pod) -> None:
         if pod.name in self.pods:
             self.drop(pod)
@@ -180,7 +176,7 @@ class DisruptionController:
         one = _Followed(budget)
         here: Iterable[Pod] = self._cluster.list("Pod", budget.namespace)
         for pod in here:
-            if one.selects(pod):
+            if one.budget.selects(pod.namespace, pod.labels):
                 one.put(pod)
         self._put(one)
 
@@ -201,7 +197,9 @@ class DisruptionController:
         key = pod.pod_class
         found = self._selecting.get(key)
         if found is None:
-            found = self._selecting[key] = [one for one in followed.values() if one.selects(pod)]
+            found = self._selecting[key] = [
+                one for one in followed.values() if one.budget.selects(pod.namespace, pod.labels)
+            ]
         return found
 
     def _note(self, namespace: str) -> None:

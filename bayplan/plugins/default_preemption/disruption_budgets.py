@@ -128,12 +128,7 @@ class BudgetFollower:
 
 
 def protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    """Whether the budget is about pods like this one."""
+    """Whether preemption of pods like this one counts against the budget; an empty selector selects none here."""
     selector = budget.spec.selector
-    return (
-        budget.namespace == pod.namespace
-        and bool(pod.labels)
-        and selector is not None
-        and not selector.is_empty
-        and selector.matches(pod.labels)
-    )
+    is_empty = selector is None or selector.is_empty
+    return bool(pod.labels) and not is_empty and budget.selects(pod.namespace, pod.labels)
