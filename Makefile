@@ -25,6 +25,9 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: FORCE help run test field slow test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
 
+# Without the time limit that pyproject.toml sets for a test.
+UNLIMITED := -o faulthandler_timeout=0
+
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
@@ -82,13 +85,13 @@ test-page: kernel ## Test the page in Chromium, which is installed if it is not 
 
 field: kernel ## Ask every question about published manifests, dumps and our corpus, then mutate it (MUTATIONS=20000, ARGS="files")
 	$(BIN)/python -m tests.field $(ARGS)
-	BAYPLAN_FIELD_MUTATIONS=$(or $(MUTATIONS),20000) $(BIN)/python -m pytest -q tests/field/test_mutations.py
+	BAYPLAN_FIELD_MUTATIONS=$(or $(MUTATIONS),20000) $(BIN)/python -m pytest -q $(UNLIMITED) tests/field/test_mutations.py
 
 slow: kernel ## Run the tests that take too long for every run
-	BAYPLAN_SLOW=1 $(BIN)/python -m pytest -q -m slow $(PYTEST_ARGS)
+	BAYPLAN_SLOW=1 $(BIN)/python -m pytest -q $(UNLIMITED) -m slow $(PYTEST_ARGS)
 
 life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., FAULT_HISTORIES=..., ARGS=--hypothesis-seed=...)
-	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life tests/engine/test_histories.py $(ARGS)
+	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q $(UNLIMITED) tests/life tests/engine/test_histories.py $(ARGS)
 	$(BIN)/python -m tests.faults --count $(FAULT_HISTORIES)
 
 e2e: kernel ## Run the end-to-end tests, on a real control plane, too, if KUBEBUILDER_ASSETS has one
@@ -121,7 +124,7 @@ bench-week: kernel ## Measure a simulated week with an autoscaler (ARGS=--autosc
 	$(BIN)/python -m benchmarks.autoscaling_week $(ARGS)
 
 churn: kernel ## kube-controller-manager and kube-scheduler on `up` for an hour (MINUTES=...); needs KUBEBUILDER_ASSETS
-	BAYPLAN_CHURN_MINUTES=$(or $(MINUTES),60) $(BIN)/python -m pytest -q -n 0 tests/e2e/test_real_controllers.py
+	BAYPLAN_CHURN_MINUTES=$(or $(MINUTES),60) $(BIN)/python -m pytest -q -n 0 $(UNLIMITED) tests/e2e/test_real_controllers.py
 
 bench-up: kernel ## Measure pods per second from creation to Running on `up` (ARGS="--nodes 1000 --pods 20000")
 	$(BIN)/python -m benchmarks.up_bench $(ARGS)

@@ -33,7 +33,7 @@ BACKEND = PROJECT["build-system"]["requires"]
 LOCKS: dict[str, tuple[list[str], bool]] = {
     "run": (["bayplan", BACKEND[0]], False),
     "image": (["bayplan[kube,dra]"], False),
-    "test": (["bayplan[dev,dra]"], True),
+    "test": (["bayplan[dev,all]"], True),
     "docs": (["bayplan[docs]"], True),
     "dist": (["build", *BACKEND], False),
     "github": (["check-jsonschema", "zizmor"], False),

@@ -3,7 +3,9 @@
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from importlib.util import find_spec
+from typing import Any
 
 import pytest
 import yaml
@@ -53,8 +55,40 @@ NOT_RUN = {
     "chromium is not installed": "`make test-page` installs it and runs the tests of the page.",
     "slow: run by": "`make slow` runs them.",
     "axe-core is not installed": "`make test-page` gets it with npm and audits the page with it.",
+    "needs an extra": "`make test` installs all of them.",
 }
 """Reasons for skipped tests, and how to run them."""
+
+EXTRAS = ("highspy", "gymnasium", "matplotlib", "pandas", "pyarrow", "ray")
+"""Packages that tests may lack: `pip install -e '.[dev]'` leaves out the large ones."""
+
+
+def missing_package(error: BaseException | None) -> str:
+    """The package of EXTRAS that is not installed and whose absence led to the error; empty if there is none."""
+    while error is not None:
+        text = error.name or "" if isinstance(error, ImportError) else str(error)
+        for name in EXTRAS:
+            if name in text.lower() and find_spec(name) is None:
+                return name
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    """Skip a test that ended because an extra is not installed."""
+    try:
+        return (yield)
+    except Exception as error:
+        if name := missing_package(error):
+            pytest.skip(f"needs an extra: {name} is not installed")
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, Any, Any]:
+    """Skip a test whose fixtures need an extra that is not installed."""
+    return (yield from pytest_runtest_call())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import pytest
 
+mpl = pytest.importorskip("matplotlib")
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "notebook" / "paper.ipynb"
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from bayplan import Cluster
 from bayplan.errors import InputError
@@ -17,6 +16,7 @@ from bayplan.scheduler import FirstByName, Inquiry, TieBreak
 from bayplan.sim import Simulation
 from bayplan.table import NodeTable
 
+check_env = pytest.importorskip("gymnasium.utils.env_checker").check_env
 PODS = 40
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

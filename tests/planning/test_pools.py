@@ -297,7 +297,7 @@ def test_karpenter_requirements(
 
 def test_karpenter_pool_as_a_whole() -> None:
     limits = {"cpu": 10, "nodes": 4}
-    document = make_karpenter(("zone-group", "In", ["x", "y"]), limits=limits, weight=7)
+    document = make_karpenter(("zone-group", "In", ["x", "z"]), limits=limits, weight=7)
 
     reading = read(document, table=True)
 
