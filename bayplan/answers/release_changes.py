@@ -124,7 +124,7 @@ class _Watch:
         self._still = StillCluster.of(simulation.cluster)
         self._judges = self._judge(before), self._judge(after)
         self._explaining = self._judge(before, explain=True), self._judge(after, explain=True)
-        self._by_cause: dict[str, Scheduler] | None = None
+        self._made: dict[bool, list[tuple[str, Scheduler]]] = {}
         self._seen: set[str] = set()
         names = [settings.release.patch for settings in (before, after)]
         self.found = ReleaseChanges(names[0], names[1])
@@ -155,17 +155,20 @@ class _Watch:
         )
         return build_scheduler(settings.effective_config, self._still, options)
 
+    def _by_cause(self, explains: bool) -> list[tuple[str, Scheduler]]:
+        """A judge per difference of the releases; only those that explain tell the victims of preemption."""
+        if explains not in self._made:
+            self._made[explains] = [
+                (cause, self._judge(settings, explains))
+                for cause, settings in _single_changes(*self._settings)
+            ]
+        return self._made[explains]
+
     def _explain(self, pod: Pod, before: Attempt, after: Attempt) -> ChangedDecision:
         was, now = _outcome(before), _outcome(after)
-        if self._by_cause is None:
-            self._by_cause = {
-                cause: self._judge(settings, explain=True)
-                for cause, settings in _single_changes(*self._settings)
-            }
+        judges = self._by_cause(explains=not before.node_name)
         causes = tuple(
-            cause
-            for cause, judge in self._by_cause.items()
-            if _outcome(Inquiry(judge, pod).decide()) != was
+            cause for cause, judge in judges if _outcome(Inquiry(judge, pod).decide()) != was
         )
         return ChangedDecision(
             pod.key,
