@@ -66,10 +66,13 @@ EXTRAS = ("highspy", "gymnasium", "matplotlib", "pandas", "pyarrow", "ray")
 def missing_package(error: BaseException | None) -> str:
     """The package of EXTRAS that is not installed and whose absence led to the error; empty if there is none."""
     while error is not None:
-        text = error.name or "" if isinstance(error, ImportError) else str(error)
-        for name in EXTRAS:
-            if name in text.lower() and find_spec(name) is None:
-                return name
+        if isinstance(error, ImportError):
+            named = (error.name or "").partition(".")[0]
+        else:
+            found = re.search(r"expected (\w+) to be installed", str(error))
+            named = found[1].lower() if found else ""
+        if named in EXTRAS and find_spec(named) is None:
+            return named
         error = error.__cause__ or error.__context__
     return ""
 
