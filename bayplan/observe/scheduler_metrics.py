@@ -145,7 +145,7 @@ class SchedulerMetrics:
 
     def render(self, *, process: bool = False) -> str:
         """Everything in the text format of Prometheus; `process` adds the metrics of this very process."""
-        from .families import render  # imports prometheus_client, which only exposition needs
+        from .exposition import render  # imports prometheus_client, which only exposition needs
 
         self.fold()
         return render(self.families, process=process)

@@ -57,7 +57,7 @@ def scheduler_routes(
         return web.Response(text=text, headers=METRICS)
 
     async def slis(request: web.Request) -> web.Response:
-        from ..observe.families import render
+        from ..observe.exposition import render
 
         return web.Response(text=render(health.families), headers=METRICS)
 

@@ -82,7 +82,10 @@ def test_names_are_in_the_namespace_of_the_context(
 def test_it_says_which_cluster_it_asked(api: ServerInThread, kubeconfig: Path) -> None:
     result = ask("explain", "web-7", "--context", "shop")
 
-    assert result.stderr == f"note: asked the cluster at {api.server.url} (context shop)\n"
+    asked = (
+        f"note: asked the cluster at {api.server.url} (context shop), Kubernetes v1.36.4+bayplan"
+    )
+    assert result.stderr == f"{asked}\n"
 
 
 def test_the_kubeconfig_may_stand_in_front(

@@ -18,7 +18,8 @@ from bayplan.config import (
 from bayplan.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
 from bayplan.config.legacy.policy import PROVIDERS
 from bayplan.errors import ConfigError
-from bayplan.framework.feature_gates import EFFECTS
+from bayplan.framework.feature_gates import EFFECTS, gates_of
+from bayplan.framework.release import DEFAULT_RELEASE
 
 GROUP = "kubescheduler.config.k8s.io"
 OLDER = ("v1beta1", "v1beta2", "v1beta3")
@@ -185,7 +186,11 @@ WITHOUT_DECLARED_FEATURES = {
     "RestartAllContainersOnContainerExits": False,
     "UserNamespacesHostNetworkSupport": False,
 }
-MISSING = {name: False for name, effect in EFFECTS.items() if effect.missing}
+MISSING = {
+    name: False
+    for name, effect in EFFECTS.items()
+    if effect.missing and name in gates_of(DEFAULT_RELEASE)
+}
 
 
 @pytest.mark.parametrize(

@@ -140,15 +140,15 @@ async def connect(settings: RunSettings) -> Connection:
 
 
 async def of_release(
-    settings: RunSettings, flags: FlagValues, connection: Connection, told: asyncio.Event
+    settings: RunSettings, flags: FlagValues, connection: Connection
 ) -> RunSettings:
-    """The settings for the release of the API server, which is asked until it answers, unless a flag names one."""
+    """The settings for the release of the API server, if it answers now, unless a flag names one."""
     from ...config.releases import choose_release
     from ...kube.live_cluster import read_version
 
     version = flags.text("kubernetes-version")
     if not version:
-        version = await read_version(connection, told)
+        version = await read_version(connection)
         if choose_release(version) is not settings.gates.release:
             settings = read_settings(flags, version)
             for remark in settings.remarks:
@@ -158,6 +158,29 @@ async def of_release(
     told_by = f"{source} has {version}" if version else "the API server does not tell its version"
     log.info("deciding as kube-scheduler %s: %s", release.patch, told_by)
     return settings
+
+
+async def other_release(settings: RunSettings, connection: Connection, told: asyncio.Event) -> str:
+    """The version of an API server that answers only later, once it is of another release than the settings."""
+    from ...config.releases import choose_release
+    from ...kube.live_cluster import read_version
+
+    version = await read_version(connection, told)
+    if not version or choose_release(version) is settings.gates.release:
+        await asyncio.Event().wait()
+    return version
+
+
+async def first_of(
+    working: asyncio.Future[int], told: asyncio.Event, asking: asyncio.Future[str] | None
+) -> None:
+    """Wait until the work ends, a signal comes, or the API server turns out to be of another release."""
+    ending = asyncio.ensure_future(told.wait())
+    awaited: set[asyncio.Future[Any]] = {working, ending}
+    if asking is not None:
+        awaited.add(asking)
+    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
 
 
 async def serve(settings: RunSettings, flags: FlagValues) -> int:
@@ -176,7 +199,7 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
     connection = await connect(settings)
-    settings = await of_release(settings, flags, connection, told)
+    settings = await of_release(settings, flags, connection)
     config = await with_policy(settings, connection)
     options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
     elector, standing = None, None
@@ -192,10 +215,14 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
     try:
         await serving.start()
         working = asyncio.ensure_future(schedule(driver, elector))
-        ending = asyncio.ensure_future(told.wait())
-        both: set[asyncio.Future[Any]] = {working, ending}
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        ending.cancel()
+        asking = asyncio.ensure_future(other_release(settings, connection, told))
+        is_asked = not flags.text("kubernetes-version")
+        await first_of(working, told, asking if is_asked else None)
+        asking.cancel()
+        if is_asked and asking.done() and not asking.cancelled() and not told.is_set():
+            version = asking.result()
+            log.error("the API server has %s: ending, to be started with its release", version)
+            return 1
         if not told.is_set():
             return working.result()
         log.info("ending: waiting for what is under way")
