@@ -77,7 +77,7 @@ MUTANTS = [
     Mutant(
         "the room of a failed binding is not released",
         BINDING,
-        "            self._tools.cache.forget_pod(self.assumed)\n",
+        "            self._tools.parts.cache.forget_pod(self.assumed)\n",
         "            pass\n",
     ),
     Mutant(
