@@ -13,7 +13,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 HASHED := --require-hashes --no-deps
 INSTALL := $(PIP) install --no-compile $(HASHED)
 COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib
-PYTEST_ARGS ?= -n auto --dist loadfile
+# One worker more than cores: the end-to-end tests wait for processes for half of their time.
+PYTEST_ARGS ?= -n $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --dist loadfile
 CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
 HISTORIES ?= 2000
 FAULT_HISTORIES ?= 10000
