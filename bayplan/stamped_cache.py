@@ -1,7 +1,7 @@
 """StampedCache: what is remembered on the path of a decision, in one class, counted by name.
 
 A cache holds answers by key. All of them are dropped when their stamp changes (whatever they depend on besides the
-key), or when there are too many. Dropping costs time only. ARCHITECTURE.md lists the names.
+key), or when there are too many. Dropping costs time only. docs/engine.md lists the names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Caches: one class, counted by name, and a table in ARCHITECTURE.md that names each."""
+"""Caches: one class, counted by name, and a table in docs/engine.md that names each."""
 
 import ast
 import re
@@ -29,14 +29,14 @@ def made_in_source() -> Iterator[tuple[str, str]]:
 
 def test_the_table_of_caches_is_that_of_the_source() -> None:
     made = list(made_in_source())
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    table = text[text.index("### The caches") : text.index("| by row |")]
+    text = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
+    table = text[text.index("## The caches") : text.index("| by row |")]
     listed = re.findall(r"^\| ([a-z ]+), `([^`]+)` \|", table, re.MULTILINE)
 
     assert sorted(name for name, _ in made) == sorted(name for name, _ in listed)
     files = dict(made)
     assert all(files[name].endswith(file) for name, file in listed)
-    for test in re.findall(r"`(tests/[^`]+\.py)`", text[text.index("### The caches") :]):
+    for test in re.findall(r"`(tests/[^`]+\.py)`", text[text.index("## The caches") :]):
         assert (ROOT / test).exists(), test
 
 

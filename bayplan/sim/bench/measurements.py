@@ -57,7 +57,7 @@ class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     threshold: float = 0.0
     """The throughput that the workload's file requires, in pods per second."""
     caches: dict[str, CacheUse] = {}
-    """By name; see ARCHITECTURE.md."""
+    """By name; see docs/engine.md."""
 
     @property
     def name(self) -> str:
