@@ -7,7 +7,7 @@ from tests.rig.live.client import Tree
 from tests.rig.live.cluster import ClusterUnderTest, pod_tree
 from tests.rig.live.follower import Key
 
-AWAY_S = 20
+AWAY_S = 6
 RECOVERY_S = 120
 """Includes the backoff of clients that lost the API server."""
 SLOWLY = {"qps": 150, "burst": 50}
