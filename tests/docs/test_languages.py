@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAIRS = [("README.md", "README.zh-CN.md"), ("docs/tutorial.md", "docs/zh/tutorial.md")]
+FIRST_DAY = ["tutorial", "explain", "what-if", "capacity", "plan", "run", "up", "plugins"]
+"""Pages that a user needs on the first day; README has the installation."""
+PAIRS = [
+    ("README.md", "README.zh-CN.md"),
+    *((f"docs/{name}.md", f"docs/zh/{name}.md") for name in FIRST_DAY),
+]
 FENCE = r"^(```[^\n]*)\n(.*?)^```"
 
 
