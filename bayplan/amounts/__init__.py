@@ -17,7 +17,7 @@ from .rules import (
     ShareKind,
     ShareRule,
 )
-from .scoring import rule_points, share_points_of_many
+from .scoring import rule_points, share_points
 
 __all__ = [
     "KERNEL",
@@ -32,7 +32,7 @@ __all__ = [
     "copies_that_fit",
     "free_amounts",
     "rule_points",
-    "share_points_of_many",
+    "share_points",
     "shortage_at",
     "shortages",
     "verdict_codes",

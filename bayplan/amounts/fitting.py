@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..table import ALL, Bools, Ints, NodeTable, Rows
+from ..table import ALL, Amounts, Bools, Ints, NodeTable, Rows
 from .rules import POD_COUNT, FitRule
 
 NOTHING: Mapping[str, int] = {}
 
 
 def shortages(
-    table: NodeTable, rows: Rows, rule: FitRule, more: Callable[[str], Ints] | None = None
+    table: Amounts, rows: Rows, rule: FitRule, more: Callable[[str], Ints] | None = None
 ) -> Ints:
     """int64 per row of `rows`: 0 where the pod fits.
 
@@ -26,7 +26,8 @@ def shortages(
     bits = np.zeros(table.count(rows), dtype=np.int64)
     for place, (resource, wanted) in enumerate(rule.amounts.items()):
         capacity = table.allocatable[resource][rows]
-        used = (table.pod_count if resource == POD_COUNT else table.requested[resource])[rows]
+        is_count = resource == POD_COUNT
+        used = (table.pod_count_column.view if is_count else table.requested[resource])[rows]
         free = capacity - used
         if more is not None:
             free = free - more(resource)[rows]

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from ..api.pod import Pod
 from ..compiled_kernel import MODULE, STALE, why_not_compiled
-from ..table import ALL, Bools, Ints, NodeTable, Rows
-from .fitting import copies_that_fit, shortage_at, shortages
+from ..table import ALL, Amounts, AmountsCopy, Bools, Ints, NodeTable, Rows
+from .fitting import copies_that_fit, shortages
 from .rules import POD_COUNT, AlignmentRule, BalanceRule, FitRule, ScoreRule, ShareRule
-from .scoring import FEW, rule_points_at, rule_points_of_many
+from .scoring import rule_points
 
 compiled: Any = None
 _why_not = why_not_compiled()
@@ -135,16 +135,26 @@ def make_peaks(size: int, groups: Ints | None = None) -> Peaks:
     return peaks
 
 
-class NumPyJudge:
-    """RowJudge, in NumPy; a few rows are judged one by one on plain numbers."""
+class JudgeRules(NamedTuple):
+    """The rules on amounts for one class of pods."""
 
-    def __init__(
-        self, table: NodeTable, fit: FitRule | None, place: int, scores: Sequence[Weighted]
-    ) -> None:
+    fit: FitRule | None
+    place: int
+    """That of the fit rule's plugin."""
+    scores: Sequence[Weighted]
+
+
+NO_RULES = JudgeRules(None, 0, ())
+
+
+class NumPyJudge:
+    """RowJudge, in NumPy."""
+
+    def __init__(self, table: Amounts, rules: JudgeRules) -> None:
         self._table = table
-        self._fit = fit
-        self._place = place << PLACE_SHIFT
-        self._scores = scores
+        self._fit = rules.fit
+        self._place = rules.place << PLACE_SHIFT
+        self._scores = rules.scores
         self._groups: Ints | None = None
         self._included: Ints | None = None
 
@@ -154,45 +164,6 @@ class NumPyJudge:
     def judge(
         self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
     ) -> None:
-        few = rows.tolist() if rows is not None and len(rows) <= FEW else None
-        if few is None or not self.judge_few(values, base, few):
-            self.judge_many(values, base, rows)
-        if peaks is not None:
-            peaks.update(values, rows)
-
-    def judge_few(self, values: Ints, base: Ints, rows: Sequence[int]) -> bool:
-        """Judge rows one by one; False: some amounts are too large for that, and `values` are unchanged."""
-        found: list[int] = []
-        for row in rows:
-            value = self._value_at(base.item(row), row)
-            if value is None:
-                return False
-            found.append(value)
-        values[list(rows)] = found
-        return True
-
-    def _value_at(self, value: int, row: int) -> int | None:
-        """What becomes of the base `value` at a row; None: the amounts are too large for plain numbers."""
-        if value == DEAD:
-            return value
-        if self._fit is not None:
-            bits = shortage_at(self._table, row, self._fit)
-            if bits:
-                code = -1 - (self._place | bits)
-                return code if value >= 0 else max(code, value)
-        if value < 0:
-            return value
-        if self._groups is not None and self._included is not None:
-            value += self._included.item(self._groups.item(row))
-        for rule, weight in self._scores:
-            points = rule_points_at(self._table, row, rule)
-            if points is None:
-                return None
-            value += points * weight
-        return value
-
-    def judge_many(self, values: Ints, base: Ints, rows: Ints | None) -> None:
-        """Judge any number of rows, of any amounts, all at once."""
         selected: Rows = ALL if rows is None else rows
         found = base[selected]
         if rows is None:
@@ -207,21 +178,22 @@ class NumPyJudge:
             if self._groups is not None and self._included is not None:
                 found += np.where(accepted, self._included[self._groups[selected]], 0)
             for rule, weight in self._scores:
-                points = rule_points_of_many(self._table, selected, rule)
+                points = rule_points(self._table, selected, rule)
                 found += np.where(accepted, points * weight, 0)
         values[selected] = found
+        if peaks is not None:
+            peaks.update(values, rows)
 
 
-def make_judge(
-    table: NodeTable, fit: FitRule | None, place: int, scores: Sequence[Weighted]
-) -> RowJudge:
-    """The judge for rules; `place` is that of the fit rule's plugin. It holds as long as `table.size.capacity`."""
+def make_judge(table: Amounts, rules: JudgeRules) -> RowJudge:
+    """The judge for rules. It holds as long as `table.size.capacity`."""
+    fit, place, scores = rules
     if compiled is None or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS):
-        return NumPyJudge(table, fit, place, scores)
+        return NumPyJudge(table, rules)
     share = balance = alignment = None
     for rule, weight in scores:
         if len(rule.parts) > compiled.MOST_PARTS:
-            return NumPyJudge(table, fit, place, scores)
+            return NumPyJudge(table, rules)
         if isinstance(rule, ShareRule) and share is None:
             share = (int(rule.kind), weight, rule.heights, rule.parts)
         elif isinstance(rule, BalanceRule) and balance is None:
@@ -229,7 +201,7 @@ def make_judge(
         elif isinstance(rule, AlignmentRule) and alignment is None:
             alignment = (weight, rule.parts)
         else:
-            return NumPyJudge(table, fit, place, scores)  # a second rule of its kind
+            return NumPyJudge(table, rules)  # a second rule of its kind
     judge: RowJudge = compiled.CompiledJudge(
         place << PLACE_SHIFT,
         (table.allocatable, table.requested, table.scoring_usage, table.pod_count_column.cells),
@@ -242,29 +214,28 @@ def make_judge(
 
 
 class Filling(NamedTuple):
-    """One class of pods that are to be put on rows: how it is judged, and what a pod of it uses."""
+    """One class of pods that are to be put on rows: how it is judged, and a pod of it."""
 
     judge: RowJudge
     values: Ints
     base: Ints
-    uses: Sequence[tuple[memoryview, int]]
-    """(`Column.cells`, amount) for each column that a pod on a row changes."""
-    fit: FitRule | None
+    rules: JudgeRules
+    pod: Pod
     is_ranked: bool
     """Whether rules on amounts are all that the values depend on while pods are put on rows."""
 
-    def copies(self, table: NodeTable, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods like `pod`, which is of the class, fit beside each other.
+    def copies(self, table: NodeTable) -> Ints | None:
+        """int64 per row: how many pods like `pod` fit beside each other.
 
         Scores do not matter: in the end every row is full. None if a pod uses other amounts than are to be free.
         """
-        used = {**pod.usage, POD_COUNT: 1}
-        if self.fit is None or self.fit.left_to_devices:
+        used, fit = {**self.pod.usage, POD_COUNT: 1}, self.rules.fit
+        if fit is None or fit.left_to_devices:
             return None
-        if any(used.get(name) != amount for name, amount in self.fit.amounts.items()):
+        if any(used.get(name) != amount for name, amount in fit.amounts.items()):
             return None
         found, rows = np.zeros(len(table), dtype=np.int64), np.flatnonzero(self.values >= 0)
-        found[rows] = copies_that_fit(table, self.fit, rows)
+        found[rows] = copies_that_fit(table, fit, rows)
         return found
 
 
@@ -286,10 +257,14 @@ class Fillings(NamedTuple):
             if filling.judge not in kinds:
                 kinds[filling.judge] = len(found)
                 found.append(filling)
-            elif found[kinds[filling.judge]].uses != filling.uses:
+            elif not _use_the_same(found[kinds[filling.judge]].pod, filling.pod):
                 return None  # pods that are judged alike and use different amounts
             classes.append(kinds[filling.judge])
         return cls(found, np.array(classes, dtype=np.int64))
+
+
+def _use_the_same(pod: Pod, other: Pod) -> bool:
+    return pod.usage == other.usage and pod.scoring_usage == other.scoring_usage
 
 
 class Filled(NamedTuple):
@@ -299,83 +274,74 @@ class Filled(NamedTuple):
     values: Ints
 
 
-def fill(kinds: Sequence[Filling], classes: Ints, rows: Ints, ends: Ints, ranks: Ints) -> Filled:
-    """Put pods on the rows of several places.
+def fill(
+    table: NodeTable,
+    kinds: Sequence[Filling],
+    classes: Ints,
+    rows: Ints,
+    ends: Ints,
+    ranks: Ints,
+) -> Filled:
+    """Put pods on the rows of several places, in a copy of the amounts.
 
     The pods, given by the numbers of their classes, are put on the rows of a place one after another, each on the one
     with the highest value, of equal ones on the one of the lowest rank; then they are taken off again. The rows of the
     places follow each other in `rows`, `ends` has where each of them ends.
     """
+    copy = AmountsCopy(table)
+    uses = [copy.cells_used_by(kind.pod) for kind in kinds]  # may add columns, so judges come after
+    judges = [make_judge(copy, kind.rules) for kind in kinds]
+    values, bases = [kind.values for kind in kinds], [kind.base for kind in kinds]
     if (
         compiled is not None
         and len(kinds) <= compiled.MOST_KINDS
-        and all(isinstance(kind.judge, compiled.CompiledJudge) for kind in kinds)
+        and all(isinstance(judge, compiled.CompiledJudge) for judge in judges)
     ):
-        judges, values, bases, uses, *_ = zip(*kinds, strict=True)
-        return Filled(
-            *compiled.Filler(judges, values, bases, uses).fill(classes, rows, ends, ranks)
-        )
+        filler = compiled.Filler(judges, values, bases, uses)
+        return Filled(*filler.fill(classes, rows, ends, ranks))
     found = Filled(*(np.full((len(ends), len(classes)), -1, dtype=np.int64) for _ in range(2)))
     start = 0
     for place, end in enumerate(ends.tolist()):
-        _fill_place(kinds, classes, rows[start:end], ranks, found, place)
+        totals = [of_kind.copy() for of_kind in values]
+        for pod, number in enumerate(classes.tolist()):
+            of_place = totals[number][rows[start:end]]
+            best = int(of_place.max(initial=-1))
+            if best < 0:
+                continue
+            tied = rows[start:end][of_place == best]
+            row = tied[ranks[tied].argmin()]
+            found.hosts[place, pod], found.values[place, pod] = row, best
+            _use(uses[number], int(row), 1)
+            for judge, of_kind, base in zip(judges, totals, bases, strict=True):
+                judge.judge(of_kind, base, np.array([row]))
+        for number, row in zip(classes.tolist(), found.hosts[place].tolist(), strict=True):
+            if row >= 0:
+                _use(uses[number], row, -1)
         start = end
     return found
 
 
-def _fill_place(
-    kinds: Sequence[Filling], classes: Ints, rows: Ints, ranks: Ints, found: Filled, place: int
-) -> None:
-    """The same for one place, in NumPy."""
-    totals = [kind.values.copy() for kind in kinds]
-    for pod, number in enumerate(classes.tolist()):
-        values = totals[number][rows]
-        best = int(values.max(initial=-1))
-        if best < 0:
-            continue
-        tied = rows[values == best]
-        row = tied[ranks[tied].argmin()]
-        found.hosts[place, pod], found.values[place, pod] = row, best
-        _use(kinds[number], int(row), 1)
-        for kind, of_kind in zip(kinds, totals, strict=True):
-            kind.judge.judge(of_kind, kind.base, np.array([row]))
-    for number, row in zip(classes.tolist(), found.hosts[place].tolist(), strict=True):
-        if row >= 0:
-            _use(kinds[number], row, -1)
-
-
-def _use(kind: Filling, row: int, sign: int) -> None:
+def _use(uses: Sequence[tuple[memoryview, int]], row: int, sign: int) -> None:
     """Add to each column, or take from it, what one pod uses."""
-    for cells, amount in kind.uses:
+    for cells, amount in uses:
         cells[row] += sign * amount
 
 
 def refuse_beside(
-    table: NodeTable,
-    fit: FitRule,
-    place: int,
-    values: Ints,
-    rows: Ints,
-    more: Callable[[str], Ints],
+    table: NodeTable, rules: JudgeRules, values: Ints, rows: Ints, more: Callable[[str], Ints]
 ) -> None:
     """Refuse those of `rows`, each given once, in `values` that lack something once there is `more` in use.
 
     `more` is per row of the table. With more in use a row lacks at least what it lacked without, so a refusal by the
     fit rule is replaced.
     """
-    if len(rows) > FEW:
-        bits = shortages(table, rows, fit, more)
-        before = values[rows]
-        is_first = (before >= 0) | (-1 - before >> PLACE_SHIFT >= place)
-        takes = (bits != 0) & is_first & (before != DEAD)
-        values[rows[takes]] = (-1 - (place << PLACE_SHIFT | bits))[takes]
-        return
-    columns = {name: more(name) for name in fit.amounts}
-    for row in rows.tolist():
-        used = {name: column.item(row) for name, column in columns.items()}
-        short, value = shortage_at(table, row, fit, used), values.item(row)
-        if short and value != DEAD and (value >= 0 or place_of(value) >= place):
-            values[row] = -1 - (place << PLACE_SHIFT | short)
+    fit, place, _ = rules
+    assert fit is not None, "called where there is a fit rule"
+    bits = shortages(table, rows, fit, more)
+    before = values[rows]
+    is_first = (before >= 0) | (-1 - before >> PLACE_SHIFT >= place)
+    takes = (bits != 0) & is_first & (before != DEAD)
+    values[rows[takes]] = (-1 - (place << PLACE_SHIFT | bits))[takes]
 
 
 def summarize(values: Ints) -> Best:

@@ -1,4 +1,4 @@
-"""Scoring: points for how a node would use its resources with the pod on it, for many rows at once or for one.
+"""Scoring: points for how a node would use its resources with the pod on it, in NumPy.
 
 Mirrors pkg/scheduler/framework/plugins/noderesources/{resource_allocation,least_allocated,most_allocated,
 requested_to_capacity_ratio,balanced_allocation}.go; alignment is ours. Amounts are int64 and wrap around as Go's do;
@@ -9,22 +9,17 @@ with 0 <= a < 2**53 and 0 < b < 2**53, rounding a/b down gives the same before a
 it otherwise, a/b would lie below a whole number q+1 and be rounded up to it. It lies at least 1/b below, and numbers
 just below q+1 are rounded up only from within (q+1) * 2**-54; so b*(q+1) would be 2**54 or more. But b*q <= a, hence
 b*(q+1) <= a+b < 2**54.
-
-NumPy has a fixed cost per call, and these rules take some forty of them: up to FEW rows are judged one by one on plain
-numbers, which takes a twentieth of the time for one row. Plain numbers do not wrap around, so amounts that are not
-below MAX_EXACT are left to NumPy.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import Bools, Ints, NodeTable, Rows
+from ..table import Amounts, Bools, Ints, Rows
 from .rules import AlignmentRule, BalanceRule, ScoreRule, ShareKind, ShareRule
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -37,76 +32,19 @@ MAX_EXACT = 2**53 // 128
 """Amounts below this are exact in float64, and so are a hundred times as much."""
 ROUNDING = 1e-9
 """What shares that sum to 1 may miss, in points."""
-FEW = 8
-"""Rows up to which one by one is quicker."""
 
 
-def rule_points(table: NodeTable, rows: Rows, rule: ScoreRule) -> Ints:
+def rule_points(table: Amounts, rows: Rows, rule: ScoreRule) -> Ints:
     """int64 per row of `rows`: the points by a rule."""
-    points = _one_by_one(table, rows, rule)
-    return rule_points_of_many(table, rows, rule) if points is None else points
-
-
-def _one_by_one(table: NodeTable, rows: Rows, rule: ScoreRule) -> Ints | None:
-    """int64 per row: the points of a few rows; None when they are many, or one has large amounts."""
-    if table.count(rows) > FEW:
-        return None
-    found: list[int] = []
-    for row in range(*rows.indices(len(table))) if isinstance(rows, slice) else rows.tolist():
-        points = rule_points_at(table, row, rule)
-        if points is None:
-            return None
-        found.append(points)
-    return np.array(found, dtype=np.int64)
-
-
-def rule_points_at(table: NodeTable, row: int, rule: ScoreRule) -> int | None:
-    """The points of one row; None: the amounts are too large for plain numbers."""
     if isinstance(rule, ShareRule):
-        return share_points_at(table, row, rule)
+        return share_points(table, rows, rule)
     if isinstance(rule, BalanceRule):
-        return balance_points_at(table, row, rule)
-    return alignment_points_at(table, row, rule)
+        return _balance_points(table, rows, rule)
+    return _alignment_points(table, rows, rule)
 
 
-def rule_points_of_many(table: NodeTable, rows: Rows, rule: ScoreRule) -> Ints:
-    """`rule_points`, whatever the number of rows and the size of amounts."""
-    if isinstance(rule, ShareRule):
-        return share_points_of_many(table, rows, rule)
-    if isinstance(rule, BalanceRule):
-        return balance_points_of_many(table, rows, rule)
-    return alignment_points_of_many(table, rows, rule)
-
-
-def share_points_at(table: NodeTable, row: int, rule: ShareRule) -> int | None:
-    """The points of one row; None: the amounts are too large for plain numbers."""
-    total = weights = 0
-    offered, usage, kind = table.allocatable, table.scoring_usage, rule.kind
-    for resource, amount, weight in rule.parts:
-        capacity = offered.amount(resource, row)
-        requested = usage.amount(resource, row) + amount
-        if not (0 <= capacity < MAX_EXACT and 0 <= requested < MAX_EXACT):
-            return None
-        if not capacity:
-            continue
-        if kind is ShareKind.LEAST:
-            points = (capacity - requested) * MAX_SCORE // capacity if requested < capacity else 0
-        else:
-            points = requested * MAX_SCORE // capacity if requested < capacity else MAX_SCORE
-        if kind is ShareKind.RATIO:
-            assert rule.heights is not None, "a rule by ratio has heights"
-            points = int(rule.heights[points])
-            if points <= 0:
-                continue
-        total += points * weight
-        weights += weight
-    if kind is ShareKind.RATIO:  # rounds half up, where the others truncate
-        total, weights = 2 * total + weights, 2 * weights
-    return total // weights if weights else 0
-
-
-def share_points_of_many(
-    table: NodeTable, rows: Rows, rule: ShareRule, devices: DeviceUse | None = None
+def share_points(
+    table: Amounts, rows: Rows, rule: ShareRule, devices: DeviceUse | None = None
 ) -> Ints:
     """int64 per row of `rows`: the weighted mean of the points for each resource.
 
@@ -165,44 +103,7 @@ def _divide(numerator: Ints, denominator: Ints) -> Ints:
     return quotient
 
 
-def balance_points_at(table: NodeTable, row: int, rule: BalanceRule) -> int | None:
-    """The points of one row; None: the amounts are too large for plain numbers."""
-    before: list[float] = []
-    after: list[float] = []
-    offered, usage = table.allocatable, table.requested
-    for resource, amount in rule.parts:
-        capacity = offered.amount(resource, row)
-        used = usage.amount(resource, row)
-        if not (0 <= capacity < MAX_EXACT and 0 <= used < MAX_EXACT and 0 <= amount < MAX_EXACT):
-            return None
-        if capacity:
-            before.append(used / capacity if used < capacity else 1.0)
-            used += amount
-            after.append(used / capacity if used < capacity else 1.0)
-    if not rule.scores_change:
-        return _balance_of(after)
-    gain = _balance_of(after) - _balance_of(before)
-    return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
-
-
-def _balance_of(shares: Sequence[float]) -> int:
-    """`_balance` for one row, in the same order of operations."""
-    number = len(shares)
-    if number == 2:
-        return int((1 - abs((shares[0] - shares[1]) / 2)) * MAX_SCORE)
-    if number < 2:
-        return MAX_SCORE
-    total = 0.0
-    for share in shares:  # not sum(), which compensates for rounding since Python 3.12
-        total = total + share
-    mean = total / number
-    squares = 0.0
-    for share in shares:
-        squares = squares + (share - mean) * (share - mean)
-    return int((1 - math.sqrt(squares / number)) * MAX_SCORE)
-
-
-def balance_points_of_many(table: NodeTable, rows: Rows, rule: BalanceRule) -> Ints:
+def _balance_points(table: Amounts, rows: Rows, rule: BalanceRule) -> Ints:
     """int64 per row of `rows`: 100 for even use of resources; of a change, 75 and more where the pod evens it out."""
     capacities = [table.allocatable[resource][rows] for resource, _ in rule.parts]
     used = [table.requested[resource][rows] for resource, _ in rule.parts]
@@ -262,29 +163,7 @@ def _half_distance(shares: list[Floats], present: list[Bools]) -> Floats:
     return distance
 
 
-def alignment_points_at(table: NodeTable, row: int, rule: AlignmentRule) -> int | None:
-    """The points of one row; None: the amounts are too large for plain numbers."""
-    wanted: list[float] = []
-    free: list[float] = []
-    all_wanted = all_free = 0.0
-    offered, usage = table.allocatable, table.requested
-    for resource, amount in rule.parts:
-        capacity, used = offered.amount(resource, row), usage.amount(resource, row)
-        if not (0 <= capacity < MAX_EXACT and 0 <= used < MAX_EXACT and 0 <= amount < MAX_EXACT):
-            return None
-        if capacity:
-            wanted.append(amount / capacity)
-            free.append((capacity - used) / capacity if used < capacity else 0.0)
-            all_wanted, all_free = all_wanted + wanted[-1], all_free + free[-1]
-    if not all_wanted or not all_free:
-        return 0
-    common = 0.0
-    for of_pod, of_node in zip(wanted, free, strict=True):
-        common = common + min(of_pod / all_wanted, of_node / all_free)
-    return int(common * MAX_SCORE + ROUNDING)
-
-
-def alignment_points_of_many(table: NodeTable, rows: Rows, rule: AlignmentRule) -> Ints:
+def _alignment_points(table: Amounts, rows: Rows, rule: AlignmentRule) -> Ints:
     """int64 per row of `rows`: 100 where both mixes are the same, 0 where they have nothing in common."""
     size = table.count(rows)
     all_wanted, all_free, common = np.zeros(size), np.zeros(size), np.zeros(size)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ..amounts import AmountRules, FitRule
-from ..amounts.kernel import Weighted
+from ..amounts import AmountRules
+from ..amounts.kernel import NO_RULES, JudgeRules, Weighted
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..framework import (
@@ -65,7 +65,7 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     skip_filter: frozenset[str]
     object_filters: list[Placed]
     rule_filters: list[Placed]
-    """Filters that may give a rule; the first to do so is `fit`."""
+    """Filters that may give a rule; the first to do so has the fit rule."""
     row_filters: list[Placed]
     live_filters: list[Placed]
     object_scores: list[Scorer]
@@ -88,9 +88,7 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     """The weighted points that `object_raws` give every node while all their raw scores are 0."""
     unsettled: frozenset[str]
     """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
-    fit: FitRule | None = None
-    fit_place: int = 0
-    rules: Sequence[Weighted] = ()
+    rules: JudgeRules = NO_RULES
     has_row_plugins: bool = False
     """Whether plugins are called for changed rows."""
     object_key: Hashable = None
@@ -329,9 +327,7 @@ def _with_rules(shape: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
             row_scores = [*row_scores, (plugin, weight)]
     return msgspec.structs.replace(
         shape,
-        fit=fit,
-        fit_place=fit_place,
-        rules=weighted,
+        rules=JudgeRules(fit, fit_place, weighted),
         row_filters=row_filters,
         row_scores=row_scores,
         live_scores=live_scores,

@@ -81,17 +81,11 @@ class ClassView:
         self._epoch = -1
         self._statuses: tuple[int, RowStatuses] | None = None
 
-    def filling(self, pod: Pod, table: NodeTable, is_ranked: bool) -> Filling:
+    def filling(self, pod: Pod, is_ranked: bool) -> Filling:
         """What the kernel needs to put pods of this class on rows."""
         assert self._judge is not None, "made with the first rows"
-        uses = [(table.requested.cells_of(name), amount) for name, amount in pod.usage.items()]
-        uses += [
-            (table.scoring_usage.cells_of(name), amount)
-            for name, amount in pod.scoring_usage.items()
-        ]
-        uses.append((table.pod_count_column.cells, 1))
         is_ranked = is_ranked and not self.plan.has_row_plugins and self.part.raw_ids is None
-        return Filling(self._judge, self.values, self.part.base, uses, self.plan.fit, is_ranked)
+        return Filling(self._judge, self.values, self.part.base, self.plan.rules, pod, is_ranked)
 
     def refresh(
         self, state: CycleState, pod: Pod, table: NodeTable, reserved: Reserved | None = None
@@ -122,7 +116,7 @@ class ClassView:
         raw_ids, groups = part.raw_ids, len(part.raw_samples)
         self.values = np.empty(size, dtype=np.int64)
         self.raws = [np.zeros(size, dtype=np.int64) for _ in plan.row_raws]
-        self._judge = make_judge(table, plan.fit, plan.fit_place, plan.rules)
+        self._judge = make_judge(table, plan.rules)
         by_bounds = all(plugin.normalizes_by_bounds for plugin, _ in plan.object_raws)
         self.includes_raws = raw_ids is None or (groups <= MOST_GROUPS and by_bounds)
         self._peaks = make_peaks(size, raw_ids if self.includes_raws else None)
@@ -175,11 +169,10 @@ class ClassView:
         self._judge.judge(self.values, self.part.base, changed)
         if plan.has_row_plugins:
             self._ask_row_plugins(state, pod, table, changed)
-        if reserved and plan.fit is not None:
+        if reserved and plan.rules.fit is not None:
             rows = reserved.among(changed)
             if len(rows):
-                usage = reserved.usage
-                refuse_beside(table, plan.fit, plan.fit_place, self.values, rows, usage)
+                refuse_beside(table, plan.rules, self.values, rows, reserved.usage)
         self._peaks.update(self.values, changed)
 
     def _ask_row_plugins(
@@ -220,8 +213,9 @@ class ClassView:
         statuses: list[Status] = [SUCCESS]
         for code, row in zip(codes, samples, strict=True):
             place = place_of(code)
-            if self.plan.fit is not None and place == self.plan.fit_place:
-                status = fit_status(self.plan.fit, local_of(code))
+            fit = self.plan.rules.fit
+            if fit is not None and place == self.plan.rules.place:
+                status = fit_status(fit, local_of(code))
             else:
                 status = ask_filter(filters[place], state, pod, table.node_at(row))
             assert not status.is_success, f"{filters[place].name} on {table.names[row]} is stale"

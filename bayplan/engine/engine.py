@@ -249,7 +249,7 @@ class Engine:
         if _reads_pods(plan, state):
             return None
         is_ranked = ready.is_plain and plan.asked_names <= ready.marks.quiet
-        return view.filling(pod, self._table, is_ranked and not _counts_pods(pod.spec))
+        return view.filling(pod, is_ranked and not _counts_pods(pod.spec))
 
     def _why_unlike_its_class(self, pod: Pod) -> Reason | None:
         """Why the pod is not judged as any other of its class, on all nodes; None if it is."""
@@ -384,7 +384,7 @@ class Engine:
     ) -> bool:
         """Whether PreFilter neither refuses the pod nor narrows the nodes; plugins with `rules` are not called yet."""
         state.skip_filter.update(plan.skip_filter, marks.quiet)
-        state.fit_rule = plan.fit
+        state.fit_rule = plan.rules.fit
         settled = marks.quiet if rules is None else marks.quiet | rules.plugins
         if plan.asked_names <= settled:
             return True

@@ -172,7 +172,7 @@ class Decider:
         except PluginRunError as failed:
             self._note_engine_failure(failed)
             return None
-        return None if filling is None else filling.copies(self._table, pod)
+        return None if filling is None else filling.copies(self._table)
 
     def _decide(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None

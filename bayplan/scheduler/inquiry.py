@@ -215,7 +215,8 @@ def fill_in_order(
         return None
     ends = np.cumsum([len(rows) for rows in places])
     rows = np.concatenate(places).astype(np.int64)
-    found = fill(fillings.kinds, fillings.classes[order], rows, ends.astype(np.int64), ranks)
+    table, kinds, classes = scheduler.cache.table, fillings.kinds, fillings.classes[order]
+    found = fill(table, kinds, classes, rows, ends.astype(np.int64), ranks)
     return np.asarray(found.hosts >= 0)
 
 

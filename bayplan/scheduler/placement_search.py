@@ -47,7 +47,8 @@ class PlacementSearch:
         table = self._cache.table
         rows = np.concatenate([placement.rows for placement in placements])
         ends = np.cumsum([len(placement.rows) for placement in placements])
-        hosts, _ = fill(fillings.kinds, fillings.classes, rows, ends, self._ties.ranks(table))
+        ranks = self._ties.ranks(table)
+        hosts, _ = fill(table, fillings.kinds, fillings.classes, rows, ends, ranks)
         counts = np.count_nonzero(hosts >= 0, axis=1).tolist()
         return [
             _assignments(placement, group.pods, found, count)
@@ -72,9 +73,10 @@ class PlacementSearch:
         if needed is None or needed > len(group.pods) or len(fillings.kinds) != 1:
             return None
         kind = fillings.kinds[0]
-        if kind.fit is None or kind.fit.left_to_devices:
+        fit = kind.rules.fit
+        if fit is None or fit.left_to_devices:
             return None
-        return GroupRoom(kind.fit.amounts, kind.base >= 0, needed)
+        return GroupRoom(fit.amounts, kind.base >= 0, needed)
 
     def filling(
         self, profile: ProfileRuntime, group: PodGroupInfo, fillings: Fillings
@@ -163,7 +165,7 @@ class GroupFilling:
     def _fits(self) -> bool:
         """Put the members on rows; the way they go is kept if enough of them fit."""
         ends = np.array([len(self._rows)], dtype=np.int64)
-        hosts, values = fill(self._kinds, self._classes, self._rows, ends, self._ranks)
+        hosts, values = fill(self._table, self._kinds, self._classes, self._rows, ends, self._ranks)
         rows = hosts[0].tolist()
         if sum(row >= 0 for row in rows) < self._needed:
             return False

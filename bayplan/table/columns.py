@@ -82,6 +82,12 @@ class Column:
             self._view = view
         return view
 
+    def copy(self, size: Size) -> Column:
+        """A column with the same values, which grows with others."""
+        copy = Column(size, self.data.dtype.type, self._fill)
+        copy.data[:] = self.data
+        return copy
+
     def fork(self, size: Size, row: int) -> Column:
         """A one-row column with a copy of the value at `row`."""
         copy = Column(size, self.data.dtype.type, self._fill)
@@ -116,6 +122,12 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+    def copy(self, size: Size) -> ResourceColumns:
+        """Columns with the same values, which grow with others."""
+        copy = ResourceColumns(size)
+        copy._columns = {name: column.copy(size) for name, column in self._columns.items()}
+        return copy
 
     def column(self, resource: str) -> Column:
         """The column of a resource, which is made when it is first asked for."""

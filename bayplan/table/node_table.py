@@ -7,7 +7,7 @@ also be there before its node, holding the pods that name it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -155,6 +155,48 @@ class NodeTable:
         CycleState and adjust it in `add_pod` and `remove_pod`.
         """
         return RowFork(self, row)
+
+
+class Amounts(Protocol):
+    """What rows offer and what their pods use."""
+
+    @property
+    def allocatable(self) -> ResourceColumns: ...
+    @property
+    def requested(self) -> ResourceColumns: ...
+    @property
+    def scoring_usage(self) -> ResourceColumns: ...
+    @property
+    def pod_count_column(self) -> Column: ...
+
+    def count(self, rows: Rows) -> int:
+        """How many rows `rows` stands for."""
+
+
+class AmountsCopy:
+    """The amounts of a table, which stays as it is when pods are put on rows of the copy."""
+
+    __slots__ = ("_table", "allocatable", "pod_count_column", "requested", "scoring_usage")
+
+    def __init__(self, table: NodeTable) -> None:
+        size = Size(table.size.rows, table.size.capacity)
+        self._table = table
+        self.allocatable = table.allocatable
+        self.requested = table.requested.copy(size)
+        self.scoring_usage = table.scoring_usage.copy(size)
+        self.pod_count_column = table.pod_count_column.copy(size)
+
+    def count(self, rows: Rows) -> int:
+        """How many rows `rows` stands for."""
+        return self._table.count(rows)
+
+    def cells_used_by(self, pod: Pod) -> list[tuple[memoryview, int]]:
+        """(cells of a column, amount) for each column that the pod changes at the row it is put on."""
+        used = [(self.requested.cells_of(name), amount) for name, amount in pod.usage.items()]
+        for name, amount in pod.scoring_usage.items():
+            used.append((self.scoring_usage.cells_of(name), amount))
+        used.append((self.pod_count_column.cells, 1))
+        return used
 
 
 class RowFork(NodeTable):

@@ -14,10 +14,10 @@ from bayplan.amounts import (
     ShareKind,
     ShareRule,
     kernel,
-    rule_points,
 )
 from bayplan.amounts.kernel import (
     DEAD,
+    JudgeRules,
     NumPyJudge,
     NumPyPeaks,
     Weighted,
@@ -26,12 +26,9 @@ from bayplan.amounts.kernel import (
     refusal,
 )
 from bayplan.amounts.scoring import (
-    FEW,
     MAX_EXACT,
-    rule_points_at,
-    rule_points_of_many,
 )
-from bayplan.table import ALL, FIRST_ROW, NodeTable
+from bayplan.table import NodeTable
 from bayplan.testing.builders import make_node, make_pod, make_table
 
 PLACE = 5
@@ -114,8 +111,8 @@ def test_both_forms_judge_alike(table: NodeTable, ruled: Any, data: st.DataObjec
     expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
 
     with np.errstate(over="ignore"):
-        NumPyJudge(table, fit, PLACE, scores).judge_many(expected, base, some)
-    compiled = make_judge(table, fit, PLACE, scores)
+        NumPyJudge(table, JudgeRules(fit, PLACE, scores)).judge(expected, base, some)
+    compiled = make_judge(table, JudgeRules(fit, PLACE, scores))
     compiled.judge(found, base, some)
 
     assert not isinstance(compiled, NumPyJudge)
@@ -146,41 +143,19 @@ def test_both_forms_judge_many_rows_alike(
     grouped = data.draw(st.sampled_from([None, (order % 2, np.array([3, 40], np.int64))]))
     expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
 
-    judges = (NumPyJudge(many, fit, PLACE, scores), make_judge(many, fit, PLACE, scores))
+    of_class = JudgeRules(fit, PLACE, scores)
+    judges = (NumPyJudge(many, of_class), make_judge(many, of_class))
     if grouped:
         for judge in judges:
             judge.add_group_points(*grouped)
     with np.errstate(over="ignore"):
-        judges[0].judge_many(expected, base, some)
+        judges[0].judge(expected, base, some)
     judges[1].judge(found, base, some)
 
     assert found.tolist() == expected.tolist()
 
 
 SMALL = st.one_of(st.just(0), st.integers(0, 200), st.integers(0, MAX_EXACT // 4))
-
-
-@settings(max_examples=300, deadline=None)
-@given(data=st.data(), amount=st.sampled_from([AMOUNT, SMALL]))
-def test_a_few_rows_are_judged_like_many(data: st.DataObject, amount: Any) -> None:
-    table, (fit, scores) = data.draw(tables(amount)), data.draw(rules(amount))
-    size = len(table)
-    base = np.array(data.draw(st.lists(BASE, min_size=size, max_size=size)), np.int64)
-    rows = np.array(data.draw(st.lists(st.integers(0, size - 1), max_size=FEW)), np.int64)
-    judge = NumPyJudge(table, fit, PLACE, scores)
-    if data.draw(st.booleans()):
-        judge.add_group_points(np.arange(size) % 2, np.array([3, 40], np.int64))
-    expected, found, any_form = (np.full(size, 1, np.int64) for _ in range(3))
-
-    with np.errstate(over="ignore"):
-        judge.judge_many(expected, base, rows)
-        is_judged = judge.judge_few(found, base, rows.tolist())
-        judge.judge(any_form, base, rows)
-
-    if amount is SMALL:
-        assert is_judged
-    assert found.tolist() == (expected.tolist() if is_judged else [1] * size)
-    assert any_form.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("kind", ShareKind, ids=lambda kind: kind.name)
@@ -203,16 +178,14 @@ def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int, is_align
     if is_aligned:
         scores.append(Weighted(AlignmentRule(tuple(added)), 3))
     fit = FitRule({"cpu": 5}, {"cpu": "cpu"}, frozenset())
-    judge, base = NumPyJudge(table, fit, PLACE, scores), np.zeros(size, np.int64)
-    expected, few, quickest = (np.zeros(size, np.int64) for _ in range(3))
+    of_class, base = JudgeRules(fit, PLACE, scores), np.zeros(size, np.int64)
+    expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
 
-    judge.judge_many(expected, base, None)
+    NumPyJudge(table, of_class).judge(expected, base, None)
+    make_judge(table, of_class).judge(found, base, None)
 
     assert len(np.unique(expected)) > 40
-    assert judge.judge_few(few, base, range(size))
-    assert few.tolist() == expected.tolist()
-    make_judge(table, fit, PLACE, scores).judge(quickest, base, None)
-    assert quickest.tolist() == expected.tolist()
+    assert found.tolist() == expected.tolist()
 
 
 @needs_compiled
@@ -239,34 +212,10 @@ def test_dividing_by_multiplying_with_the_inverse_changes_no_digit(
     ]
     base, expected, found = (np.zeros(size, np.int64) for _ in range(3))
 
-    NumPyJudge(table, None, PLACE, scores).judge_many(expected, base, None)
-    make_judge(table, None, PLACE, scores).judge(found, base, None)
+    NumPyJudge(table, JudgeRules(None, PLACE, scores)).judge(expected, base, None)
+    make_judge(table, JudgeRules(None, PLACE, scores)).judge(found, base, None)
 
     assert np.array_equal(found, expected)
-
-
-@settings(max_examples=200, deadline=None)
-@given(data=st.data(), amount=st.sampled_from([AMOUNT, SMALL]))
-def test_points_of_a_few_rows_are_those_of_many(data: st.DataObject, amount: Any) -> None:
-    table, (_, scores) = data.draw(tables(amount)), data.draw(rules(amount))
-    rows = data.draw(st.sampled_from([ALL, FIRST_ROW, np.arange(0, len(table), 2)]))
-
-    with np.errstate(over="ignore"):
-        for rule, _ in scores:
-            many = rule_points_of_many(table, rows, rule)
-            assert rule_points(table, rows, rule).tolist() == many.tolist()
-
-
-@pytest.mark.parametrize("capacity", [MAX_EXACT, 2**62])
-def test_large_amounts_are_left_to_numpy(capacity: int) -> None:
-    table = make_table(make_node("n"))
-    table.allocatable.column("cpu").data[:1] = capacity
-
-    one_cpu = (("cpu", 1),)
-
-    assert rule_points_at(table, 0, ShareRule(ShareKind.LEAST, (("cpu", 1, 1),))) is None
-    assert rule_points_at(table, 0, BalanceRule(one_cpu)) is None
-    assert rule_points_at(table, 0, AlignmentRule(one_cpu)) is None
 
 
 VALUES = st.lists(st.sampled_from([DEAD, -3, 0, 5, 5, 9]), min_size=1, max_size=12)
@@ -391,7 +340,8 @@ def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> N
     groups, included = draw.integers(0, 3, size), np.array([0, 1, 300], np.int64)
     parts = (("cpu", 10, 1), ("memory", 10, 1))
     scores = [Weighted(ShareRule(ShareKind.LEAST, parts), 1)]
-    judge = make_judge(table, FitRule({"cpu": 10}, {"cpu": "cpu"}, frozenset()), PLACE, scores)
+    fit = FitRule({"cpu": 10}, {"cpu": "cpu"}, frozenset())
+    judge = make_judge(table, JudgeRules(fit, PLACE, scores))
     judge.add_group_points(groups, included)
     base = draw.choice([0, 0, 0, 7, DEAD, refusal(2, 0)], size)
     values, peaks = np.empty(size, np.int64), kernel.make_peaks(size, groups)

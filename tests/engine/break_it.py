@@ -393,7 +393,7 @@ MUTANTS = [
     Mutant(
         "nominated pods use nothing",
         VIEW,
-        "        if reserved and plan.fit is not None:",
+        "        if reserved and plan.rules.fit is not None:",
         "        if False:",
     ),
     Mutant(

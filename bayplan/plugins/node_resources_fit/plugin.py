@@ -14,7 +14,7 @@ from ...amounts import (
     FitRule,
     ShareRule,
     rule_points,
-    share_points_of_many,
+    share_points,
     shortage_at,
     shortages,
 )
@@ -188,7 +188,7 @@ class NodeResourcesFit(
             return rule_points(table, rows, rule)
         totals = DeviceTotals(self._devices())
         devices = {name: totals.of_rows(found, table, rows) for name, found in given.items()}
-        return share_points_of_many(table, rows, rule, devices)
+        return share_points(table, rows, rule, devices)
 
     def score_placement(
         self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments

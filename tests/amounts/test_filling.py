@@ -1,0 +1,134 @@
+"""Filling: pods are put on rows of a copy; the table never changes, and both forms put them alike."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayplan
+from bayplan.amounts import BalanceRule, FitRule, ShareKind, ShareRule, kernel
+from bayplan.amounts.kernel import Filled, Filling, JudgeRules, Weighted, fill, make_judge
+from bayplan.table import AmountsCopy, Ints, NodeTable
+from bayplan.testing.builders import make_node, make_pod, make_table
+
+BAYPLAN = Path(bayplan.__file__).parent
+
+
+def make_filling(table: NodeTable, cpu: int) -> Filling:
+    pod = make_pod(f"of-{cpu}", cpu=f"{cpu}m", memory=f"{cpu}Ki")
+    memory = cpu * 1024
+    fit = FitRule(
+        {"cpu": cpu, "memory": memory, "pods": 1}, dict.fromkeys(("cpu", "memory", "pods"), "")
+    )
+    share = ShareRule(ShareKind.LEAST, (("cpu", cpu, 1), ("memory", memory, 1)))
+    balance = BalanceRule((("cpu", cpu), ("memory", memory)))
+    rules = JudgeRules(fit, 0, [Weighted(share, 1), Weighted(balance, 1)])
+    values, base = np.zeros(len(table), np.int64), np.zeros(len(table), np.int64)
+    judge = make_judge(table, rules)
+    judge.judge(values, base, None)
+    return Filling(judge, values, base, rules, pod, is_ranked=True)
+
+
+def fill_all(table: NodeTable, sizes: list[int], classes: list[int]) -> Filled:
+    """Put pods of these sizes on all rows, which are one place."""
+    rows = np.arange(len(table), dtype=np.int64)
+    kinds = [make_filling(table, size) for size in sizes]
+    numbers = np.array(classes, np.int64)
+    return fill(table, kinds, numbers, rows, np.array([len(rows)], np.int64), rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 4000), min_size=1, max_size=6),
+    st.lists(st.integers(1, 2500), min_size=1, max_size=3),
+    st.lists(st.integers(0, 2), max_size=8),
+)
+def test_both_forms_put_pods_on_the_same_rows(
+    rooms: list[int], sizes: list[int], classes: list[int]
+) -> None:
+    nodes = [
+        make_node(f"n{i}", cpu=f"{room}m", memory="3Mi", pods=3) for i, room in enumerate(rooms)
+    ]
+    table, classes = make_table(*nodes), [number % len(sizes) for number in classes]
+
+    quickest = fill_all(table, sizes, classes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "compiled", None)
+        in_numpy = fill_all(table, sizes, classes)
+
+    assert quickest.hosts.tolist() == in_numpy.hosts.tolist()
+    assert quickest.values.tolist() == in_numpy.values.tolist()
+
+
+def test_a_copy_of_amounts_does_not_write_to_the_table() -> None:
+    table = make_table(make_node("n", cpu="2"))
+    copy = AmountsCopy(table)
+
+    for cells, amount in copy.cells_used_by(make_pod("p", cpu="1", memory="1Ki")):
+        cells[0] += amount
+
+    assert copy.requested["cpu"].tolist() == [1000]
+    assert copy.pod_count_column.view.tolist() == [1]
+    assert table.requested["cpu"].tolist() == [0]
+    assert table.scoring_usage["cpu"].tolist() == [0]
+    assert table.pod_count.tolist() == [0]
+
+
+def test_the_table_is_as_before_when_filling_fails_half_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were pods put on rows of the table and taken off afterwards, a failure would leave them there."""
+    monkeypatch.setattr(kernel, "compiled", None)  # the compiled form checks no bounds
+    table = make_table(make_node("n", cpu="2", pods=9))
+    kinds, rows = [make_filling(table, 100)], np.zeros(1, np.int64)
+    unknown: Ints = np.array([0, 5], np.int64)  # there is no class 5
+
+    with pytest.raises(IndexError):
+        fill(table, kinds, unknown, rows, np.ones(1, np.int64), rows)
+
+    assert table.requested["cpu"].tolist() == [0]
+
+
+WITH_COLUMNS_OF_THEIR_OWN = {
+    "framework/csi_nodes.py",
+    "plugins/node_volume_limits/attached.py",
+    "plugins/volume_binding/storage_capacity.py",
+    "plugins/volume_binding/volume_columns.py",
+}
+
+
+def written_cells(source: str) -> list[str]:
+    """Assignments to items of `.cells`, `.data` or `.view`."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        for target in targets:
+            if (
+                isinstance(target, ast.Subscript)
+                and isinstance(target.value, ast.Attribute)
+                and target.value.attr in ("cells", "data", "view")
+            ):
+                found.append(f"line {target.lineno}: {ast.unparse(target)}")
+    return found
+
+
+def test_only_the_table_writes_its_cells() -> None:
+    written = {
+        str(path.relative_to(BAYPLAN)): cells
+        for path in BAYPLAN.rglob("*.py")
+        if (cells := written_cells(path.read_text(encoding="utf-8")))
+        and path.relative_to(BAYPLAN).parts[0] != "table"
+    }
+
+    assert set(written) <= WITH_COLUMNS_OF_THEIR_OWN, written
+
+
+def test_a_written_cell_is_found() -> None:
+    assert written_cells("table.pod_count_column.cells[row] += 1")
+    assert written_cells("table.requested.column('cpu').data[0] = 1")
+    assert not written_cells("cells = table.pod_count_column.cells")
