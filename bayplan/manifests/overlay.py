@@ -9,24 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from ..api.pod import Pod
-from ..api.wire.decode import decode_object
-from ..api.wire.encode import to_dict
+from ..api.rules.field_defaults import CANONICAL
+from ..api.schema.strategic import PatchError, applied
+from ..api.schema.unknown import schema_type
+from ..api.wire.decode import without_nulls
+from ..api.wire.sourced import Documents
 from ..api.wire.whole import apply_patch, whole
+from ..api.workloads import pod_template
 from ..cluster.objects import ClusterObject
 from ..errors import DecodeError, InputError
 from .loader import ManifestPlace, Manifests
 from .timeline import InputObject, Timeline
 
 Key: TypeAlias = tuple[str, str, str]
+Tree: TypeAlias = dict[str, Any]
 
 IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "generation")
 """Fields that make up the identity of an object."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+TEMPLATE = "core.v1.PodTemplateSpec"
+
+
+class ApplicationPatch(NamedTuple):
+    """The effect of `kubectl apply` on an object."""
+
+    patch: Tree
+    has_new_template: bool | None = None
+    """Whether its template differs from the one that was applied before, also in fields that do not affect placement;
+    None if that is unknown: the object has no record of it."""
 
 
 def manifests_of(objects: Iterable[InputObject], source: str) -> Manifests:
@@ -35,10 +50,13 @@ def manifests_of(objects: Iterable[InputObject], source: str) -> Manifests:
     return Manifests(found, list(repeat(ManifestPlace(source, 0, -1), len(found))))
 
 
-def lay_over(cluster: Manifests, files: Manifests) -> tuple[Manifests, list[Pod]]:
+def lay_over(
+    cluster: Manifests, files: Manifests, documents: Documents | None = None
+) -> tuple[Manifests, list[Pod]]:
     """`cluster` with `files` applied to it, and the pods of `files` that already exist.
 
-    Raises InputError, which names the file, when an object cannot be merged.
+    `documents` are the manifests of `files`, where they were kept. Raises InputError, which names the file, when an
+    object cannot be merged.
     """
     unused = cluster.unused + files.unused
     merged = Manifests(list(cluster.objects), list(cluster.places), unused, dict(files.unknown))
@@ -53,7 +71,7 @@ def lay_over(cluster: Manifests, files: Manifests) -> tuple[Manifests, list[Pod]
         elif isinstance(obj, Pod):
             present.append(obj)
         else:
-            merged.objects[i] = _applied(merged.objects[i], obj, place)
+            merged.objects[i] = _applied(merged.objects[i], obj, place, documents or Documents())
             merged.places[i] = place
     return merged, present
 
@@ -62,42 +80,86 @@ def _key(obj: InputObject) -> Key:
     return obj.kind, obj.namespace, obj.name
 
 
-def patch_of(there: ClusterObject, given: ClusterObject) -> dict[str, Any]:
-    """The merge patch of `kubectl apply` that makes `there` as `given`: fields that the last applied manifest had and
-    `given` has not are removed."""
-    patch = whole(given)
-    patch["metadata"] = _without(patch["metadata"], IDENTITY)
-    patch.pop("status", None)
-    last = there.annotations.get(LAST_APPLIED)
-    if last:
-        try:
-            former = decode_object(msgspec.json.decode(last))
-        except (DecodeError, msgspec.DecodeError) as error:
-            raise InputError(f"{there.kind} {there.key}: {LAST_APPLIED}: {error}") from None
-        if isinstance(former, type(there)):
-            _remove_absent(to_dict(former), patch)
+def patch_of(
+    there: ClusterObject, given: ClusterObject, document: Tree | None = None
+) -> ApplicationPatch:
+    """The merge patch that has the effect of `kubectl apply` of `given`, whose manifest is the `document`.
+
+    Lists are merged by their keys, and fields that the last applied manifest had and `given` has not are removed.
+    Without a document values that are defaults do not count as given.
+    """
+    tree = without_nulls(document) if document is not None else whole(given)
+    tree["metadata"] = _without(tree["metadata"], IDENTITY)
+    tree.pop("status", None)
+    current, last = whole(there), _last_applied(there)
+    type_name = schema_type(there.api_version, there.kind)
+    try:
+        made = applied(current, tree, last or {}, type_name)
+    except PatchError as error:
+        raise InputError(f"{there.kind} {there.key}: {error}") from None
+    made["metadata"] = {**made["metadata"], **_only(current["metadata"], IDENTITY)}
+    patch = _difference(current, made)
+    if document is None or pod_template(there) is None:
+        return ApplicationPatch(patch, None if last is None else False)
+    return ApplicationPatch(
+        patch, None if last is None else _template_of(last) != _template_of(tree)
+    )
+
+
+def _last_applied(there: ClusterObject) -> Tree | None:
+    """The manifest that kubectl apply left in the object; None without one."""
+    text = there.annotations.get(LAST_APPLIED)
+    if not text:
+        return None
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{there.kind} {there.key}: {LAST_APPLIED}: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{there.kind} {there.key}: {LAST_APPLIED}: expected an object")
+    last: Tree = without_nulls(found)
+    metadata = last.get("metadata")
+    last["metadata"] = _without(metadata if isinstance(metadata, dict) else {}, IDENTITY)
+    return _without(last, ("status",))
+
+
+def _template_of(tree: Tree) -> Tree:
+    """The template of pods in a manifest, as kube-apiserver stores it."""
+    template: Tree = msgspec.json.decode(msgspec.json.encode(tree.get("spec", {}).get("template")))
+    CANONICAL.strip(template, TEMPLATE)
+    return template
+
+
+def _difference(before: Tree, after: Tree) -> Tree:
+    """The merge patch that makes `before` as `after`."""
+    patch: Tree = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            inner = _difference(old, value)
+            if inner:
+                patch[name] = inner
+        elif value != old:
+            patch[name] = value
     return patch
 
 
-def _remove_absent(former: dict[str, Any], patch: dict[str, Any]) -> None:
-    """Put None into `patch` for each field that only `former` has."""
-    for name, value in former.items():
-        if name not in patch:
-            patch[name] = None
-        elif isinstance(value, dict) and isinstance(patch[name], dict):
-            _remove_absent(value, patch[name])
-
-
-def _applied(there: InputObject, given: InputObject, place: ManifestPlace) -> InputObject:
+def _applied(
+    there: InputObject, given: InputObject, place: ManifestPlace, documents: Documents
+) -> InputObject:
     assert not isinstance(there, Timeline), "a cluster has none"
     assert not isinstance(given, Timeline), "a timeline has no name"
     try:
-        made: Any = apply_patch(there, patch_of(there, given))
+        made: Any = apply_patch(there, patch_of(there, given, documents.of(given)).patch)
     except DecodeError as error:
         raise InputError(f"{place}: applied to the cluster: {error}") from None
     applied: InputObject = made
     return applied
 
 
-def _without(tree: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _without(tree: Tree, names: Iterable[str]) -> Tree:
     return {name: value for name, value in tree.items() if name not in names}
+
+
+def _only(tree: Tree, names: Iterable[str]) -> Tree:
+    return {name: value for name, value in tree.items() if name in names}

@@ -7,6 +7,8 @@ import pytest
 
 from bayplan.answers.what_if import Apply, WhatIfAnswer, ask_what_if
 from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.sourced import keeping_documents
+from bayplan.api.wire.whole import apply_patch
 from bayplan.manifests.overlay import LAST_APPLIED, patch_of
 from bayplan.testing.builders import make_node
 
@@ -111,12 +113,74 @@ def test_an_unchanged_manifest_does_nothing() -> None:
     assert (answer.rollouts, answer.pods, answer.is_worse) == ([], [], False)
 
 
+def applied(there: dict[str, Any], new: dict[str, Any], last: Any = None) -> Any:
+    """The object after kubectl apply, and what is known of its template."""
+    if last is not None:
+        noted = {"annotations": {LAST_APPLIED: json.dumps(last)}}
+        there = {**there, "metadata": {**there["metadata"], **noted}}
+    stored: Any = decode_object(there)
+    with keeping_documents() as documents:
+        given: Any = decode_object(new)
+    patch, is_new = patch_of(stored, given, documents.of(given))
+    return apply_patch(stored, patch), is_new
+
+
 def test_fields_that_the_last_applied_manifest_had_are_removed() -> None:
-    last = deployment(pod={"nodeSelector": {"disk": "ssd"}})
-    noted = {"annotations": {LAST_APPLIED: json.dumps(last)}}
-    there: Any = decode_object(deployment(pod={"nodeSelector": {"disk": "ssd"}}, metadata=noted))
+    old = deployment(pod={"nodeSelector": {"disk": "ssd", "zone": "a"}})
+    there = deployment(pod={"nodeSelector": {"disk": "ssd", "zone": "a", "added": "x"}})
 
-    patch = patch_of(there, decode_object(deployment()))  # type: ignore[arg-type]
+    now, is_new = applied(there, deployment(pod={"nodeSelector": {"zone": "a"}}), old)
 
-    assert patch["spec"]["template"]["spec"]["nodeSelector"] is None
-    assert "status" not in patch
+    assert now.spec.template.spec.node_selector == {"zone": "a", "added": "x"}
+    assert is_new
+
+
+def test_values_that_are_defaults_override() -> None:
+    now, _ = applied(deployment(paused=True, replicas=3), deployment(paused=False, replicas=1))
+
+    assert (now.spec.paused, now.replicas) == (False, 1)
+
+
+def test_containers_are_merged_by_name() -> None:
+    there, new = deployment(), deployment(cpu="2")
+    injected = {"name": "proxy", "image": "proxy:1", "resources": {"requests": {"cpu": "100m"}}}
+    there["spec"]["template"]["spec"]["containers"].insert(0, injected)
+
+    now, is_new = applied(there, new)
+
+    names = [container.name for container in now.spec.template.spec.containers]
+    assert names == ["proxy", "c"]
+    assert now.spec.template.spec.requests["cpu"] == 2100
+    assert is_new is None, "there is no record of the manifest that was applied"
+
+
+def test_another_strategy_replaces_the_limits_of_the_former() -> None:
+    limits = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}}
+    now, _ = applied(deployment(strategy=limits), deployment(strategy={"type": "Recreate"}))
+
+    assert (now.spec.strategy.type, now.spec.strategy.rolling_update) == ("Recreate", None)
+
+
+@pytest.mark.parametrize(
+    ("has_record", "updated", "notes"),
+    [
+        pytest.param(True, 3, 1, id="it rolls out"),
+        pytest.param(False, 0, 1, id="whether it does is unknown"),
+    ],
+)
+def test_a_change_of_fields_that_do_not_affect_placement(
+    has_record: bool, updated: int, notes: int
+) -> None:
+    old, new = deployment(), deployment()
+    new["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
+    if has_record:
+        old["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(deployment())}
+    with keeping_documents() as documents:
+        given: Any = decode_object(new)
+    cluster = [make_node(f"n{i}", cpu="4") for i in range(2)]
+    stored: Any = decode_object(old)
+
+    answer = ask_what_if([*cluster, stored], [Apply((given,), documents)])
+
+    assert sum(course.updated for course in answer.rollouts) == updated
+    assert len(answer.notes) == notes

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+import msgspec
 
 from ...api.meta import KubeObject, controller_of
 from ...api.pod import Pod
+from ...api.wire.sourced import Documents
+from ...api.wire.whole import apply_patch, merge_patch
 from ...api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from ...clock import Clock
 from ...cluster.memory import MemoryCluster, daemons
@@ -25,6 +30,9 @@ Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
 
 READY = "pods count as ready as soon as they have a node"
+OTHER_FIELDS = "bayplan.dev/other-fields"
+"""Annotation of a template that differs from the former one in fields that do not affect placement only."""
+UNKNOWN_FIELDS = "has no record of an earlier kubectl apply: a change of fields that do not affect placement is not seen"
 UNCHANGED_POD = "exists already: the spec of a pod cannot be replaced"
 
 
@@ -33,6 +41,8 @@ class Apply(ClusterChange):
     """Apply manifests in their order, as `kubectl apply` does, and follow the roll-outs to their end."""
 
     objects: tuple[ClusterObject, ...]
+    documents: Documents | None = None
+    """Their manifests as they were written; without them values that are defaults do not count as given."""
 
     @property
     def text(self) -> str:
@@ -62,10 +72,28 @@ class Apply(ClusterChange):
             return
         else:
             ref = TimelineTarget(obj.kind, obj.namespace, obj.name)
-            stage.patch(ref, patch_of(there, obj))
+            stage.patch(ref, self._patch(stage, there, obj))
         now = stage.cluster.get(obj.kind, obj.namespace, obj.name)
         if isinstance(now, Rolled):
             rollouts.applied(there, now)
+
+    def _patch(self, stage: Stage, there: ClusterObject, obj: ClusterObject) -> dict[str, Any]:
+        """The patch with the effect of the application; a template that differs in any field makes new pods."""
+        document = self.documents.of(obj) if self.documents is not None else None
+        patch, is_new = patch_of(there, obj, document)
+        if not isinstance(there, Rolled):
+            return patch
+        made = apply_patch(there, patch)
+        if not isinstance(made, Rolled) or has_new_template(there, made):
+            return patch
+        if is_new:
+            digest = sha256(msgspec.json.encode(document)).hexdigest()[:16]
+            note = {"template": {"metadata": {"annotations": {OTHER_FIELDS: digest}}}}
+            marked: dict[str, Any] = merge_patch(patch, {"spec": note})
+            return marked
+        if is_new is None and document is not None:
+            stage.notes.append(f"{obj.kind.lower()}/{obj.key} {UNKNOWN_FIELDS}")
+        return patch
 
 
 @dataclass

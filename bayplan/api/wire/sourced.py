@@ -18,6 +18,7 @@ from ..workloads import PodTemplateSpec, pod_template
 AnyObject = TypeVar("AnyObject")
 
 _IS_KEEPING: ContextVar[bool] = ContextVar("is_keeping_sources", default=False)
+_DOCUMENTS: ContextVar["Documents | None"] = ContextVar("documents", default=None)
 _SOURCE = "source"
 
 
@@ -40,6 +41,34 @@ class SourcedNode(Node):
         """A copy of this node with some fields changed."""
         fields = {name: getattr(self, name) for name in Node.__slots__}
         return SourcedNode(**({"source": self.source} | fields | changes))
+
+
+class Documents:
+    """The JSON of objects, with the fields that our types do not hold and default values that were written out."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, bytes]] = {}
+
+    def add(self, obj: object, source: bytes) -> None:
+        """Keep the JSON of an object."""
+        self._known[id(obj)] = (obj, source)  # the object lives as long as its number is used
+
+    def of(self, obj: object) -> Any | None:
+        """The object as it was written; None if it was not read within `keeping_documents`."""
+        found = self._known.get(id(obj))
+        return None if found is None else msgspec.json.decode(found[1])
+
+
+@contextmanager
+def keeping_documents() -> Iterator[Documents]:
+    """Within it, the JSON of decoded objects of all kinds is kept."""
+    documents = Documents()
+    token = _DOCUMENTS.set(documents)
+    try:
+        with keeping_sources():
+            yield documents
+    finally:
+        _DOCUMENTS.reset(token)
 
 
 @contextmanager
@@ -70,6 +99,9 @@ def with_source(obj: AnyObject, source: bytes) -> AnyObject:
         if template is not None:
             tree = msgspec.json.decode(source)
             set_template_source(template, msgspec.json.encode(tree["spec"]["template"]))
+    documents = _DOCUMENTS.get()
+    if documents is not None:
+        documents.add(made, source)
     found: AnyObject = made
     return found
 

@@ -10,7 +10,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.workloads import DaemonSet, Job, ReplicaSet, ReplicationController, StatefulSet
 from ...clock import Clock
-from ...cluster.memory import WORKLOAD_KINDS, Controllers, daemons, deployments
+from ...cluster.memory import WORKLOAD_KINDS, daemons, deployments
 from ...cluster.memory.availability import Availability
 from ...cluster.memory.jobs import DEFAULT_BACKOFF_LIMIT
 from ...cluster.memory.pod_index import is_ready
@@ -22,6 +22,7 @@ from . import workload_status as job_status
 from .embedded_cluster import LiveCluster
 from .new_objects import resource_named
 from .recorder import Reporter
+from .workload_controllers import WorkloadControllers
 from .workload_status import fails_at
 
 Tree = dict[str, Any]
@@ -35,7 +36,7 @@ class StatusController:
     def __init__(
         self,
         cluster: LiveCluster,
-        controllers: Controllers,
+        controllers: WorkloadControllers,
         registry: ObjectRegistry,
         time: tuple[Clock, Later],
     ) -> None:
@@ -80,10 +81,12 @@ class StatusController:
     @property
     def has_work(self) -> bool:
         """Whether a status may be stale."""
-        return bool(self._noted)
+        return bool(self._noted or self._controllers.stale_failures)
 
     def run_once(self) -> None:
         """Write some of the stale statuses."""
+        self._noted |= self._controllers.stale_failures
+        self._controllers.stale_failures.clear()
         for key in list(self._noted)[:BATCH]:
             del self._noted[key]
             workload = self._cluster.get(*key)
@@ -163,7 +166,10 @@ class StatusController:
             case ReplicaSet() | ReplicationController():
                 is_available = self._available.of(workload)
                 leaving = len(owned.leaving) if isinstance(workload, ReplicaSet) else None
-                return workload_status.replica_set_status(tree, active, leaving, is_available)
+                status = workload_status.replica_set_status(tree, active, leaving, is_available)
+                key = workload.kind, workload.namespace, workload.name
+                failure = self._controllers.create_failures.get(key, "")
+                return workload_status.with_failure(tree, status, failure, now)
             case _:
                 raise AssertionError(f"{workload.kind} is no workload with pods")
 

@@ -11,12 +11,22 @@ from functools import partial
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
+from ...api.selectors import LabelSelector
 from ...api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
-from ...api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from ...api.workloads import (
+    DaemonSet,
+    Deployment,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from ...clock import Clock, Timers
 from ...cluster.memory import Controllers, VolumeController
+from ...cluster.memory.pod_index import OwnerKey
 from ...cluster.memory.provisioners import PROVISIONED_BY
 from ...cluster.memory.volume_controller import BOUND
+from ...errors import BayplanError
 from .embedded_cluster import LiveCluster
 from .recorder import Reporter
 
@@ -38,6 +48,28 @@ class WorkloadControllers(Controllers):
         super().__init__(cluster, None, pods, live=making.read_template, gates=gates, time=time)
         self._live_cluster = cluster
         self._timers = timers
+        self.create_failures: dict[OwnerKey, str] = {}
+        """By replica set or replication controller: why its last pod could not be created."""
+        self.stale_failures: dict[OwnerKey, None] = {}
+        """Those of which this has changed; the reader clears it."""
+
+    def _keep(
+        self,
+        owner: ReplicaSet | ReplicationController,
+        selector: LabelSelector | None,
+        template: PodTemplateSpec,
+        may_delete: bool,
+    ) -> list[Pod]:
+        key = owner.kind, owner.namespace, owner.name
+        try:
+            made = super()._keep(owner, selector, template, may_delete)
+        except BayplanError as error:
+            if key not in self.create_failures:  # the first one stays, as in a cluster
+                self.create_failures[key], self.stale_failures[key] = str(error), None
+            raise
+        if self.create_failures.pop(key, None) is not None:
+            self.stale_failures[key] = None
+        return made
 
     def run_once(self) -> list[Pod]:
         made = super().run_once()

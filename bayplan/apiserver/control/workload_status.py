@@ -56,6 +56,20 @@ def replica_set_status(
     )
 
 
+REPLICA_FAILURE = "ReplicaFailure"
+
+
+def with_failure(tree: Tree, status: Tree, message: str, now: str) -> Tree:
+    """The status of a replica set whose pods cannot be created for this reason; empty if they can."""
+    conditions = (tree.get("status") or {}).get("conditions") or []
+    others = [each for each in conditions if each["type"] != REPLICA_FAILURE]
+    if message:
+        found = next((each for each in conditions if each["type"] == REPLICA_FAILURE), None)
+        made = {"type": REPLICA_FAILURE, "status": "True", "reason": "FailedCreate"}
+        others.append(found or {**made, "lastTransitionTime": now, "message": message})
+    return {**status, "conditions": others} if others else status
+
+
 def deployment_status(
     tree: Tree, replica_sets: Sequence[Tree], newest: Tree | None, now: str
 ) -> Tree:
@@ -78,11 +92,21 @@ def deployment_status(
             "terminatingReplicas": total("terminatingReplicas"),
         }
     )
-    status["conditions"] = (tree.get("status") or {}).get("conditions") or []
+    conditions = (tree.get("status") or {}).get("conditions") or []
+    status["conditions"] = [each for each in conditions if each["type"] != REPLICA_FAILURE]
+    failure = _failure_of(newest) or next(filter(None, map(_failure_of, replica_sets)), None)
+    if failure is not None:
+        status["conditions"].append({**failure, "lastUpdateTime": failure["lastTransitionTime"]})
     is_available = available >= wanted - _max_unavailable(tree, wanted)
     set_plain_condition(status, _available(is_available), now)
     set_progress(tree, status, (newest or {}).get("metadata", {}).get("name", ""), now)
     return status
+
+
+def _failure_of(replica_set: Tree | None) -> Tree | None:
+    """The condition of a replica set whose pods cannot be created."""
+    conditions = ((replica_set or {}).get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == REPLICA_FAILURE), None)
 
 
 def _max_unavailable(tree: Tree, wanted: int) -> int:

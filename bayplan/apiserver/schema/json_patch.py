@@ -11,17 +11,11 @@ from typing import Any
 
 import msgspec
 
+from ...api.schema.strategic import PatchError
+
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 << 20
 """Bytes that all copies of a patch may have together."""
-
-
-class PatchError(Exception):
-    """An invalid patch; `is_unprocessable` when a `test` in it failed or its target does not exist."""
-
-    def __init__(self, message: str, is_unprocessable: bool = False) -> None:
-        super().__init__(message)
-        self.is_unprocessable = is_unprocessable
 
 
 class TooLargePatchError(PatchError):

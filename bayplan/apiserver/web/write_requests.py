@@ -10,6 +10,7 @@ from ...api.rules.field_causes import Cause, invalid_value
 from ...api.rules.field_warnings import WARNED, field_warnings
 from ...api.schema import FIELDS
 from ...api.schema.input_check import WrongTypeError, unknown_fields
+from ...api.schema.strategic import PatchError, strategic_merge
 from ...api.wire.decode import without_nulls
 from ...api.wire.whole import merge_patch
 from ..access import ClusterUser
@@ -31,8 +32,7 @@ from ..registry.status_errors import (
     unsupported_media_type,
 )
 from ..schema.apply import ApplyConflictError, Manager, apply
-from ..schema.json_patch import PatchError, TooLargePatchError, json_patch
-from ..schema.strategic import strategic_merge
+from ..schema.json_patch import TooLargePatchError, json_patch
 from ..store import Record
 from .http_requests import WholeRequest
 from .http_server import HttpResponse

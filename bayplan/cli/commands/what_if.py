@@ -332,13 +332,14 @@ def apply(
         _make_changes(question, options, file)
         return
     assert manifests is not None, "without a file there are manifests"
-    objects = [obj for obj in manifests.objects if not isinstance(obj, Timeline)]
-    if len(objects) < len(manifests.objects):
+    given, documents = manifests
+    objects = [obj for obj in given.objects if not isinstance(obj, Timeline)]
+    if len(objects) < len(given.objects):
         raise InputError(
             "apply: expected objects of a cluster; got a Timeline, which simulate plays"
         )
-    question = replace(question, remarks=[*question.remarks, *manifests.remarks])
-    print_consequences(question, [Apply(tuple(objects))], options)
+    question = replace(question, remarks=[*question.remarks, *given.remarks])
+    print_consequences(question, [Apply(tuple(objects), documents)], options)
 
 
 @app.command(short_help="Make the changes in a file, in order.")

@@ -182,6 +182,8 @@ def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
+        from ...api.wire.sourced import keeping_documents
+
         options = AnswerOptions(**{each.name: given.pop(each.name) for each in SHARED})
         file, cluster = given.pop("file"), given.pop("cluster")
         filename, folder = given.pop("filename"), given.pop("kustomize")
@@ -193,9 +195,9 @@ def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:
             if not filename and folder is None:
                 raise InputError("apply: expected manifests, -f FILE or -k FOLDER; got neither")
             question = read_question(cluster, **asked)
-            with kustomized(folder) as built:
+            with kustomized(folder) as built, keeping_documents() as documents:
                 manifests = read_files([*(filename or ()), *built], asked["strict"])
-            command(question, options, None, manifests)
+            command(question, options, None, (manifests, documents))
 
     shared = [one for name, one in QUESTION.items() if name != "filename"]
     own = [each for each in parameters_of(command) if each.name in ("file",)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -242,18 +242,20 @@ def read_cluster(
     notes on standard error say which cluster was asked, and which objects are not used. Fields that do not exist are
     warnings there; with `strict` they are an InputError, with a line for each.
     """
+    from ...api.wire.sourced import keeping_documents
     from ...config.releases import recorded_version
     from ...sim import Manifests, lay_over, manifests_of
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     is_live = kubeconfig is not None or context is not None or not paths
-    files = read_files(paths, strict) if paths else Manifests()
+    with keeping_documents() if is_live else nullcontext() as documents:
+        files = read_files(paths, strict) if paths else Manifests()
     sources = [str(path) for path in paths or ()]
     if not is_live:
         version = recorded_version(files.objects)
         return ClusterReading(files, sources, CLUSTER_DEFAULTS.get().namespace, version)
     live = _read_live(kubeconfig, context)
-    manifests, present = lay_over(manifests_of(live.objects, live.server), files)
+    manifests, present = lay_over(manifests_of(live.objects, live.server), files, documents)
     _note_present(present)
     names = [live.server, *sources]
     return ClusterReading(manifests, names, _default_namespace(live), live.version)

@@ -120,6 +120,8 @@ class Controllers(WorkloadPods):
         except AdmissionError as error:
             if isinstance(error.obj, Pod):
                 error = AdmissionError(workload, f"spec.template.{error.path}", error.problem)
+            elif isinstance(error.obj, ReplicaSet):
+                error = AdmissionError(workload, error.path, error.problem)
             raise error from None
 
     def take_first_daemons(self) -> list[Pod]:
@@ -219,13 +221,18 @@ class Controllers(WorkloadPods):
             workload = self._cluster.get(*key)
             if workload is None:
                 continue
-            try:
-                made += self.sync(workload, may_delete=has_changed)
-            except BayplanError as error:
-                if not self._is_live:
-                    raise
-                self.failures.append((workload, error))
+            made += self._try_sync(workload, has_changed)
         return made
+
+    def _try_sync(self, workload: KubeObject, may_delete: bool) -> list[Pod]:
+        """Do `sync`; in a live cluster errors are recorded."""
+        try:
+            return self.sync(workload, may_delete)
+        except BayplanError as error:
+            if not self._is_live:
+                raise
+            self.failures.append((workload, error))
+            return []
 
     def retry(self, workload: KubeObject) -> None:
         """Retry failed work."""
@@ -278,14 +285,6 @@ class Controllers(WorkloadPods):
             self._job_groups.delete_of(namespace, name)
         for pod in self._pods.forget_owner(key):
             self._delete(pod)
-
-    def _adopt(self, orphan: Pod) -> None:
-        """Write the adopting owner on an orphaned pod, in a cluster where others read that."""
-        key = self._pods.owner_of(orphan)
-        owner = self._cluster.get(*key) if key is not None else None
-        pod: Pod | None = self._cluster.get("Pod", orphan.namespace, orphan.name)
-        if owner is not None and pod is not None and pod.controller is None:
-            self._cluster.update(deployments.adopted(pod, owner))
 
     def _own(self, replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
         """The replica set with the deployment as its owner, written if it had none."""
@@ -372,7 +371,8 @@ class Controllers(WorkloadPods):
             spec = replace(replica_set.spec, replicas=replicas)
             replica_set = self._cluster.update(replace(replica_set, spec=spec))
             self._on_scaled(deployment, replica_set, before)
-        return self._sync_replica_set(replica_set, may_delete)
+        # A roll-out goes on without pods that are refused.
+        return self._try_sync(replica_set, may_delete)
 
     def _on_scaled(self, deployment: Deployment, replica_set: ReplicaSet, before: int) -> None:
         """A replica set was created or has another size: for events."""
@@ -380,25 +380,17 @@ class Controllers(WorkloadPods):
     def _sync_replica_set(self, found: ReplicaSet, may_delete: bool) -> list[Pod]:
         return self._keep(found, found.spec.selector, found.spec.template, may_delete)
 
+    def _related(self, owner: ReplicaSet | ReplicationController) -> Iterable[Pod] | None:
+        name = deployments.deployment_of(owner) if isinstance(owner, ReplicaSet) else None
+        sets = self._replica_sets.named(owner.namespace, name) if name else ()
+        return [pod for one in sets for pod in self._pods.owned_by(one).active.values()] or None
+
     def _sync_replication_controller(
         self, found: ReplicationController, may_delete: bool
     ) -> list[Pod]:
         template = found.spec.template or PodTemplateSpec()
         selector = LabelSelector.of(found.spec.selector or template.labels)
         return self._keep(found, selector, template, may_delete)
-
-    def _keep(
-        self,
-        owner: ReplicaSet | ReplicationController,
-        selector: LabelSelector | None,
-        template: PodTemplateSpec,
-        may_delete: bool,
-    ) -> list[Pod]:
-        """Keep the wanted number of pods."""
-        owned, wanted = self._pods.owned_by(owner, selector), checked(owner, owner.replicas)
-        if may_delete:
-            self._delete_some(owned.active.values(), len(owned.active) - wanted)
-        return self._fill_up(owner, wanted - len(owned.active), template)
 
     def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
         key = _key(stateful_set)

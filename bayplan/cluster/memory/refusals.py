@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ...api.meta import KubeObject, controller_of
-from ...api.workloads import DaemonSet, Deployment, Job
+from ...api.workloads import DaemonSet, Job
 from ..objects import ControllerCluster
-from . import daemons, deployments, jobs
+from . import daemons, jobs
 from .pod_index import OwnedPods, OwnerKey
 
 PodsOf = Callable[[KubeObject], OwnedPods]
@@ -65,34 +65,23 @@ class RefusedWorkloads:
         return [key for key in self._messages if key[1] == namespace]
 
     def listed(self, cluster: ControllerCluster, pods_of: PodsOf) -> Iterator[AdmissionRefusal]:
-        """The workloads that lack pods; those of a Deployment count for it, not for its replica sets."""
+        """The workloads that lack pods; those of a replica set are named after its Deployment."""
         for key, message in self._messages.items():
             workload = cluster.get(*key)
             if workload is None:
                 continue
-            owner = controller_of(workload.owner_references)
-            if owner is not None and (owner.kind, workload.namespace, owner.name) in self._messages:
-                continue
             count = count_missing(workload, cluster, pods_of)
+            owner, kind, name = controller_of(workload.owner_references), key[0], key[2]
+            if owner is not None and owner.kind == "Deployment":
+                kind, name = owner.kind, owner.name
             if count > 0:
-                yield AdmissionRefusal(
-                    workload.kind, workload.namespace, workload.name, count, message
-                )
+                yield AdmissionRefusal(kind, workload.namespace, name, count, message)
 
 
 def count_missing(workload: KubeObject, cluster: ControllerCluster, pods_of: PodsOf) -> int:
     """The number of pods that the workload wants and does not have."""
     owned = pods_of(workload)
     match workload:
-        case Deployment():
-            # While it rolls out, its replica sets together want more pods than it does.
-            active, of_sets = 0, 0
-            for found in cluster.list("ReplicaSet", workload.namespace):
-                if deployments.deployment_of(found) == workload.name:
-                    there = len(pods_of(found).active)
-                    active += there
-                    of_sets += max(found.replicas - there, 0)
-            return max(workload.replicas - active, of_sets)
         case Job():
             plan = jobs.plan_job(workload, owned)
             return plan.missing + len(plan.missing_indexes)

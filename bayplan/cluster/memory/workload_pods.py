@@ -9,10 +9,16 @@ from itertools import islice
 from ...api.meta import KubeObject
 from ...api.pod import Pod
 from ...api.pod_spec import PodSpec, intern_spec
+from ...api.selectors import LabelSelector
 from ...api.storage import PersistentVolumeClaim
 from ...api.wire.interning import shared, shared_map
 from ...api.wire.sourced import template_source, with_source
-from ...api.workloads import PodTemplateSpec, StatefulSet
+from ...api.workloads import (
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from ..objects import ControllerCluster
 from . import deployments
 from .admission import Admission, AdmissionError
@@ -53,9 +59,29 @@ class WorkloadPods:
         names = self._pods.free_names(owner, f"{owner.name}-")
         return [self._add(pod.replace(name=name)) for name in islice(names, missing)]
 
-    def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
+    def _keep(
+        self,
+        owner: ReplicaSet | ReplicationController,
+        selector: LabelSelector | None,
+        template: PodTemplateSpec,
+        may_delete: bool,
+    ) -> list[Pod]:
+        """Keep the wanted number of pods."""
+        owned = self._pods.owned_by(owner, selector)
+        excess = len(owned.active) - checked(owner, owner.replicas)
+        if may_delete and excess > 0:
+            self._delete_some(owned.active.values(), excess, self._related(owner))
+        return self._fill_up(owner, -excess, template)
+
+    def _related(self, owner: ReplicaSet | ReplicationController) -> Iterable[Pod] | None:
+        """The pods of all versions of its workload; None if there are no others."""
+        return None
+
+    def _delete_some(
+        self, pods: Iterable[Pod], excess: int, related: Iterable[Pod] | None = None
+    ) -> None:
         """Delete the surplus pods."""
-        for pod in first_to_go(pods)[:excess] if excess > 0 else ():
+        for pod in first_to_go(pods, related)[:excess] if excess > 0 else ():
             self._delete(pod)
 
     def _delete(self, pod: Pod) -> None:
@@ -71,6 +97,14 @@ class WorkloadPods:
         if self._pods.get(added.namespace, added.name) is not added:  # else it was told of it
             self._pods.add(added)
         return added
+
+    def _adopt(self, orphan: Pod) -> None:
+        """Write the adopting owner on an orphaned pod, in a cluster where others read that."""
+        key = self._pods.owner_of(orphan)
+        owner = self._cluster.get(*key) if key is not None else None
+        pod: Pod | None = self._cluster.get("Pod", orphan.namespace, orphan.name)
+        if owner is not None and pod is not None and pod.controller is None:
+            self._cluster.update(deployments.adopted(pod, owner))
 
     def _make_room(self, owner: KubeObject, name: str) -> bool:
         """Whether a pod called `name` can be created; a finished one of the owner is replaced."""
@@ -94,10 +128,13 @@ class WorkloadPods:
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def first_to_go(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods in deletion order: pending ones, cheap ones, ones that share a node, young ones."""
+def first_to_go(pods: Iterable[Pod], related: Iterable[Pod] | None = None) -> list[Pod]:
+    """The pods in deletion order: pending ones, cheap ones, ones that share a node, young ones.
+
+    `related` are the pods that a node may be shared with: those of all versions of a workload. Default: `pods`.
+    """
     ranked = list(pods)
-    sharing = Counter(pod.node_name for pod in ranked)
+    sharing = Counter(pod.node_name for pod in (ranked if related is None else related))
     ranked.reverse()  # of equal ones the newest is deleted first
     ranked.sort(key=lambda pod: pod.status.start_time or "", reverse=True)
     ranked.sort(key=lambda pod: (bool(pod.node_name), deletion_cost(pod), -sharing[pod.node_name]))

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.schema.json_patch import PatchError
-from bayplan.apiserver.schema.strategic import strategic_merge
+from bayplan.api.schema.strategic import PatchError, strategic_merge
 
 POD = {
     "metadata": {"labels": {"a": "1"}, "finalizers": ["x", "y"]},

@@ -1,4 +1,4 @@
-"""Strategic merge patch: a merge patch that merges lists by key.
+"""Strategic merge patch: a merge patch that merges lists by key; and kubectl's apply, which makes such patches.
 
 Mirrors k8s.io/apimachinery/pkg/util/strategicpatch: `$patch: delete|replace|merge`,
 `$deleteFromPrimitiveList/x`, `$setElementOrder/x`, `$retainKeys`. Fields missing from the table of
@@ -10,13 +10,84 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...api.schema import FIELDS, Field, FieldType
-from .json_patch import PatchError
+from .fields import FIELDS, Field, FieldType
 
 DIRECTIVE, RETAIN = "$patch", "$retainKeys"
 DELETE_FROM, ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 Object = dict[str, Any]
+
+
+class PatchError(Exception):
+    """An invalid patch; `is_unprocessable` when a `test` in it failed or its target does not exist."""
+
+    def __init__(self, message: str, is_unprocessable: bool = False) -> None:
+        super().__init__(message)
+        self.is_unprocessable = is_unprocessable
+
+
+def applied(current: Object, given: Object, last: Object, type_name: str) -> Object:
+    """`current` after kubectl apply of `given`: fields and entries that `last` had and `given` has not are removed.
+
+    `last` is the manifest that was applied before; empty without one. For a type that is not in the table of fields
+    lists are replaced, as for custom resources.
+    """
+    merged = _merge_map(current, _with_kept_keys(given, type_name), type_name)
+    return _without_former(merged, given, last, type_name)
+
+
+def _with_kept_keys(given: Mapping[str, Any], type_name: str) -> Object:
+    """`given` with the directive of structs of which only one part can be set, such as the source of a volume."""
+    fields, marked = FIELDS.of(type_name), dict(given)
+    for name, value in given.items():
+        field = fields.get(name)
+        if field is None:
+            continue
+        struct = _struct_of(field)
+        item = field.type.item if field.merge_key else None
+        if isinstance(value, Mapping) and struct:
+            marked[name] = _marked(value, struct, field.retains_keys)
+        elif isinstance(value, list) and item is not None:
+            marked[name] = [
+                _marked(one, item.name, field.retains_keys) if isinstance(one, Mapping) else one
+                for one in value
+            ]
+    return marked
+
+
+def _marked(value: Mapping[str, Any], type_name: str, retains_keys: bool) -> Object:
+    marked = _with_kept_keys(value, type_name)
+    return {**marked, RETAIN: list(value)} if retains_keys else marked
+
+
+def _without_former(merged: Object, given: Any, last: Any, type_name: str) -> Object:
+    """`merged` without fields that only `last` has."""
+    fields = FIELDS.of(type_name)
+    for name, former in last.items():
+        if name not in given:
+            merged.pop(name, None)
+        elif isinstance(former, Mapping) and isinstance(given[name], Mapping):
+            kind = _struct_of(fields.get(name))
+            merged[name] = _without_former(merged[name], given[name], former, kind)
+        elif isinstance(former, list) and isinstance(given[name], list) and name in fields:
+            _drop_former(merged[name], given[name], former, fields[name])
+    return merged
+
+
+def _drop_former(merged: list[Any], given: list[Any], former: list[Any], field: Field) -> None:
+    """Remove entries that only `former` has from a list that is merged by key, and fields of the others."""
+    key = field.merge_key
+    if key is None:
+        return
+    if not key:
+        merged[:] = [item for item in merged if item in given or item not in former]
+        return
+    kept, known = {one.get(key): one for one in given}, {one.get(key): one for one in former}
+    merged[:] = [item for item in merged if item[key] in kept or item[key] not in known]
+    for item in merged:
+        if item[key] in kept and item[key] in known:
+            item_type = field.type.item.name if field.type.item else ""
+            _without_former(item, kept[item[key]], known[item[key]], item_type)
 
 
 def strategic_merge(target: Object, patch: Any, type_name: str) -> Object:
