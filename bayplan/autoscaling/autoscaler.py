@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,19 +20,22 @@ from ..cluster.objects import ClusterObject
 from ..manifests.timeline import TimelineEvent
 from ..planning.pools import NodePool
 from ..planning.shadow import ShadowScheduler
-from ..sim.autoscaling_record import ScalingReport, UnplaceablePods
+from ..sim.autoscaling_record import NeglectedPod, ScalingReport, UnplaceablePods
 from ..sim.report import SimulationReport
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from .autoscaler_settings import AutoscalerOptions
 from .group_estimates import GroupPlanner
 from .launch_options import LaunchOption, LaunchOptions, LaunchPlan, class_label
+from .neglect import neglected_pods
 from .node_claims import ClaimPlanner
 from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes
 from .scale_down import Alarm, ScaleDown
 
-MAX_LAUNCHES = 3
-"""So many nodes are launched for one pod; if it still waits after that, further ones do not help."""
+MAX_UNUSED = 3
+"""Launches for one pod of nodes that never ran a pod; after that, further ones do not help."""
+LOOK_S = 10.0
+"""From one round of Karpenter for a waiting pod to the next."""
 
 
 PRIORITY_CUTOFF = -10
@@ -57,11 +60,17 @@ class Autoscaler:
         self.nodes = PoolNodes(pools)
         self._pending: dict[str, Pod] = {}
         """Pods that the scheduler refused, by uid."""
-        self._launches: Counter[str] = Counter()
+        self._launches: defaultdict[str, list[PoolNode]] = defaultdict(list)
         """Nodes launched for a pod, by uid."""
         self._first_s: float | None = None
-        """When something changed that new nodes depend on, first since the last round, and last."""
+        """When a pod was refused, or its refusal changed: first since the last round, and last."""
         self._last_s = 0.0
+        self._round_s = -math.inf
+        """When nodes were planned last."""
+        self._is_stale = False
+        """Whether the cluster changed since then, so that another round may find something else."""
+        self._served_s: dict[str, float] = {}
+        """By uid of a waiting pod: when it was refused first, or should have had its planned node."""
         self._alarm = Alarm(simulation, self._woken)
         self._unplaceable: dict[str, UnplaceablePods] = {}
         self._refused: set[str] = set()
@@ -86,8 +95,9 @@ class Autoscaler:
     def idle(self) -> None:
         """Plan for pods that were refused, once their batch is complete; go on with nodes that go."""
         self._down.idle()
-        if self._first_s is not None and self._pending:
-            self._alarm.set(self._due())
+        due_s = self._due_s()
+        if due_s is not None:
+            self._alarm.set(due_s)
 
     def conclude(self, report: SimulationReport) -> None:
         """Add nodes and costs to the report."""
@@ -97,50 +107,69 @@ class Autoscaler:
             self._down.evictions,
             unplaceable=list(self._unplaceable.values()),
             remarks=list(self._remarks),
+            neglected=self._neglected(),
             end_s=report.time_s,
         )
 
-    def _due(self) -> float:
-        assert self._first_s is not None, "asked only after a change"
+    def _neglected(self) -> list[NeglectedPod]:
+        """The pods that wait at the end, for longer than it takes to plan, though a new node would take them."""
+        options, now = self._options, self._clock.monotonic()
+        patience_s = 2 * max(LOOK_S, options.batch_max_s, options.scan_interval_s)
+        pods = [
+            pod
+            for uid, pod in self._pending.items()
+            if now - self._served_s[uid] > patience_s and self._is_heeded(pod)
+        ]
+        return neglected_pods(pods, self.choices, self.shadow, self.nodes.use)
+
+    def _due_s(self) -> float | None:
+        """When the next round is due; None if no pod waits, or nothing changed since the last one."""
+        if not self._pending or (self._first_s is None and not self._is_stale):
+            return None
         options = self._options
         if not options.is_karpenter:
             interval = options.scan_interval_s
-            return math.ceil(self._first_s / interval) * interval
+            since_s = self._clock.monotonic() if self._first_s is None else self._first_s
+            due_s = max(since_s, self._round_s + interval)
+            return math.ceil(round(due_s / interval, 6)) * interval
+        if self._first_s is None:
+            return max(self._round_s + LOOK_S, self._clock.monotonic())
         return min(self._first_s + options.batch_max_s, self._last_s + options.batch_idle_s)
 
     def _woken(self) -> None:
-        if self._first_s is None or not self._pending:
+        due_s, now = self._due_s(), self._clock.monotonic()
+        if due_s is None:
             return
-        if self._due() > self._clock.monotonic():
-            self._alarm.set(self._due())
+        if due_s > now:
+            self._alarm.set(due_s)
             return
-        self._first_s = None
+        self._first_s, self._is_stale, self._round_s = None, False, now
         self._scale_up()
 
     # The cluster
 
     def on_add(self, obj: Any) -> None:
         """Follow a pod or a node."""
+        self._is_stale = True
         if isinstance(obj, Pod):
             self._follow(obj)
-        elif isinstance(obj, Node):
-            if obj.name not in self.nodes.live:
-                node = self.nodes.adopt(obj, self._clock.monotonic())
-                if node is not None:
-                    self._down.follow(node)
-            self._changed()
+        elif isinstance(obj, Node) and obj.name not in self.nodes.live:
+            node = self.nodes.adopt(obj, self._clock.monotonic())
+            if node is not None:
+                self._down.follow(node)
 
     def on_update(self, old: Any, new: Any) -> None:
         """Follow a pod that was refused, bound or changed."""
         if isinstance(new, Pod):
             self._follow(new)
-        elif isinstance(new, Node):
-            self._changed()
+        else:
+            self._is_stale = True
 
     def on_delete(self, obj: Any) -> None:
         """Follow a deletion."""
+        self._is_stale = True
         if isinstance(obj, Pod):
-            self._pending.pop(obj.uid, None)
+            self._forget(obj)
             self._launches.pop(obj.uid, None)
             self._leave(obj)
         elif isinstance(obj, Node):
@@ -148,7 +177,6 @@ class Autoscaler:
             if known is not None:
                 self.nodes.remove(known, self._clock.monotonic(), "deleted")
                 self._down.gone(known)
-            self._changed()
 
     def _leave(self, pod: Pod) -> None:
         node = self.nodes.live.get(pod.node_name)
@@ -164,26 +192,32 @@ class Autoscaler:
 
     def _follow(self, pod: Pod) -> None:
         if pod.node_name:
-            self._pending.pop(pod.uid, None)
+            self._is_stale = True
+            self._forget(pod)
             if pod.is_finished:
                 self._leave(pod)
             else:
                 self._arrive(pod)
             return
         if not is_provisionable(pod) or pod.scheduler_name not in self.shadow.profiles:
-            self._pending.pop(pod.uid, None)
+            self._forget(pod)
             return
-        if pod.uid not in self._pending:
-            if not self._pending:
-                self._first_s = None  # what changed while no pod waited begins no batch
-            self._changed()
+        known = self._pending.get(pod.uid)
+        if known is None or refusal_of(known) != refusal_of(pod):
+            self._refused_now(pod)
         self._pending[pod.uid] = pod
 
-    def _changed(self) -> None:
+    def _forget(self, pod: Pod) -> None:
+        """Note that a pod does not wait for a node any more."""
+        self._pending.pop(pod.uid, None)
+        self._served_s.pop(pod.uid, None)
+
+    def _refused_now(self, pod: Pod) -> None:
         """Begin a batch, or make it longer."""
         self._last_s = self._clock.monotonic()
-        if self._first_s is None:
+        if self._first_s is None or not self._pending:
             self._first_s = self._last_s
+        self._served_s.setdefault(pod.uid, self._last_s)
 
     # Scaling up
 
@@ -194,12 +228,15 @@ class Autoscaler:
         plan = self._plan(pods)
         now = self._clock.monotonic()
         self.nodes.expect_pods(plan.existing.values(), now + EXPECTED_S)
+        for uid, name in plan.existing.items():
+            booting = self.nodes.booting.get(name)
+            self._served_s[uid] = now if booting is None else booting.boots_until_s
         for option, planned in plan.launches:
-            self.launch(option)
+            node = self.launch(option)
             for pod in planned:
-                self._launches[pod.uid] += 1
-        if plan.launches and plan.left:
-            self._changed()  # a further round may place them beside the new nodes
+                self._launches[pod.uid].append(node)
+                self._served_s[pod.uid] = node.boots_until_s
+            self._is_stale = True  # a further round may place pods that are left
 
     def _plan(self, pods: list[Pod]) -> LaunchPlan:
         tools = self.choices, self.shadow, self.nodes.use
@@ -220,15 +257,19 @@ class Autoscaler:
             choice = self.choices.choice(pod)
             if not choice.is_possible:
                 self._refuse(pod, choice.reasons)
-            elif pod.priority < PRIORITY_CUTOFF and not self._options.is_karpenter:
+            elif not self._is_heeded(pod):
                 continue
-            elif self._launches[pod.uid] < MAX_LAUNCHES:
+            elif sum(node.is_unused for node in self._launches[pod.uid]) < MAX_UNUSED:
                 found.append(pod)
             else:
                 self._remarks[
-                    f"{pod.key} still waits after {MAX_LAUNCHES} nodes were launched for it"
+                    f"{pod.key} still waits after {MAX_UNUSED} nodes were launched for it that ran no pod"
                 ] = None
         return found
+
+    def _is_heeded(self, pod: Pod) -> bool:
+        """Whether the autoscaler launches nodes for pods of this priority."""
+        return self._options.is_karpenter or pod.priority >= PRIORITY_CUTOFF
 
     def _refuse(self, pod: Pod, reasons: dict[str, list[str]]) -> None:
         if pod.uid in self._refused:
@@ -267,11 +308,17 @@ def _nothing() -> None:
     """Let time pass until now."""
 
 
+def refusal_of(pod: Pod) -> str | None:
+    """The message with which the scheduler refused the pod; None if it did not."""
+    found = pod.status.condition("PodScheduled")
+    if found is None or found.status != "False" or found.reason != "Unschedulable":
+        return None
+    return found.message or ""
+
+
 def is_provisionable(pod: Pod) -> bool:
     """Whether the scheduler refused the pod, and a new node could help."""
-    said = pod.status.condition("PodScheduled")
-    is_refused = said is not None and said.status == "False" and said.reason == "Unschedulable"
-    if not is_refused or pod.node_name or pod.is_finished or pod.is_terminating:
+    if refusal_of(pod) is None or pod.node_name or pod.is_finished or pod.is_terminating:
         return False
     return not (pod.nominated_node_name or is_daemon(pod) or is_static(pod) or pod.spec.pin)
 

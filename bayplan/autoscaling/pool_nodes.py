@@ -47,6 +47,8 @@ class PoolNode:
     """Of nodes with equally many pods, the first of a pool is the dearest, then by name."""
     name: str = ""
     """The name of the node."""
+    had_pods: bool = False
+    """Whether a pod ever ran on it, daemons and static pods apart."""
 
     known_needs: PodNeeds | None = None
     """What `needs` gave, until a pod comes, goes or changes."""
@@ -85,6 +87,17 @@ class PoolNode:
     def is_joined(self) -> bool:
         """Whether it can run pods."""
         return self.record.joined_s is not None
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it joined and never ran a pod."""
+        return self.is_joined and not self.had_pods
+
+    @property
+    def boots_until_s(self) -> float:
+        """When it joins, or joined."""
+        joined_s = self.record.joined_s
+        return self.record.launched_s + self.type.boot_s if joined_s is None else joined_s
 
 
 class PoolNodes:
@@ -164,7 +177,7 @@ class PoolNodes:
     def put_pod(self, node: PoolNode, pod: Pod) -> bool:
         """Note a pod on a node, or its change; whether it is new there."""
         before = len(node.pods)
-        node.pods[pod.uid] = pod
+        node.pods[pod.uid], node.had_pods = pod, True
         node.known_needs = node.known_keeper = None
         return self._recount(node, before)
 

@@ -100,6 +100,33 @@ class UnplaceablePods:
         return {"workload": self.workload, "pods": self.count, "reasons": self.reasons}
 
 
+@dataclass(frozen=True, slots=True)
+class NeglectedPod:
+    """A pod that waits at the end of a run, though a new node that a pool may have would take it."""
+
+    pod: str
+    pool: str
+    type: str
+    zone: str
+
+    def __str__(self) -> str:
+        where = f" in zone {self.zone}" if self.zone else ""
+        return (
+            f"pod {self.pod} waits at the end, though pool {self.pool} may have a new node of type "
+            f"{self.type}{where} that would take it"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "pod": self.pod,
+            "pool": self.pool,
+            "type": self.type,
+            "zone": self.zone,
+            "message": str(self),
+        }
+
+
 @dataclass(slots=True)
 class ScalingReport:
     """What an autoscaler did in a run, and what its nodes cost."""
@@ -110,6 +137,8 @@ class ScalingReport:
     evictions: list[ScalingEviction] = field(default_factory=list)
     unplaceable: list[UnplaceablePods] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    neglected: list[NeglectedPod] = field(default_factory=list)
+    """Errors of the autoscaler: empty in every run that is as it should be."""
     end_s: float = 0.0
 
     @property
@@ -236,6 +265,7 @@ class ScalingReport:
             "evictions": [eviction.to_dict() for eviction in self.evictions],
             "unplaceable": [one.to_dict() for one in self.unplaceable],
             "remarks": list(self.remarks),
+            "errors": [one.to_dict() for one in self.neglected],
         }
 
 

@@ -156,6 +156,7 @@ def test_rules_of_scaling(case: tuple[list[Any], NodePool, AutoscalerOptions]) -
         assert scaling.cost == pytest.approx(scaling.series()[0].mean * HOURS)
     interrupted = {node.name for node in scaling.nodes if node.why == "interrupted"}
     assert watch.doomed <= interrupted, "a pod that must not be disrupted lost its node"
+    assert not scaling.neglected, "a pod waits though a new node would take it"
     assert shadow_pods(simulation) == cluster_pods(simulation), "the shadow follows the cluster"
     forced = sum(node.why in ("interrupted", "expired") for node in scaling.nodes)
     if options.is_karpenter and not forced and pool.expire_after_s is None:

@@ -18,9 +18,12 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 @pytest.mark.parametrize(
     ("autoscaler", "totals", "digest"),
     [
-        pytest.param("karpenter", (75, 70, 210, 167.784), "f1abea06daca7a6e", id="Karpenter"),
+        pytest.param("karpenter", (94, 90, 271, 160.673), "13be0129cb129aff", id="Karpenter"),
         pytest.param(
-            "cluster-autoscaler", (86, 77, 143, 67.089), "09a0602d458b8b49", id="Cluster Autoscaler"
+            "cluster-autoscaler",
+            (106, 97, 139, 67.258),
+            "8e139a9dda0ba2ec",
+            id="Cluster Autoscaler",
         ),
     ],
 )

@@ -23,6 +23,8 @@ def render_scaling(console: Console, report: ScalingReport, pods: Sequence[PodRe
         _print(console, f"{one.workload}: {count(one.count, 'pod')} fit no pool:", "red")
         for reason, types in one.reasons.items():
             _print(console, f"  {reason} ({', '.join(types)})", "red")
+    for error in report.neglected:
+        _print(console, f"error: {error}", "red")
     for remark in report.remarks:
         _print(console, f"note: {remark}", "yellow")
     reasons = ", ".join(f"{number:,} {why}" for why, number in report.evictions_by_reason().items())
