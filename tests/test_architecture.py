@@ -66,6 +66,17 @@ ALLOWED: dict[str, set[str]] = {
     "planning": {"api", "table", "config", "scheduler", "cluster", "manifests", "sim", "answers"},
     "autoscaling": {"api", "table", "config", "cluster", "manifests", "sim", "planning"},
     "sweeps": {"scheduler", "config", "cluster", "api", "manifests", "sim", "answers"},
+    "shadow": {
+        "api",
+        "config",
+        "framework",
+        "scheduler",
+        "cluster.objects",
+        "kube",
+        "manifests",
+        "sim",
+        "answers",
+    },
     "web": {"scheduler", "config", "cluster", "api", "answers"},
     "cli": {
         "compiled_kernel",
@@ -83,6 +94,7 @@ ALLOWED: dict[str, set[str]] = {
         "planning",
         "autoscaling",
         "sweeps",
+        "shadow",
     },
     "notebook": {
         "scheduler",

@@ -7,48 +7,21 @@ was.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import msgspec
 
 from ..api.pod import Pod
-from ..api.pod_status import PodStatus
+from ..api.pod_status import POD_SCHEDULED, PodCondition, PodStatus
 from ..scheduler import RandomTies, TieBreak
-from ..scheduler.assessment import Assessment, assess, choose
-from ..scheduler.find_nodes import num_feasible_nodes_to_find
-from ..sim.replay_report import PodPlacement, ReplayVerdict
+from ..scheduler.assessment import assess
 from .cluster_history import LAG_S, Change, ClusterHistory, PastState
 from .cluster_view import ClusterView
+from .decision_judge import DecisionJudge, OnDifference
+from .judged_decision import JudgedDecision
 
-POD_SCHEDULED = "PodScheduled"
 UNSCHEDULABLE, GATED = "Unschedulable", "SchedulingGated"
-
-
-class JudgedDecision(msgspec.Struct, kw_only=True):
-    """One decision about a pod: a node, or none. Times are seconds after the start."""
-
-    pod: Pod
-    created_s: float
-    at_s: float
-    """When it became visible."""
-    node_name: str = ""
-    """The node that the pod got, or waits for while its volumes are made; "" for a refusal."""
-    verdict: ReplayVerdict = ReplayVerdict.UNDECIDED
-    chosen_node: str = ""
-    """The node that would be chosen in that state; "" if no node is feasible."""
-    assessment: Assessment | None = None
-    state: PastState | None = None
-    """The state in which the decision was judged."""
-
-    @property
-    def recorded(self) -> PodPlacement | None:
-        """The node that the pod got."""
-        return PodPlacement(self.node_name, self.at_s) if self.node_name else None
-
-    @property
-    def replayed(self) -> PodPlacement | None:
-        """The node that would be chosen."""
-        return PodPlacement(self.chosen_node, self.at_s) if self.chosen_node else None
 
 
 class _PendingPod(msgspec.Struct):
@@ -73,30 +46,75 @@ class _Doubt(msgspec.Struct):
 class DecisionFollower:
     """Judges each decision about pods of the profiles in `view`, which has the cluster at the start.
 
-    `taken` gets a change after the other, in order of time; `finish` comes last. `decisions` are in the order in which
-    they became visible; the verdict of one may be open for as long as changes around it are awaited.
+    `take` gets a change after the other, in order of time; `finish` comes last. `deliver` gets each decision with its
+    verdict, which may be open for as long as changes around it are awaited; without it they are in `decisions`, in the
+    order in which they became visible.
     """
 
-    def __init__(self, view: ClusterView, ties: TieBreak | None = None) -> None:
-        self.decisions: list[JudgedDecision] = []
+    make_judge: ClassVar[type[DecisionJudge]] = DecisionJudge
+
+    def __init__(
+        self,
+        view: ClusterView,
+        ties: TieBreak | None = None,
+        *,
+        takes_all: bool = False,
+        deliver: Callable[[JudgedDecision], None] | None = None,
+        on_difference: OnDifference | None = None,
+    ) -> None:
+        self.pods = 0
+        """The number of pods that a decision was expected for."""
+        self.settled = 0
+        """The number of decisions with a verdict."""
+        self.skipped = 0
+        """The number of decisions that were not judged."""
         self._view = view
         self._history = ClusterHistory(view)
-        self._ties = ties or RandomTies()
+        self._judge = self.make_judge(
+            self._history,
+            ties or RandomTies(),
+            takes_all=takes_all,
+            on_difference=on_difference,
+        )
+        self._delivered: list[JudgedDecision] = []
+        self._deliver = deliver or self._delivered.append
+        self._number = 0
+        self._is_judged = True
         self._doubts: deque[_Doubt] = deque()
         self._pending: dict[str, _PendingPod] = {}
         for pod in view.pods():
             self._expect(pod, 0.0, is_start=True)
 
     @property
-    def pods(self) -> int:
-        """The number of pods that a decision was expected for."""
-        waiting = {uid for uid, one in self._pending.items() if not one.has_decision}
-        return len(waiting | {decision.pod.uid for decision in self.decisions})
+    def decisions(self) -> list[JudgedDecision]:
+        """The decisions with a verdict so far."""
+        return sorted(self._delivered, key=lambda decision: decision.number)
 
-    def take(self, at_s: float, obj: Any, *, is_deleted: bool = False) -> None:
-        """Follow a change: `obj` is an object's new state, or its last one."""
-        while self._doubts and self._doubts[0].decision.at_s + LAG_S < at_s:
-            self._resolve(self._doubts.popleft())
+    @property
+    def open_decisions(self) -> int:
+        """The number of decisions whose verdict is open."""
+        return len(self._doubts)
+
+    def waiting(self) -> Iterator[tuple[Pod, float]]:
+        """The pods without a node, and when they arrived."""
+        return ((one.pod, one.created_s) for one in self._pending.values() if not one.assumed_on)
+
+    def take(
+        self,
+        at_s: float,
+        obj: Any,
+        *,
+        is_deleted: bool = False,
+        is_judged: bool = True,
+        resolves: bool = True,
+    ) -> None:
+        """Follow a change: `obj` is an object's new state, or its last one.
+
+        If not judged, a decision is counted only. If not `resolves`, open decisions stay open; see `resolve_until`.
+        """
+        if resolves:
+            self.resolve_until(at_s)
+        self._is_judged = is_judged
         stored = self._history.get(obj)
         if isinstance(obj, Pod):
             self._take_pod(at_s, obj, stored, is_deleted)
@@ -105,15 +123,34 @@ class DecisionFollower:
         elif stored is not None:
             self._history.follow(at_s, stored, None)
 
+    def resolve_until(self, at_s: float) -> None:
+        """Judge the open decisions whose surroundings are complete at this time."""
+        while self.resolve_next(at_s):
+            pass
+
+    def resolve_next(self, at_s: float) -> bool:
+        """Judge the oldest open decision if its surroundings are complete; whether one was judged."""
+        if not self._doubts or self._doubts[0].decision.at_s + LAG_S >= at_s:
+            return False
+        self._resolve(self._doubts.popleft())
+        return True
+
+    def has_room(self, pod: Pod) -> bool:
+        """Whether a node is feasible for a waiting pod, now."""
+        return self._judge.ask(pod).decision().best.feasible > 0
+
+    def skip_open(self) -> None:
+        """Leave the open decisions without a verdict."""
+        self.skipped += len(self._doubts)
+        self._doubts.clear()
+
     def finish(self, at_s: float) -> None:
-        """Judge all that is open; pods about which nothing was decided are added as undecided."""
+        """Judge all that is open; pods about which nothing was decided are delivered as undecided."""
         while self._doubts:
             self._resolve(self._doubts.popleft())
         for one in self._pending.values():
             if not one.has_decision:
-                self.decisions.append(
-                    JudgedDecision(pod=one.pod, created_s=one.created_s, at_s=at_s)
-                )
+                self._settle(self._decision(one, at_s))
 
     # Pods
 
@@ -156,7 +193,7 @@ class DecisionFollower:
             known.pod, known.assumed_on = pod, nominated
             return
         was_assumed, known.assumed_on = known.assumed_on, ""
-        if not was_assumed and _is_refused(pod.status):
+        if not was_assumed and _is_refused_again(pod, known.pod):
             self._decided(at_s, known, "", stored, pod)
         else:
             self._history.follow(at_s, stored, pod)
@@ -169,12 +206,12 @@ class DecisionFollower:
         """
         if not _is_refused(pod.status):
             return True
-        return assess(self._view.ask(known.pod), node_name, in_full=False).fits
+        return assess(self._judge.ask(known.pod), node_name, in_full=False).fits
 
     def _expect(self, pod: Pod, at_s: float, *, is_start: bool = False) -> None:
         """Await a decision about a pod of our profiles that has no node."""
-        ours = pod.scheduler_name in self._view.scheduler.profiles
-        if ours and not pod.node_name and not pod.is_finished:
+        if self._judge.takes(pod) and not pod.node_name and not pod.is_finished:
+            self.pods += 1
             is_held = _is_refused(pod.status) or pod.spec.scheduling_group is not None
             self._pending[pod.uid] = _PendingPod(pod, at_s, not (is_held or is_start))
 
@@ -182,8 +219,7 @@ class DecisionFollower:
         """A pod was deleted, perhaps before anything was decided about it."""
         known = self._pending.pop(pod.uid, None)
         if known is not None and not known.has_decision:
-            undecided = JudgedDecision(pod=known.pod, created_s=known.created_s, at_s=at_s)
-            self.decisions.append(undecided)
+            self._settle(self._decision(known, at_s))
 
     # Decisions
 
@@ -193,76 +229,69 @@ class DecisionFollower:
         """Note a decision, apply its change, and judge it: now if the present state explains it."""
         is_first = known.is_fresh and not known.has_decision
         known.has_decision = True
-        decision = JudgedDecision(
-            pod=known.pod, created_s=known.created_s, at_s=at_s, node_name=node_name
-        )
-        self.decisions.append(decision)
-        is_clear = self._judge(decision)
+        decision = self._decision(known, at_s)
+        decision.node_name = node_name
+        if not node_name:
+            decision.message = _refusal(now.status).message
+            decision.nominated_node = now.nominated_node_name
+        is_clear = self._is_judged and self._judge.judge(decision)
         moment = self._history.follow(
             at_s, stored, now, is_binding=bool(node_name), is_first=is_first
         )
-        if is_clear:
-            decision.state = PastState(moment.number)
+        if not self._is_judged:
+            self.skipped += 1
+        elif is_clear and not decision.nominated_node:
+            decision.settle(PastState(moment.number), moment)
+            self._settle(decision)
         else:
             self._doubts.append(_Doubt(decision, moment))
 
-    def _judge(self, decision: JudgedDecision) -> bool:
-        """Judge a decision in the state that the view shows; False, without a verdict, if it disagrees."""
-        if not decision.node_name and not self._view.gate(decision.pod).is_success:
-            decision.verdict = ReplayVerdict.PENDING
-            return True
-        inquiry = self._view.ask(decision.pod)
-        found = assess(inquiry, decision.node_name, in_full=False)
-        if not found.is_best:
-            return False
-        if not decision.node_name:
-            decision.assessment = assess(inquiry, "")
-            decision.verdict = ReplayVerdict.PENDING
-            return True
-        decision.assessment = found
-        decision.chosen_node = choose(inquiry, self._ties)
-        is_same = decision.chosen_node == decision.node_name
-        decision.verdict = ReplayVerdict.SAME if is_same else ReplayVerdict.EQUAL
-        return True
+    def _decision(self, known: _PendingPod, at_s: float) -> JudgedDecision:
+        self._number += 1
+        return JudgedDecision(
+            pod=known.pod,
+            created_s=known.created_s,
+            at_s=at_s,
+            number=self._number,
+            has_profile=self._judge.has_profile(known.pod),
+        )
 
     def _resolve(self, doubt: _Doubt) -> None:
-        """Judge a decision in the states around it; by the state of its own moment if none explains it."""
-        decision, moment = doubt.decision, doubt.moment
-        with self._history.past() as show:
-            for state in self._history.states_around(moment, decision.created_s):
-                show(state)
-                if self._judge(decision):
-                    decision.state = state
-                    return
-            decision.state = PastState(moment.number)
-            show(decision.state)
-            inquiry = self._view.ask(decision.pod)
-            decision.assessment = found = assess(inquiry, decision.node_name)
-            decision.chosen_node = choose(inquiry, self._ties)
-        if not decision.node_name:
-            decision.verdict = ReplayVerdict.PENDING_THEN
-        elif found.fits and self._may_be_sampled(decision.pod, found):
-            decision.verdict = ReplayVerdict.SAMPLED
-        elif found.feasible_nodes:
-            decision.verdict = ReplayVerdict.OTHER
-        else:
-            decision.verdict = ReplayVerdict.PENDING_HERE
+        self._judge.resolve(doubt.decision, doubt.moment)
+        self._settle(doubt.decision)
 
-    def _may_be_sampled(self, pod: Pod, found: Assessment) -> bool:
-        """Whether the node can be the best of as many feasible nodes as kube-scheduler compares.
+    def _settle(self, decision: JudgedDecision) -> None:
+        self.settled += 1
+        self._deliver(decision)
 
-        Without percentageOfNodesToScore it compares all of up to 100 nodes, and a part of more.
-        """
-        config, nodes = self._view.config, self._view.table.node_count
-        profile = config.profile_named(pod.scheduler_name)
-        percentage = config.percentage_for(profile) if profile is not None else None
-        compared = num_feasible_nodes_to_find(percentage or 0, nodes)
-        return found.rank is not None and compared <= found.feasible_nodes - (found.rank - 1)
+
+NO_CONDITION = PodCondition()
+
+
+def _refusal(status: PodStatus) -> PodCondition:
+    """The condition that says that the last attempt found no node, or that the pod is held back."""
+    condition = status.condition(POD_SCHEDULED)
+    if condition is None or condition.status != "False":
+        return NO_CONDITION
+    return condition if condition.reason in (UNSCHEDULABLE, GATED) else NO_CONDITION
 
 
 def _is_refused(status: PodStatus) -> bool:
     """Whether the last attempt of a scheduler found no node, or the pod is held back."""
-    condition = status.condition(POD_SCHEDULED)
-    if condition is None or condition.status != "False":
+    return _refusal(status) is not NO_CONDITION
+
+
+def _is_refused_again(pod: Pod, before: Pod) -> bool:
+    """Whether the change of the pod shows an attempt that found no node.
+
+    Recordings have no messages: there a change of nothing else shows another message.
+    """
+    condition = _refusal(pod.status)
+    if condition is NO_CONDITION:
         return False
-    return condition.reason in (UNSCHEDULABLE, GATED)
+    if (
+        condition != _refusal(before.status)
+        or pod.nominated_node_name != before.nominated_node_name
+    ):
+        return True
+    return not condition.message and (pod.spec, pod.labels) == (before.spec, before.labels)

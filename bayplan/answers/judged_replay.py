@@ -8,9 +8,12 @@ from typing import Any
 import msgspec
 
 from ..api.own_documents import API_VERSION
+from ..api.text.refusal_message import refusals_of
 from ..clock import SystemClock
 from ..framework import Status
 from ..scheduler import RandomTies
+from ..scheduler.assessment import Assessment
+from ..scheduler.preemption_assessment import PreemptionAssessment
 from ..sim.frames import make_frame
 from ..sim.html_summary import ShownAnswer
 from ..sim.recording_file import DELETED, Recording
@@ -25,8 +28,10 @@ from ..sim.replay_report import (
 )
 from ..sim.settings import OnProgress, Settings
 from .cluster_view import ClusterView
-from .decisions import DecisionFollower, JudgedDecision
+from .decisions import DecisionFollower
+from .judged_decision import JudgedDecision
 
+DEFAULT_PREEMPTION = "DefaultPreemption"
 MOST_PLUGINS = 3
 """Plugins that a reason names."""
 
@@ -86,7 +91,7 @@ class JudgedReplay(ShownAnswer, msgspec.Struct, kw_only=True):
                 "shifted": len(self.shifted),
                 "time": round(self.time_s, 6),
             },
-            "pods": [_decision_tree(one) for one in self.decisions],
+            "pods": [decision_tree(one) for one in self.decisions],
         }
 
 
@@ -101,7 +106,7 @@ def judge_recording(
     for event in recording.events:
         follower.take(event.at_s, event.obj, is_deleted=event.type == DELETED)
         if on_progress is not None:
-            on_progress(len(follower.decisions), follower.pods)
+            on_progress(follower.settled, follower.pods)
     pods = follower.pods
     follower.finish(recording.duration_s)
     return JudgedReplay(
@@ -137,10 +142,17 @@ def reason_of(one: JudgedDecision) -> str:
         return "no decision was recorded"
     if one.verdict in EXPLAINED and one.verdict is not ReplayVerdict.SAMPLED:
         return _state_text(one)
+    if one.preemption is not None and one.verdict is ReplayVerdict.OTHER_VICTIMS:
+        return _victims_text(one.preemption)
     if found is None:
         return ""
     if one.verdict is ReplayVerdict.PENDING_THEN:
-        return f"{found.feasible_nodes:,} nodes have room"
+        nodes = (
+            "1 node has" if found.feasible_nodes == 1 else f"{found.feasible_nodes:,} nodes have"
+        )
+        return f"{nodes} room; the scheduler's reason: {one.message or 'not recorded'}"
+    if one.verdict is ReplayVerdict.OTHER_REASON:
+        return f'"{found.message}" here, "{_first_sentence(one.message)}" there'
     if found.refusals:
         return "; ".join(status_text(status) for status in found.refusals)
     if not found.fits:
@@ -148,6 +160,40 @@ def reason_of(one: JudgedDecision) -> str:
     plugins = ", ".join(f"{name} {-points:+,}" for name, points in found.behind[:MOST_PLUGINS])
     text = f"{found.total:,} points, best {found.best_total:,}, rank {found.rank:,} of {found.feasible_nodes:,}"
     return f"{text}: {plugins}" if plugins else text
+
+
+def plugins_of(one: JudgedDecision) -> tuple[str, ...]:
+    """The plugins because of which the decision differs, the most important first."""
+    found = one.assessment
+    if one.verdict is ReplayVerdict.OTHER_VICTIMS:
+        return (DEFAULT_PREEMPTION,)
+    if found is None:
+        return ()
+    if found.refusals:
+        return tuple(dict.fromkeys(status.plugin for status in found.refusals if status.plugin))
+    if one.verdict is ReplayVerdict.OTHER_REASON:
+        return _disputed_plugins(found, one.message)
+    return tuple(name for name, points in found.behind if points > 0)
+
+
+def _disputed_plugins(found: Assessment, message: str) -> tuple[str, ...]:
+    """The plugins that give a reason for another number of nodes than the message has."""
+    ours, theirs = refusals_of(found.message), refusals_of(message)
+    plugins = (
+        plugin for plugin, reason in found.refusal_reasons if ours.get(reason) != theirs.get(reason)
+    )
+    return tuple(dict.fromkeys(plugin for plugin in plugins if plugin))
+
+
+def _first_sentence(message: str) -> str:
+    return message.partition(" preemption: ")[0]
+
+
+def _victims_text(found: PreemptionAssessment) -> str:
+    there = f"evicted {', '.join(found.victims)} from {found.node_name}"
+    if not found.chosen_node:
+        return f"{there}; here preemption helps on no node"
+    return f"{there}; here {', '.join(found.chosen_victims)} from {found.chosen_node}"
 
 
 def status_text(status: Status) -> str:
@@ -171,7 +217,8 @@ def _changes(number: int) -> str:
     return "1 change" if number == 1 else f"{number:,} changes"
 
 
-def _decision_tree(one: JudgedDecision) -> dict[str, Any]:
+def decision_tree(one: JudgedDecision) -> dict[str, Any]:
+    """A decision as plain data."""
     found, state = one.assessment, one.state
     tree: dict[str, Any] = {
         "namespace": one.pod.namespace,
@@ -194,6 +241,14 @@ def _decision_tree(one: JudgedDecision) -> dict[str, Any]:
                 for s in found.refusals
             ],
             "message": found.message,
+        }
+    if one.preemption is not None:
+        victims = one.preemption
+        tree["preemption"] = {
+            "node": victims.node_name,
+            "victims": list(victims.victims),
+            "hereNode": victims.chosen_node or None,
+            "hereVictims": list(victims.chosen_victims),
         }
     if state is not None:
         tree["changesLeftOut"] = len(state.left_out)

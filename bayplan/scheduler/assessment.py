@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from ..errors import EngineDisagreementError
 from ..framework import Code, Status
 from ..table import Ints
 from .inquiry import Inquiry
@@ -34,10 +35,14 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     """The pod was nominated to the node and fits there: no scores are compared."""
     behind: tuple[tuple[str, int], ...] = ()
     """Points that a best node has more than this one, per plugin, largest difference first."""
+    behind_range: tuple[tuple[str, int, int], ...] = ()
+    """The same against each of the best nodes: the lowest and the highest difference per plugin."""
     refusals: tuple[Status, ...] = ()
     """The status of each filter that refuses the node."""
     message: str = ""
     """For a pod that fits nowhere: kube-scheduler's message, without the part about preemption."""
+    refusal_reasons: tuple[tuple[str, str], ...] = ()
+    """For a pod that fits nowhere: the plugins that refuse nodes, with each of their reasons."""
 
     @property
     def fits(self) -> bool:
@@ -105,23 +110,41 @@ def _feasible(inquiry: Inquiry) -> tuple[Ints, Ints]:
 def _with_reasons(inquiry: Inquiry, found: Assessment, row: int | None) -> Assessment:
     if not found.feasible_nodes:
         message = inquiry.diagnosis.fit_error()
-        found = msgspec.structs.replace(found, message=message)
+        statuses = [status for status, _ in inquiry.diagnosis.by_status()]
+        reasons = {(status.plugin, reason) for status in statuses for reason in status.reasons}
+        found = msgspec.structs.replace(
+            found, message=message, refusal_reasons=tuple(sorted(reasons))
+        )
     if found.is_best or not found.node_name:
         return found
     if found.fits:
-        return msgspec.structs.replace(found, behind=_behind(inquiry, found))
+        return _with_points(inquiry, found, row)
     return msgspec.structs.replace(found, refusals=_refusals(inquiry, row))
 
 
-def _behind(inquiry: Inquiry, found: Assessment) -> tuple[tuple[str, int], ...]:
-    """Points by plugin that the first best node by name is ahead."""
-    told = inquiry.scores
-    best = min(name for name, total in told.totals.items() if total == found.best_total)
-    gaps = (
-        (s.plugin, (s.normalized[best] - s.normalized[found.node_name]) * s.weight)
-        for s in told.scores
+def _with_points(inquiry: Inquiry, found: Assessment, row: int | None) -> Assessment:
+    """The assessment with the points, by plugin, that the best nodes are ahead; by the reference, not by the engine."""
+    table, points = inquiry.table, inquiry.weighted_scores()
+    rows = table.numbers(inquiry.rows)
+    total = sum(points.values(), np.zeros(len(rows), dtype=np.int64))
+    here = int(np.flatnonzero(rows == row)[0])
+    best = np.flatnonzero(total == total.max())
+    if points and (int(total[here]), int(total.max())) != (found.total, found.best_total):
+        raise EngineDisagreementError(
+            f"pod {inquiry.pod.key}: node {found.node_name}: total {found.total}, best {found.best_total} by the"
+            f" engine; {total[here]}, best {total.max()} by the plugins one after the other"
+        )
+    first = min(best.tolist(), key=lambda place: table.names[rows[place]])
+    gaps = [
+        (name, scores[best] - scores[here], int(scores[first])) for name, scores in points.items()
+    ]
+    behind = ((name, top - int(points[name][here])) for name, _, top in gaps)
+    ranges = ((name, int(gap.min()), int(gap.max())) for name, gap, _ in gaps)
+    return msgspec.structs.replace(
+        found,
+        behind=tuple(sorted((one for one in behind if one[1]), key=lambda one: -abs(one[1]))),
+        behind_range=tuple(one for one in ranges if one[1] or one[2]),
     )
-    return tuple(sorted((gap for gap in gaps if gap[1]), key=lambda gap: -abs(gap[1])))
 
 
 def _refusals(inquiry: Inquiry, row: int | None) -> tuple[Status, ...]:

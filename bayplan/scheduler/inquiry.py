@@ -149,6 +149,13 @@ class Inquiry:
         """What PreFilter and Score say; the statuses of filters are left out, see `refusals`."""
         return explain_all_scores(self._search, self.profile, self.state, self.pod, self.table)
 
+    def weighted_scores(self) -> dict[str, Ints]:
+        """int64 per feasible row: the points that each Score plugin adds to the total, by its name."""
+        scoring = self.profile.scoring
+        scoring.run_pre_scores(self.state, self.pod, self.table, self.rows)
+        every = scoring.each_score(self.state, self.pod, self.table, self.rows)
+        return {scored.plugin.name: scored.normalized * scored.weight for scored in every}
+
     def decide(self) -> Attempt:
         """The node the pod would get, or the victims of preemption, as an attempt; extenders are asked, too.
 

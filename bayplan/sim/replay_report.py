@@ -29,6 +29,10 @@ class ReplayVerdict(StrEnum):
     PENDING_HERE = "pending here"
     PENDING_THEN = "pending then"
     PENDING = "pending"
+    OTHER_REASON = "other reason"
+    """Refused both times, for other reasons."""
+    OTHER_VICTIMS = "other victims"
+    """Refused both times; preemption evicts other pods."""
     UNDECIDED = "undecided"
     """Nothing was decided about the pod in the recording."""
 
@@ -53,6 +57,8 @@ REMAINING = {
     ReplayVerdict.OTHER: "to another node",
     ReplayVerdict.PENDING_HERE: "pending here but not then",
     ReplayVerdict.PENDING_THEN: "pending then but not here",
+    ReplayVerdict.OTHER_REASON: "pending for another reason",
+    ReplayVerdict.OTHER_VICTIMS: "with other victims",
     ReplayVerdict.UNDECIDED: "undecided",
 }
 
@@ -189,6 +195,8 @@ def counts_tree(counts: Mapping[ReplayVerdict, int]) -> dict[str, int]:
         "pendingHere": counts[ReplayVerdict.PENDING_HERE],
         "pendingThen": counts[ReplayVerdict.PENDING_THEN],
         "pending": counts[ReplayVerdict.PENDING],
+        "otherReason": counts[ReplayVerdict.OTHER_REASON],
+        "otherVictims": counts[ReplayVerdict.OTHER_VICTIMS],
         "undecided": counts[ReplayVerdict.UNDECIDED],
     }
 

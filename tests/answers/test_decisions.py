@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.answers import ClusterView
-from bayplan.answers.decisions import DecisionFollower, JudgedDecision
+from bayplan.answers.decisions import DecisionFollower
+from bayplan.answers.judged_decision import JudgedDecision
 from bayplan.api.pod import Pod
 from bayplan.sim.replay_report import ReplayVerdict
 from bayplan.testing.builders import make_node, make_pod

@@ -15,7 +15,7 @@ MANIFESTS = ["-f", "examples/cluster.yaml", "-f", "examples/workload.yaml"]
 EVERYWHERE = {"apiVersion", "kind"}
 PLAN = ["-f", "examples/plan/workload.yaml", "--pools", "examples/plan/pools.yaml"]
 TYPES = ["--instance-types", "examples/plan/instance-types.csv"]
-MAPS = {"waitsFor", "typicalPod"}
+MAPS = {"waitsFor", "typicalPod", "schedulers"}
 """Fields whose keys are names of plugins or resources."""
 
 
@@ -51,6 +51,7 @@ def fields_of(document: dict[str, Any]) -> set[str]:
         ("Pools", ["pools", "check", PLAN[-1], *TYPES]),
         ("Replay", ["replay", "examples/recording/run.jsonl.gz"]),
         ("Replay", ["replay", "examples/recording/run.jsonl.gz", "--follow", "own"]),
+        ("Shadow", ["replay", "examples/recording/run.jsonl.gz", "--judge"]),
     ],
 )
 def test_every_field_of_a_document_is_described(

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayplan.answers.cluster_view import ClusterView
-from bayplan.answers.decisions import DecisionFollower, JudgedDecision
+from bayplan.answers.decision_judge import DecisionJudge
+from bayplan.answers.decisions import DecisionFollower
+from bayplan.answers.judged_decision import JudgedDecision
 from bayplan.answers.judged_replay import judge_recording
 from bayplan.api.pod import Pod
 from bayplan.scheduler.assessment import Assessment, assess
@@ -37,23 +39,40 @@ class Moved(NamedTuple):
         return self.decision.verdict in EXPLAINED
 
 
-class _OneDecision(DecisionFollower):
+class _OneJudge(DecisionJudge):
     """Judges the decision about one pod only."""
 
-    def __init__(self, view: ClusterView, uid: str) -> None:
-        self.uid = uid
-        self.found: dict[str, Assessment] = {}
-        super().__init__(view)
+    uid = ""
 
-    def _judge(self, decision: JudgedDecision) -> bool:
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.found: dict[str, Assessment] = {}
+
+    def judge(self, decision: JudgedDecision) -> bool:
         if decision.pod.uid != self.uid:
             return True
         if not self.found:
             names = self._view.table.row_of
             self.found = {
-                name: assess(self._view.ask(decision.pod), name, in_full=False) for name in names
+                name: assess(self.ask(decision.pod), name, in_full=False) for name in names
             }
-        return super()._judge(decision)
+        return super().judge(decision)
+
+
+class _OneDecision(DecisionFollower):
+    """Follows the decision about one pod only."""
+
+    make_judge = _OneJudge
+    _judge: _OneJudge
+
+    def __init__(self, view: ClusterView, uid: str) -> None:
+        super().__init__(view)
+        self._judge.uid = uid
+
+    @property
+    def found(self) -> dict[str, Assessment]:
+        """Every node in the state of the decision."""
+        return self._judge.found
 
 
 def move(recording: Recording, uid: str, node_name: str = "") -> _OneDecision:

@@ -22,3 +22,15 @@ def refusals_of(message: str) -> dict[str, int]:
             return {}
         counts[reason] += int(number)
     return dict(counts.most_common())
+
+
+def is_same_refusal(one: str, other: str) -> bool:
+    """Whether two messages have the same reasons with the same numbers; the part about preemption does not count."""
+    counts = refusals_of(one)
+    if counts:
+        return counts == refusals_of(other)
+    return _first_part(one) == _first_part(other)
+
+
+def _first_part(message: str) -> str:
+    return message.partition(" preemption: ")[0].rstrip(". ")

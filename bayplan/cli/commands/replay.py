@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...errors import InputError
 from ..options.config_options import (
     ConfigOption,
     FeatureGatesOption,
@@ -22,8 +23,11 @@ from ..render.plain_data import print_json_document, print_yaml_document
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
+    from ...answers.judged_decision import JudgedDecision
     from ...answers.judged_replay import JudgedReplay
+    from ...sim.recording_file import Recording
     from ...sim.replay_report import ReplayReport
+    from ...sim.settings import Settings
 
 DIFFERS = 1
 
@@ -60,6 +64,14 @@ def replay(
             " our own decisions leave it.",
         ),
     ] = FollowMode.RECORDED,
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge",
+            help="Give the account that `bayplan shadow` gives of a live cluster: same, sampled, other state or"
+            " different, per scheduler, with what comparing all nodes would gain.",
+        ),
+    ] = False,
     config: ConfigOption = None,
     kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
@@ -84,6 +96,8 @@ def replay(
     decisions take the place of the recorded ones. The same recording and options always give the same result. In the
     table, - means no node.
 
+    With --judge, pods of all schedulers are judged; those without a profile of their name with the default one.
+
     Exit status: 0 when no decision differs, 1 when one does, 2 when the input is wrong.
 
     Example: bayplan replay run.jsonl.gz --config other.yaml
@@ -91,9 +105,14 @@ def replay(
     from ...config.releases import recorded_version
     from ...sim.recording_file import read_recording
 
+    if judge and follow is FollowMode.OWN:
+        raise InputError("--judge: expected --follow recorded; got --follow own")
     recorded = read_recording(recording, partial)
     version = kubernetes_version or recorded_version(recorded.objects)
     settings = read_settings(config, None, feature_gates, plugins, seed, version)
+    if judge:
+        _judge(recorded, settings, output, everything)
+        return
     report: ReplayReport | JudgedReplay
     if follow is FollowMode.RECORDED:
         from ...answers.judged_replay import judge_recording
@@ -113,6 +132,37 @@ def replay(
             ).run(on_pods)
     print_report(report, output, everything)
     if report.differing:
+        raise typer.Exit(DIFFERS)
+
+
+def _judge(recorded: Recording, settings: Settings, output: ReplayOutput, everything: bool) -> None:
+    """Print the account of the recorded decisions."""
+    from ...answers.judged_decision import Agreement
+    from ...answers.judged_replay import decision_tree
+    from ...shadow.gain import compute_gain
+    from ...shadow.report import report_tree
+    from ...shadow.shadow_run import ShadowRun, shadow_recording
+    from ..render.judged_decisions import render_account, render_decisions
+
+    decisions: list[JudgedDecision] = []
+    run = ShadowRun(
+        recorded.objects, settings, on_decision=lambda decision, _: decisions.append(decision)
+    )
+    with progress_bar("judging") as on_pods:
+        shadow_recording(recorded, run, on_pods)
+    decisions.sort(key=lambda decision: decision.number)
+    gain = compute_gain(run.account, run.view, settings)
+    if output is ReplayOutput.TABLE:
+        console = stdout_console()
+        with written_to_stdout(console):
+            if everything:
+                render_decisions(console, decisions)
+            render_account(console, run.account, gain, everything)
+    else:
+        trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in decisions]
+        tree = report_tree(run.account, gain, trees)
+        (print_json_document if output is ReplayOutput.JSON else print_yaml_document)(tree)
+    if run.account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)
 
 

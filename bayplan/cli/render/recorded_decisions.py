@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ...answers.decisions import JudgedDecision
+from ...answers.judged_decision import JudgedDecision
 from ...answers.judged_replay import JudgedReplay, reason_of
 from ...sim.replay_report import ReplayedPod, ReplayReport, ReplayVerdict
 from .cluster_totals import render_totals, render_use
@@ -24,6 +24,8 @@ STYLES = {
     ReplayVerdict.PENDING_HERE: "red",
     ReplayVerdict.PENDING_THEN: "green",
     ReplayVerdict.PENDING: "yellow",
+    ReplayVerdict.OTHER_REASON: "cyan",
+    ReplayVerdict.OTHER_VICTIMS: "cyan",
     ReplayVerdict.UNDECIDED: "dim",
 }
 

@@ -1,0 +1,131 @@
+"""Evidence: the objects that reproduce a difference, in a file that `explain` reads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..answers.cluster_view import ClusterView
+from ..answers.judged_decision import JudgedDecision
+from ..answers.judged_replay import reason_of
+from ..api.meta import KubeObject
+from ..api.node import Node
+from ..api.pod import EMPTY_STATUS, Pod
+from ..api.wire.placement_fields import clipped_tree, note_version
+from ..errors import InputError, OutputError
+from ..scheduler.assessment import assess
+from ..sim.settings import Settings
+
+MOST_FILES = 50
+INDEX = "differences.jsonl"
+KINDS_OF_NODES = frozenset({"CSINode", "ResourceSlice", "VolumeAttachment"})
+"""Kinds with an object or more per node."""
+_UNSAFE = re.compile(r"[^a-zA-Z0-9.-]+")
+
+
+class EvidenceFolder:
+    """Writes at most `MOST_FILES` files, and an index with a line for each.
+
+    A file has the objects that make the difference: the pod, its node and the pods there, if these lead to the same
+    refusals; else all objects of the cluster. Fields are left out as in snapshots.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Settings, version: str = "", most: int = MOST_FILES
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._version = version
+        self._most = most
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._written = len(list(folder.glob("*.json.gz")))
+        except OSError as error:
+            raise InputError(
+                f"--evidence: {folder}: expected a folder to write to; got {error.strerror}"
+            ) from None
+
+    def keep(self, decision: JudgedDecision, view: ClusterView, time: str) -> str:
+        """Write the state that `view` shows; returns the name of the file, "" if there are enough."""
+        if self._written >= self._most:
+            return ""
+        self._written += 1
+        objects = self._needed(decision, view)
+        name = _UNSAFE.sub("-", f"{self._written:03}-{decision.pod.namespace}-{decision.pod.name}")
+        path = self._folder / f"{name}.json.gz"
+        trees = [note_version(clipped_tree(obj), self._version) for obj in objects]
+        line = {
+            "file": path.name,
+            "time": time,
+            "pod": decision.pod.key,
+            "node": decision.node_name or decision.nominated_node,
+            "result": str(decision.verdict),
+            "reason": reason_of(decision),
+            "objects": len(trees),
+            "command": f"bayplan explain pod/{decision.pod.key} -f {path} --as-is",
+        }
+        try:
+            _write(path, {"apiVersion": "v1", "kind": "List", "items": trees})
+            with (self._folder / INDEX).open("a", encoding="utf-8") as index:
+                index.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise OutputError(
+                f"--evidence: {path}: expected room to write; got {error.strerror}"
+            ) from None
+        return path.name
+
+    def _needed(self, decision: JudgedDecision, view: ClusterView) -> list[Any]:
+        every = list(_state_of(decision, view))
+        found = decision.assessment
+        if found is None or not found.refusals:
+            return every  # totals and messages depend on all nodes
+        few = list(_around(decision.node_name, decision.pod, every))
+        alone = ClusterView.with_settings(few, self._settings)
+        if decision.pod.scheduler_name not in alone.scheduler.profiles:
+            return every
+        pod = next(obj for obj in few if isinstance(obj, Pod) and obj.uid == decision.pod.uid)
+        again = assess(alone.ask(pod), decision.node_name)
+        return few if again.refusals == found.refusals else every
+
+
+def _state_of(decision: JudgedDecision, view: ClusterView) -> Iterator[Any]:
+    """All objects of the state, with the pod as it was before the decision."""
+    for kind in view.cluster.kinds():
+        for obj in view.cluster.list(kind):
+            if isinstance(obj, Pod) and obj.uid == decision.pod.uid:
+                continue
+            yield obj
+    yield decision.pod.replace(node_name="", status=EMPTY_STATUS)
+
+
+def _around(node_name: str, pod: Pod, objects: Iterable[Any]) -> Iterator[Any]:
+    """The pod, the node and the pods there, and the objects that are not of other nodes or namespaces."""
+    for obj in objects:
+        if isinstance(obj, Pod):
+            if obj.uid == pod.uid or node_name in (obj.node_name, obj.nominated_node_name):
+                yield obj
+        elif isinstance(obj, Node):
+            if obj.name == node_name:
+                yield obj
+        elif obj.kind in KINDS_OF_NODES:
+            if node_name in (obj.name, _node_of(obj)):
+                yield obj
+        elif not obj.namespace or obj.namespace == pod.namespace:
+            yield obj
+
+
+def _node_of(obj: KubeObject) -> str:
+    return getattr(getattr(obj, "spec", obj), "node_name", None) or ""
+
+
+def _write(path: Path, tree: Any) -> None:
+    """Write beside its place, then put it there."""
+    beside = path.with_suffix(".part")
+    with gzip.open(beside, "wt", encoding="utf-8") as file:
+        json.dump(tree, file)
+    os.replace(beside, path)

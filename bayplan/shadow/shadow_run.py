@@ -1,0 +1,109 @@
+"""Shadow run: the changes of a cluster, recorded or live, with every decision judged and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ..answers.cluster_view import ClusterView
+from ..answers.decisions import DecisionFollower
+from ..answers.judged_decision import Agreement, JudgedDecision
+from ..api.pod import Pod
+from ..cluster.objects import ClusterObject
+from ..scheduler import RandomTies
+from ..sim.recording_file import DELETED, Recording
+from ..sim.settings import OnProgress, Settings
+from .decision_account import DecisionAccount
+from .evidence import EvidenceFolder
+from .wait_probe import WaitProbe
+
+OnDecision = Callable[[JudgedDecision, Agreement], None]
+
+
+class ShadowRun:
+    """Judges the decisions about the pods of all schedulers, beginning with `objects`.
+
+    `time_text` gives the time of a decision as text, from seconds after the start. `on_decision` gets each decision
+    after it was counted.
+    """
+
+    def __init__(
+        self,
+        objects: Iterable[ClusterObject],
+        settings: Settings,
+        *,
+        account: DecisionAccount | None = None,
+        evidence: EvidenceFolder | None = None,
+        time_text: Callable[[float], str] = "{:.1f}s".format,
+        on_decision: OnDecision | None = None,
+    ) -> None:
+        self.account = account or DecisionAccount()
+        self.settings = settings
+        self.view = ClusterView.with_settings(objects, settings)
+        self.follower = DecisionFollower(
+            self.view,
+            RandomTies(settings.seed or 0),
+            takes_all=True,
+            deliver=self._count,
+            on_difference=self._keep_evidence if evidence is not None else None,
+        )
+        self._evidence = evidence
+        self._files: dict[int, str] = {}
+        """By number of the decision: the evidence that was written for it."""
+        self._time_text = time_text
+        self._on_decision = on_decision
+        self._waits = WaitProbe(self.account.waits, self._has_room)
+        self._resumed_s = self.account.watched_s
+
+    def take(
+        self,
+        at_s: float,
+        obj: Any,
+        *,
+        is_deleted: bool = False,
+        is_judged: bool = True,
+        resolves: bool = True,
+    ) -> None:
+        """Follow a change. If not `resolves`, the decisions that are open stay open."""
+        self.follower.take(at_s, obj, is_deleted=is_deleted, is_judged=is_judged, resolves=resolves)
+        self.account.watched_s = self._resumed_s + at_s
+
+    def look_at_waits(self, at_s: float) -> None:
+        """Ask about the waiting pods, if it is time."""
+        self._waits.look(at_s, self._waiting)
+
+    def finish(self, at_s: float) -> None:
+        """Judge all that is open."""
+        self.follower.finish(at_s)
+        self._waits.finish()
+        self.account.watched_s = self._resumed_s + at_s
+
+    def _waiting(self) -> Iterator[Pod]:
+        return (pod for pod, _ in self.follower.waiting() if not pod.spec.scheduling_gates)
+
+    def _has_room(self, pod: Pod) -> bool:
+        return self.follower.has_room(pod)
+
+    def _count(self, decision: JudgedDecision) -> None:
+        file = self._files.pop(decision.number, "")
+        agreement = self.account.add(decision, self._time_text(decision.at_s), file)
+        if agreement is not None and self._on_decision is not None:
+            self._on_decision(decision, agreement)
+
+    def _keep_evidence(self, decision: JudgedDecision, view: ClusterView) -> None:
+        assert self._evidence is not None
+        file = self._evidence.keep(decision, view, self._time_text(decision.at_s))
+        if file:
+            self._files[decision.number] = file
+
+
+def shadow_recording(
+    recording: Recording, run: ShadowRun, on_progress: OnProgress | None = None
+) -> None:
+    """Judge every decision in a recording."""
+    for event in recording.events:
+        run.take(event.at_s, event.obj, is_deleted=event.type == DELETED)
+        run.look_at_waits(event.at_s)
+        if on_progress is not None:
+            on_progress(run.follower.settled, run.follower.pods)
+    run.finish(recording.duration_s)

@@ -1,0 +1,53 @@
+"""Wait probe: finds pods that wait although a node has room, by asking about all waiting pods every few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..api.pod import Pod
+from .decision_account import WaitAccount
+
+EVERY_S = 5.0
+MOST_SPECS = 200
+"""Distinct pods that are asked about at a time, at most."""
+
+
+class WaitProbe:
+    """Notes since when each waiting pod has had a feasible node; `has_room` tells whether one has, now."""
+
+    def __init__(self, account: WaitAccount, has_room: Callable[[Pod], bool]) -> None:
+        self._account = account
+        self._account.every_s = EVERY_S
+        self._has_room = has_room
+        self._since: dict[str, tuple[str, float]] = {}
+        """By uid: the pod's key, and when a node had room for it first."""
+        self._next_s = EVERY_S
+        self._last_s = 0.0
+
+    def look(self, at_s: float, waiting: Callable[[], Iterable[Pod]]) -> None:
+        """Ask again if it is time."""
+        if at_s < self._next_s:
+            return
+        self._next_s = at_s + EVERY_S
+        rooms: dict[int, bool] = {}
+        found: dict[str, tuple[str, float]] = {}
+        for pod in waiting():
+            key = id(pod.spec)  # equal specs are one object
+            if key not in rooms and len(rooms) < MOST_SPECS:
+                rooms[key] = self._has_room(pod)
+            if rooms.get(key):
+                found[pod.uid] = self._since.get(pod.uid) or (pod.key, at_s)
+        self._count(self._since.keys() - found.keys())
+        self._since, self._last_s = found, at_s
+
+    def finish(self) -> None:
+        """Count the pods that still wait."""
+        self._count(self._since.keys())
+        self._since = {}
+
+    def _count(self, gone: Iterable[str]) -> None:
+        """Count pods that had room at two questions or more: from the first to the last of them."""
+        for uid in gone:
+            key, since_s = self._since[uid]
+            if self._last_s > since_s:
+                self._account.add(key, self._last_s - since_s)
