@@ -11,6 +11,8 @@ import pytest
 import yaml
 from hypothesis import settings
 
+from bayplan.runtime import plugin_failures
+
 # Execution time says nothing about the code when the machine is busy. In continuous integration the
 # examples are the same in every run; elsewhere they are random, and a failure prints how to
 # reproduce it.
@@ -26,6 +28,12 @@ for _dumper in (yaml.SafeDumper, getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
 # interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def plugins_are_in_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plugins of a test count as part of the package: their errors have kube-scheduler's words and nothing more."""
+    monkeypatch.setattr(plugin_failures, "is_in_tree", lambda plugin: True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -322,6 +322,13 @@ def test_every_room_is_in_the_table() -> None:
     assert rooms | modules <= set(ALLOWED)
 
 
+def test_no_test_file_is_long() -> None:
+    tests = PACKAGE.parent / "tests"
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in tests.rglob("*.py")}
+
+    assert {path.as_posix(): count for path, count in lengths.items() if count > 500} == {}
+
+
 def test_every_folder_says_what_lives_there() -> None:
     silent = [
         path.relative_to(PACKAGE).as_posix()

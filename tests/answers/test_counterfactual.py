@@ -4,13 +4,10 @@ superfluous."""
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bayplan.answers import ClusterView, Counterfactual, explain, find_counterfactual
+from bayplan.answers import explain, find_counterfactual
 from bayplan.api.pod import Pod
-from bayplan.api.wire.decode import decode_object
 from bayplan.config import default_config, parse_config
 from bayplan.config.types import Extender, SchedulerConfiguration
 from bayplan.framework import (
@@ -23,51 +20,19 @@ from bayplan.framework import (
     unschedulable,
 )
 from bayplan.testing.extenders import FakeExtender
-from tests.rig.conformance.counterfactuals import fits
-
-ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
-WEB = {"matchLabels": {"app": "web"}}
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> dict[str, Any]:
-    metadata = {"name": name, "uid": name, **fields.pop("metadata", {})}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
-
-
-def make_node(name: str = "n", zone: str = "a", cpu: str = "4", **spec: Any) -> dict[str, Any]:
-    labels = {HOST: name, ZONE: zone, **spec.pop("labels", {})}
-    amounts = {"cpu": cpu, "memory": "8Gi", "pods": spec.pop("pods", "10")}
-    status = {"allocatable": amounts, "capacity": amounts}
-    return make("Node", name, metadata={"labels": labels}, spec=spec, status=status)
-
-
-def make_pod(name: str = "p", cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any]:
-    labels = spec.pop("labels", {"app": "web"})
-    metadata = {"namespace": "default", "labels": labels}
-    status = spec.pop("status", {})
-    container: dict[str, Any] = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    if "port" in spec:
-        container["ports"] = [{"hostPort": spec.pop("port"), "protocol": "TCP"}]
-    spec = {"containers": [container], **({"nodeName": node} if node else {}), **spec}
-    return make("Pod", name, metadata=metadata, spec=spec, status=status)
-
-
-def make_view(*manifests: dict[str, Any], **more: Any) -> tuple[ClusterView, Pod]:
-    view = ClusterView([decode_object(manifest) for manifest in manifests], **more)
-    pod = view.cluster.get("Pod", "default", "p")
-    assert isinstance(pod, Pod)
-    return view, pod
-
-
-def check(found: Counterfactual, manifests: list[dict[str, Any]], pod: Pod) -> None:
-    """Check that the changes help and none is superfluous, with a scheduler built from the changed manifests."""
-    assert found.fits, found.unknown
-    config, changes = default_config(), found.changes
-    assert fits(config, manifests, pod, found.node, changes), [c.text for c in changes]
-    for change in changes:
-        rest = [other for other in changes if other is not change]
-        assert not fits(config, manifests, pod, found.node, rest), change.text
+from tests.answers.changed_cluster import (
+    HOST,
+    REQUIRED,
+    TAINTS,
+    WEB,
+    ZONE,
+    check,
+    make,
+    make_node,
+    make_pod,
+    make_view,
+    spread,
+)
 
 
 def claim(**fields: Any) -> dict[str, Any]:
@@ -86,21 +51,7 @@ def with_claim(**spec: Any) -> dict[str, Any]:
     return make_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}], **spec)
 
 
-def spread(**fields: Any) -> list[dict[str, Any]]:
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": WEB,
-    }
-    return [constraint | fields]
-
-
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
-TAINTS = [
-    {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
-    {"key": "old", "effect": "NoExecute"},
-]
 FAR_VOLUME = make(
     "PersistentVolume",
     "pv",
@@ -458,65 +409,3 @@ def test_the_changes_reported_for_the_second_best_node_let_it_win() -> None:
     assert told.runner_up.gap == told.choice.margin > 0
     last = told.runner_up.ways[-1]
     assert [change.text for change in last.changes] == ["cordon n"]
-
-
-TAINT = st.sampled_from([*TAINTS, {"key": "soft", "effect": "PreferNoSchedule"}])
-NODES = st.lists(
-    st.builds(
-        lambda zone, cpu, taints, cordoned, disk: {
-            "zone": zone,
-            "cpu": cpu,
-            "taints": taints,
-            "unschedulable": cordoned,
-            "labels": {"disk": disk} if disk else {},
-        },
-        st.sampled_from("ab"),
-        st.sampled_from(["1", "2", "4"]),
-        st.lists(TAINT, max_size=2, unique_by=lambda taint: taint["key"]),
-        st.booleans(),
-        st.sampled_from(["", "ssd", "hdd"]),
-    ),
-    min_size=1,
-    max_size=3,
-)
-TERM = st.builds(
-    lambda key: {"labelSelector": WEB, "topologyKey": key}, st.sampled_from([ZONE, HOST, "rack"])
-)
-WISHES = st.fixed_dictionaries(
-    {},
-    optional={
-        "nodeSelector": st.sampled_from([{"disk": "ssd"}, {ZONE: "b"}, {"disk": "hdd", ZONE: "a"}]),
-        "port": st.just(80),
-        "topologySpreadConstraints": st.sampled_from([spread(), spread(topologyKey="rack")]),
-        "schedulingGates": st.just([{"name": "wait"}]),
-        "affinity": st.builds(
-            lambda kind, term: {kind: {REQUIRED: [term]}},
-            st.sampled_from(["podAffinity", "podAntiAffinity"]),
-            TERM,
-        ),
-    },
-)
-RUNNING = st.lists(
-    st.tuples(
-        st.integers(0, 2),
-        st.sampled_from(["100m", "500m", "1"]),
-        st.sampled_from([{"app": "web"}, {"app": "db"}]),
-        st.sampled_from([{}, {"port": 80}, {"priority": 7}]),
-    ),
-    max_size=6,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(nodes=NODES, running=RUNNING, wishes=WISHES, cpu=st.sampled_from(["100m", "2", "5"]))
-def test_the_reported_changes_help_and_none_is_superfluous(
-    nodes: list[dict[str, Any]], running: list[Any], wishes: dict[str, Any], cpu: str
-) -> None:
-    manifests = [make_node(f"n{i}", **node) for i, node in enumerate(nodes)]
-    for i, (on, size, labels, more) in enumerate(running):
-        manifests.append(make_pod(f"r{i}", size, f"n{on % len(nodes)}", labels=labels, **more))
-    manifests.append(make_pod(cpu=cpu, **wishes))
-    view, pod = make_view(*manifests)
-
-    for name in view.node_names():
-        check(find_counterfactual(view, pod, name), manifests, pod)

@@ -37,3 +37,10 @@ def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(make_kubeconfig(api.server.url)))
     return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory; output is as wide as it likes."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from bayplan.amounts import kernel
 from bayplan.stamped_cache import Budget
 from bayplan.table import terms
 
@@ -20,17 +19,6 @@ CASES = [
 ]
 STEPS = 30
 CLASSES = make_classes()
-
-
-@pytest.fixture(params=["compiled", "NumPy"])
-def kernel_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each form of the kernel."""
-    form: str = request.param
-    if form == "NumPy":
-        monkeypatch.setattr(kernel, "compiled", None)
-    elif kernel.compiled is None:
-        pytest.skip("the extension module is not built (make kernel)")
-    return form
 
 
 @pytest.mark.parametrize(("profile", "seed"), CASES)

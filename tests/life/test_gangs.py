@@ -9,24 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bayplan.api.pod import Pod
-from bayplan.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL, labelled_group_of, min_available
+from bayplan.api.pod_groups import NAME_LABEL, labelled_group_of, min_available
 from bayplan.framework import SUCCESS, failure
-from bayplan.scheduler import Attempt, gated_attempts
-from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.scheduler import Attempt
+from bayplan.testing.builders import make_node, make_pod
+from tests.life.gang_scenario import CPU, gang, member, nodes
 from tests.rig.scenarios import Scenario, Scripted
 
 COSCHEDULING = {"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}
-GANG_SCHEDULING = {"plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}}
-CPU = "1"
-
-
-def member(group: str, number: int, needed: int, **wishes: Any) -> Pod:
-    labels = {NAME_LABEL: group, MIN_AVAILABLE_LABEL: str(needed)}
-    return make_pod(f"{group}-{number}", labels=labels, **{"cpu": CPU, **wishes})
-
-
-def gang(group: str, size: int, needed: int | None = None, **wishes: Any) -> list[Pod]:
-    return [member(group, number, needed or size, **wishes) for number in range(size)]
 
 
 class Gangs(Scenario):
@@ -69,10 +59,6 @@ class Gangs(Scenario):
     def is_at_rest(self) -> bool:
         """Check that no resources are held without a pod."""
         return len(self.scheduler.waiting_pods) == 0 and self.scheduler.is_settled
-
-
-def nodes(count: int, cpu: int = 10, **offers: Any) -> list[Any]:
-    return [make_node(f"n{number:02}", cpu=str(cpu), **offers) for number in range(count)]
 
 
 def interleaved(*gangs: list[Pod]) -> list[Pod]:
@@ -426,80 +412,3 @@ def test_members_are_deleted_at_any_time(
 
     assert gangs.is_at_rest()
     check_no_gang_is_left_that_fits(gangs, groups, cores)
-
-
-# PodGroup objects
-
-
-def grouped(name: str, number: int, **wishes: Any) -> Pod:
-    spec = {"schedulingGroup": {"podGroupName": name}}
-    return make_pod(f"{name}-{number}", spec=spec, **{"cpu": CPU, **wishes})
-
-
-def pod_group(name: str, needed: int) -> Any:
-    policy = {"gang": {"minCount": needed}}
-    return make_object("PodGroup", name, namespace="default", spec={"schedulingPolicy": policy})
-
-
-def make_scenario(*objects: Any) -> Scenario:
-    return Scenario(*objects, profile=GANG_SCHEDULING)
-
-
-def test_pods_are_gated_until_their_group_and_enough_of_them_exist() -> None:
-    scenario = make_scenario(*nodes(1))
-    scenario.add(grouped("g", 0), grouped("g", 1))
-    assert scenario.settle() == []
-    (held, _) = gated_attempts(scenario.scheduler)
-    assert held.message == 'waiting for pods\'s pod group "g" to appear in scheduling queue'
-
-    scenario.add(pod_group("g", 3))
-    assert scenario.settle() == []
-    (held, _) = gated_attempts(scenario.scheduler)
-    assert held.message == "waiting for minCount pods from a gang to appear in scheduling queue"
-
-    scenario.add(grouped("g", 2))
-    scenario.settle()
-    assert [scenario.part_of(f"g-{number}") for number in range(3)] == ["bound"] * 3
-
-
-def test_they_wait_five_minutes_for_each_other() -> None:
-    scenario = make_scenario(*nodes(1, cpu=2), pod_group("g", 3))
-    scenario.add(*(grouped("g", number) for number in range(3)))
-    scenario.run()
-    parts = sorted(scenario.part_of(f"g-{number}") for number in range(3))
-    assert parts == ["unschedulable", "waiting", "waiting"]
-
-    scenario.advance(299)
-    assert scenario.part_of("g-0") == "waiting"
-    scenario.clock.advance(1)
-    scenario.scheduler.run_timers()
-
-    text = "rejected due to timeout after waiting 5m0s at plugin GangScheduling"
-    (event,) = scenario.events_of("g-0")
-    assert text in event.note
-    assert len(scenario.scheduler.waiting_pods) == 0
-    assert scenario.scheduler.cache.pod_count == 0
-
-
-def test_the_last_one_releases_all() -> None:
-    scenario = make_scenario(*nodes(1, cpu=2), pod_group("g", 3))
-    scenario.add(*(grouped("g", number) for number in range(3)))
-    scenario.run()
-    assert len(scenario.scheduler.waiting_pods) == 2
-
-    scenario.add(make_node("more"))
-    scenario.advance(2)
-
-    assert [scenario.part_of(f"g-{number}") for number in range(3)] == ["bound"] * 3
-
-
-def test_a_group_without_a_gang_policy_gates_no_pod() -> None:
-    group = make_object(
-        "PodGroup", "g", namespace="default", spec={"schedulingPolicy": {"basic": {}}}
-    )
-    scenario = make_scenario(*nodes(1), group)
-
-    scenario.add(grouped("g", 0))
-    scenario.settle()
-
-    assert scenario.part_of("g-0") == "bound"

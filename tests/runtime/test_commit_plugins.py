@@ -29,7 +29,8 @@ from bayplan.runtime import PluginRunError
 from bayplan.runtime.commit_plugins import Committing
 from bayplan.table import NodeTable
 from bayplan.testing.builders import ObjectLister, make_object, make_pod
-from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
 POD = make_pod("p", node_name="a")
 BOOM = RuntimeError("boom")

@@ -34,7 +34,8 @@ from bayplan.framework import (
 from bayplan.runtime import Filtering, PluginRunError
 from bayplan.table import ALL
 from bayplan.testing.builders import Nominations, make_node, make_pod, make_table
-from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
 NODES = [make_node(name) for name in "abc"]
 BOOM = RuntimeError("boom")

@@ -21,7 +21,8 @@ from bayplan.plugins.in_tree import IN_TREE
 from bayplan.runtime import ProfileRuntime, Registry
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
-from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
 
 class Flat(ScorePlugin):

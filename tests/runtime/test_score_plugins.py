@@ -26,7 +26,8 @@ from bayplan.framework import (
 from bayplan.runtime import PluginRunError, Scoring
 from bayplan.table import ALL, Ints
 from bayplan.testing.builders import make_node, make_pod, make_table
-from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
 TABLE = make_table(*(make_node(name) for name in "abc"))
 BOOM = RuntimeError("boom")

@@ -26,7 +26,8 @@ from bayplan.framework import (
 )
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler, gated_attempts
 from bayplan.testing.builders import make_node, make_pod
-from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("plugins_are_in_tree")
 
 
 def breaking(point: type[Plugin], method: str, otherwise: Any) -> type[Plugin]:

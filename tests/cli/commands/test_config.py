@@ -14,11 +14,7 @@ from bayplan.cli.options.config_options import complete_providers
 GROUP = "kubescheduler.config.k8s.io"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory; output is as wide as it likes."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def write(name: str, data: dict[str, Any]) -> str:

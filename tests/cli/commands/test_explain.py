@@ -35,13 +35,6 @@ def make_pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory; output is as wide as it likes."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def write(*objects: dict[str, Any]) -> str:
     Path("all.yaml").write_text(yaml.safe_dump_all(objects))
     return "all.yaml"

@@ -1,0 +1,69 @@
+"""Manifests of a small cluster, a view of it, and a check of the changes reported for it."""
+
+from typing import Any
+
+from bayplan.answers import ClusterView, Counterfactual
+from bayplan.api.pod import Pod
+from bayplan.api.wire.decode import decode_object
+from bayplan.config import default_config
+from tests.rig.conformance.counterfactuals import fits
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+WEB = {"matchLabels": {"app": "web"}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "uid": name, **fields.pop("metadata", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def make_node(name: str = "n", zone: str = "a", cpu: str = "4", **spec: Any) -> dict[str, Any]:
+    labels = {HOST: name, ZONE: zone, **spec.pop("labels", {})}
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": spec.pop("pods", "10")}
+    status = {"allocatable": amounts, "capacity": amounts}
+    return make("Node", name, metadata={"labels": labels}, spec=spec, status=status)
+
+
+def make_pod(name: str = "p", cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any]:
+    labels = spec.pop("labels", {"app": "web"})
+    metadata = {"namespace": "default", "labels": labels}
+    status = spec.pop("status", {})
+    container: dict[str, Any] = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    if "port" in spec:
+        container["ports"] = [{"hostPort": spec.pop("port"), "protocol": "TCP"}]
+    spec = {"containers": [container], **({"nodeName": node} if node else {}), **spec}
+    return make("Pod", name, metadata=metadata, spec=spec, status=status)
+
+
+def make_view(*manifests: dict[str, Any], **more: Any) -> tuple[ClusterView, Pod]:
+    view = ClusterView([decode_object(manifest) for manifest in manifests], **more)
+    pod = view.cluster.get("Pod", "default", "p")
+    assert isinstance(pod, Pod)
+    return view, pod
+
+
+def check(found: Counterfactual, manifests: list[dict[str, Any]], pod: Pod) -> None:
+    """Check that the changes help and none is superfluous, with a scheduler built from the changed manifests."""
+    assert found.fits, found.unknown
+    config, changes = default_config(), found.changes
+    assert fits(config, manifests, pod, found.node, changes), [c.text for c in changes]
+    for change in changes:
+        rest = [other for other in changes if other is not change]
+        assert not fits(config, manifests, pod, found.node, rest), change.text
+
+
+def spread(**fields: Any) -> list[dict[str, Any]]:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": WEB,
+    }
+    return [constraint | fields]
+
+
+TAINTS = [
+    {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+    {"key": "old", "effect": "NoExecute"},
+]

@@ -1,0 +1,223 @@
+"""Mutants of the keys by which pods share answers, and of nominated pods."""
+
+from tests.rig.mutants import Mutant
+
+WRITER = "table/writer.py"
+ENGINE = "engine/engine.py"
+VIEW = "engine/class_view.py"
+PLAN = "engine/class_plan.py"
+MARKS = "engine/marks.py"
+GROUPS = "engine/row_groups.py"
+RESERVED = "framework/reserved.py"
+CLASS_MUTANTS = [
+    # Which answers are shared
+    Mutant(
+        "answers are kept by spec for all",
+        PLAN,
+        "key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)",
+        "key: Hashable = pod.pod_class.spec",
+    ),
+    Mutant(
+        "a spec_key that is None is a key",
+        PLAN,
+        "is_whole = None in of_objects or None in of_rows",
+        "is_whole = False",
+    ),
+    Mutant(
+        "a spec_key that is None is a key for rows",
+        PLAN,
+        "if form.is_whole or None in keys:",
+        "if form.is_whole:",
+    ),
+    Mutant(
+        "hooks that read amounts are asked once per outline",
+        PLAN,
+        "key: Hashable = spec.outline if self._is_by_outline else spec",
+        "key: Hashable = spec.outline",
+    ),
+    Mutant(
+        "what is settled for some amounts holds for none",
+        "api/pod_spec.py",
+        "{name: 1 if parse_quantity(amounts[name]) else 0 for name in amounts}",
+        "dict.fromkeys(amounts, 1)",
+    ),
+    Mutant(
+        "annotations do not tell pods apart",
+        PLAN,
+        "return pod.pod_class, pod.spec.claims, annotations",
+        "return pod.pod_class, pod.spec.claims, None",
+    ),
+    Mutant(
+        "claims do not tell pods apart",
+        PLAN,
+        "return pod.pod_class, pod.spec.claims, annotations",
+        "return pod.pod_class, (), annotations",
+    ),
+    Mutant(
+        "plans are shared whatever plugins read of rows",
+        PLAN,
+        "keys = ask_hooks(self._amount_hooks, spec)",
+        "keys = [hash(None in ask_hooks(self._amount_hooks, spec))]",
+    ),
+    Mutant(
+        "plans are shared whatever plugins read of nodes",
+        PLAN,
+        "of_objects = tuple(ask_hooks(self._object_hooks, spec))",
+        "of_objects = (None in ask_hooks(self._object_hooks, spec),)",
+    ),
+    Mutant(
+        "node parts are shared by all",
+        ENGINE,
+        "key = (plan.object_key, skipped)",
+        "key = skipped",
+    ),
+    Mutant(
+        "PreFilter that skips some pods is ignored",
+        ENGINE,
+        "skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()",
+        "skipped: frozenset[str] = frozenset()",
+    ),
+    Mutant(
+        "node parts are shared by skipped and not",
+        ENGINE,
+        "key = (plan.object_key, skipped)",
+        "key = (plan.object_key, frozenset())",
+    ),
+    Mutant(
+        "marks are shared whatever the labels",
+        MARKS,
+        "labels = tuple(pod.labels.items())",
+        "labels = ()",
+    ),
+    Mutant("marks are shared by owners", MARKS, "labels, pod.owner_references", "labels"),
+    Mutant("marks are shared by namespaces", MARKS, "pod.namespace, labels", "'', labels"),
+    Mutant(
+        "marks are shared whatever plugins read",
+        MARKS,
+        "plan.grouped, tuple(keys)",
+        "plan.grouped, ()",
+    ),
+    Mutant(
+        "marks are shared whatever the claims",
+        MARKS,
+        "return _WholePod(pod.pod_class, claims) if claims else pod.pod_class",
+        "return pod.pod_class",
+    ),
+    Mutant(
+        "what filters on rows refuse is forgotten",
+        GROUPS,
+        "return values if rows is before else restricted(values, rows)",
+        "return values",
+    ),
+    # Pods that differ from their class
+    Mutant(
+        "a pod's own nomination is ignored",
+        ENGINE,
+        "if pod.status.nominated_node_name or self._nominator.node_of(pod):",
+        "if pod.status.nominated_node_name:",
+    ),
+    Mutant(
+        "a status with resources is ignored",
+        ENGINE,
+        "if pod.status is not EMPTY_STATUS and pod.status.has_resources:",
+        "if False:",
+    ),
+    Mutant(
+        "a nomination in the status is ignored",
+        ENGINE,
+        "if pod.status.nominated_node_name or self._nominator.node_of(pod):",
+        "if self._nominator.node_of(pod):",
+    ),
+    Mutant("a pod's node is ignored", ENGINE, "if pod.node_name:", "if False:"),
+    Mutant(
+        "a plugin that reads the name of the node is ignored",
+        ENGINE,
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+        "return key is None",
+    ),
+    Mutant(
+        "a plugin that may read the whole pod does not read the name of the node",
+        ENGINE,
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+        "return key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+    ),
+    Mutant(
+        "a live filter is not asked about the node that a pod names",
+        ENGINE,
+        "filters = (*self._pinned_filters(view.plan, pod), *live)",
+        "filters = (*self._pinned_filters(view.plan, pod),)",
+    ),
+    Mutant(
+        "a view is read stale",
+        ENGINE,
+        "        view.refresh(state, pod, self._table, reserved)",
+        "        if not len(view.values):\n            view.refresh(state, pod, self._table, reserved)",
+    ),
+    Mutant(
+        "a pod that names its node leaves no room",
+        ENGINE,
+        "            if reserved or not plan.asked_names <= marks.quiet",
+        "            if not plan.asked_names <= marks.quiet",
+    ),
+    # Nominated pods
+    Mutant(
+        "nominated pods need no room",
+        ENGINE,
+        "        reserved = self._filtering.reserved(pod, self._table) if self._nominator else None",
+        "        reserved = None",
+    ),
+    Mutant(
+        "nominated pods use nothing",
+        VIEW,
+        "        if reserved and plan.rules.fit is not None:",
+        "        if False:",
+    ),
+    Mutant(
+        "nominated pods matter by amounts only",
+        ENGINE,
+        "for row in rows[values[rows] >= 0].tolist():",
+        "for row in []:",
+    ),
+    Mutant(
+        "refusals beside nominated pods pass for explained",
+        ENGINE,
+        "bool(live.filters) or values is not view.values)",
+        "bool(live.filters))",
+    ),
+    Mutant(
+        "pods of all priorities leave the same room",
+        ENGINE,
+        "pod.priority if reserved else None",
+        "None",
+    ),
+    Mutant(
+        "a nomination is not logged",
+        WRITER,
+        "table.row_changes.mark(row)  # no column, but what fits beside those pods",
+        "pass",
+    ),
+    Mutant(
+        "nominations are not followed",
+        RESERVED,
+        "self._nominations == nominator.version and self._nodes",
+        "self._nominations >= 0 and self._nodes",
+    ),
+    Mutant(
+        "nodes of nominated pods are not followed",
+        RESERVED,
+        " and self._nodes == table.node_changes.version:",
+        ":",
+    ),
+    Mutant(
+        "the state is not cleared before the reference",
+        "scheduler/deciding.py",
+        "state.clear()  # plugins are called from the start",
+        "pass",
+    ),
+    Mutant(
+        "PreFilter does not run when plugins are called instead of rules",
+        ENGINE,
+        "if not self._accepts(state, pod, ruled):",
+        "if False:",
+    ),
+]
