@@ -32,7 +32,7 @@ Key: TypeAlias = tuple[str, str, str]
 READY = "pods count as ready as soon as they have a node"
 OTHER_FIELDS = "bayplan.dev/other-fields"
 """Annotation of a template that differs from the former one in fields that do not affect placement only."""
-UNKNOWN_FIELDS = "has no record of an earlier kubectl apply: a change of fields that do not affect placement is not seen"
+UNKNOWN_FIELDS = "has no record of an earlier kubectl apply: changes of fields that placement ignores are not seen"
 UNCHANGED_POD = "exists already: the spec of a pod cannot be replaced"
 
 
