@@ -39,6 +39,7 @@ WORKLOADS: tuple[Resource, ...] = (
     Resource(KINDS["DaemonSet"], "daemonsets"),
     Resource(KINDS["Job"], "jobs"),
     Resource(KINDS["CronJob"], "cronjobs"),
+    Resource(KINDS["HorizontalPodAutoscaler"], "horizontalpodautoscalers"),
     Resource(KINDS["Workload"], "workloads"),
 )
 """Read once, for questions about workloads and for the controllers where a snapshot is opened."""

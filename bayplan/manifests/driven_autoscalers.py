@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from ..api.wire.decode import AUTOSCALER, AutoscalerObject
+from ..api.autoscalers import HorizontalPodAutoscaler
 from ..errors import InputError
 from .timeline import SCALED_KINDS, Timeline, TimelineEvent, TimelineTarget, WorkloadScale
 
@@ -22,8 +22,8 @@ DEFAULT_MIN = 1
 class DrivenAutoscalers:
     """The autoscalers of an input; `apply` puts their workloads into timelines."""
 
-    def __init__(self, autoscalers: Iterable[AutoscalerObject]) -> None:
-        self._known = {(one.namespace or "default", one.name): one for one in autoscalers}
+    def __init__(self, autoscalers: Iterable[HorizontalPodAutoscaler]) -> None:
+        self._known = {(one.namespace, one.name): one for one in autoscalers}
         self.driven: set[tuple[str, str]] = set()
         """Those that a series names."""
         self._limited: dict[str, tuple[int, int, int]] = {}
@@ -42,7 +42,10 @@ class DrivenAutoscalers:
         ]
 
     def _is_driven(self, scale: WorkloadScale) -> bool:
-        return scale.ref.kind == AUTOSCALER and (scale.ref.namespace, scale.ref.name) in self._known
+        return (
+            scale.ref.kind == HorizontalPodAutoscaler.kind
+            and (scale.ref.namespace, scale.ref.name) in self._known
+        )
 
     def _event(self, event: TimelineEvent) -> TimelineEvent:
         scale = tuple(self._scale(one) if self._is_driven(one) else one for one in event.scale)
@@ -50,7 +53,7 @@ class DrivenAutoscalers:
 
     def _scale(self, scale: WorkloadScale) -> WorkloadScale:
         ref, key = scale.ref, (scale.ref.namespace, scale.ref.name)
-        kind, name, low, high = _read(self._known[key], str(ref))
+        kind, name, low, high = read_autoscaler(self._known[key], str(ref))
         self.driven.add(key)
         replicas = min(max(scale.replicas, low), high)
         if replicas != scale.replicas:
@@ -59,17 +62,17 @@ class DrivenAutoscalers:
         return WorkloadScale(TimelineTarget(kind, ref.namespace, name), replicas)
 
 
-def _read(autoscaler: AutoscalerObject, label: str) -> tuple[str, str, int, int]:
+def read_autoscaler(autoscaler: HorizontalPodAutoscaler, label: str) -> tuple[str, str, int, int]:
     """What it scales, minReplicas and maxReplicas; raises InputError, with the path, where it is wrong."""
-    spec = autoscaler.spec if isinstance(autoscaler.spec, Mapping) else {}
-    target = spec.get("scaleTargetRef")
+    target = autoscaler.spec.scale_target_ref
     target = target if isinstance(target, Mapping) else {}
     kind, name = target.get("kind"), target.get("name")
     if kind not in SCALED_KINDS:
         _fail(label, "scaleTargetRef.kind", ", ".join(SCALED_KINDS), kind)
     if not isinstance(name, str) or not name:
         _fail(label, "scaleTargetRef.name", "the name of a workload", name)
-    low, high = spec.get("minReplicas", DEFAULT_MIN), spec.get("maxReplicas")
+    low, high = autoscaler.spec.min_replicas, autoscaler.spec.max_replicas
+    low = DEFAULT_MIN if low is None else low
     if not isinstance(low, int) or isinstance(low, bool) or low < 0:
         _fail(label, "minReplicas", "a number of pods, 0 or more", low)
     if not isinstance(high, int) or isinstance(high, bool) or high < max(low, 1):

@@ -17,8 +17,9 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
+from ..api.autoscalers import HorizontalPodAutoscaler
 from ..api.custom_workloads import CustomWorkload, is_custom_group
-from ..api.wire.decode import AUTOSCALER, AutoscalerObject, UnknownObject
+from ..api.wire.decode import UnknownObject
 from ..api.wire.kinds import KINDS, group_of
 from ..errors import DecodeError, InputError
 from .decoder import (
@@ -102,8 +103,6 @@ class Manifests(msgspec.Struct):
         default_factory=dict
     )
     """The same of objects that an API server stored; each is a note."""
-    autoscalers: list[AutoscalerObject] = msgspec.field(default_factory=list)
-    """Those that a series in a Timeline may name; `unused` has the others."""
     notes: list[str] = msgspec.field(default_factory=list)
     """Where autoscalers limit their series; lists without items; keys that are there twice."""
     invalid: dict[tuple[str, str, str], InvalidRemark] = msgspec.field(default_factory=dict)
@@ -130,8 +129,6 @@ class Manifests(msgspec.Struct):
         """Add an object found in `source`."""
         if isinstance(found.obj, UnknownObject):
             self.unused[kind_name(found.obj)] += 1
-            if isinstance(found.obj, AutoscalerObject):
-                self.autoscalers.append(found.obj)
         else:
             self.objects.append(cast(InputObject, found.obj))
             self.places.append(ManifestPlace(source, found.document, found.item))
@@ -187,15 +184,19 @@ class Manifests(msgspec.Struct):
         self.invalid |= other.invalid
         self.notes += other.notes
         self.notes += (f"{one}; an API server stored it" for one in other.stored_unknown.values())
-        self.autoscalers += other.autoscalers
 
     def drive_autoscalers(self) -> None:
         """Have series that name autoscalers change the workloads of these."""
-        driven = DrivenAutoscalers(self.autoscalers)
+        autoscalers = [obj for obj in self.objects if isinstance(obj, HorizontalPodAutoscaler)]
+        if not autoscalers:
+            return
+        driven = DrivenAutoscalers(autoscalers)
         self.objects = [
             driven.apply(obj) if isinstance(obj, Timeline) else obj for obj in self.objects
         ]
-        self.unused -= Counter({AUTOSCALER: len(driven.driven)})
+        self.unused += Counter(
+            {HorizontalPodAutoscaler.kind: len(autoscalers) - len(driven.driven)}
+        )
         self.notes += driven.notes()
 
 
@@ -236,8 +237,7 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
     if given and not manifests.objects and not manifests.unused:
         raise InputError(f"{given[0]}: expected objects; got none")
     _keep_last(manifests)
-    if manifests.autoscalers:
-        manifests.drive_autoscalers()
+    manifests.drive_autoscalers()
     lacking = image_note(manifests.objects)
     if lacking:
         manifests.notes.append(lacking)

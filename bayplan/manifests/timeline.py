@@ -12,12 +12,13 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import msgspec
 
+from ..api.autoscalers import HorizontalPodAutoscaler
 from ..api.custom import find_custom_kind, readable_kinds
 from ..api.meta import Wire
 from ..api.own_documents import API_VERSION
 from ..api.pod_stages import StageRule
 from ..api.text.durations import EXPECTED, parse_duration
-from ..api.wire.decode import AUTOSCALER, UnknownObject, iter_objects
+from ..api.wire.decode import UnknownObject, iter_objects
 from ..api.wire.kinds import KINDS, FieldError, Kind
 from ..cluster.objects import ClusterObject
 from ..errors import DecodeError
@@ -29,6 +30,7 @@ SERIES_FIELDS = ("target", "replicas", "minReplicas", "maxReplicas", "every", "u
 SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 MAX_POINTS = 100_000
 """Of a series that repeats."""
+AUTOSCALER = HorizontalPodAutoscaler.kind
 
 
 class TimelineTarget(msgspec.Struct, frozen=True):

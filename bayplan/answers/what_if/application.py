@@ -21,6 +21,7 @@ from ...cluster.objects import ClusterObject
 from ...manifests.overlay import patch_of
 from ...manifests.timeline import TimelineTarget
 from ..courses import RolloutCourse, RolloutStall, RolloutStep
+from ..input_gaps import autoscaler_notes
 from ..owners import is_there
 from ..stage import Stage
 from .change import ClusterChange
@@ -76,6 +77,8 @@ class Apply(ClusterChange):
         now = stage.cluster.get(obj.kind, obj.namespace, obj.name)
         if isinstance(now, Rolled):
             rollouts.applied(there, now)
+            if there is None or _replicas(there) != _replicas(now):
+                stage.notes += autoscaler_notes(stage.cluster, now)
 
     def _patch(self, stage: Stage, there: ClusterObject, obj: ClusterObject) -> dict[str, Any]:
         """The patch with the effect of the application; a template that differs in any field makes new pods."""

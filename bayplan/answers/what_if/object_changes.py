@@ -13,6 +13,7 @@ from ...api.wire.kinds import FieldError
 from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ...manifests.timeline import ObjectPatch, TimelineTarget, added_objects, read_change
+from ..input_gaps import autoscaler_notes
 from ..owners import is_bare, is_daemon, is_static, is_there
 from ..references import find_kind, find_node, find_ref, find_refs, near, parse_selector
 from ..stage import Stage
@@ -45,6 +46,8 @@ class Scale(ClusterChange):
             raise InputError(f"expected a workload that can be scaled ({kinds}); got {ref.kind}")
         beside = _pods_beside(stage, ref) if find_kind(self.workload.split("/")[0]) is None else 0
         stage.patch(ref, {"spec": {"replicas": max(self.replicas - beside, 0)}})
+        scaled = stage.cluster.get(ref.kind, ref.namespace, ref.name)
+        stage.notes += autoscaler_notes(stage.cluster, scaled) if scaled is not None else ()
 
 
 def _pods_beside(stage: Stage, ref: TimelineTarget) -> int:

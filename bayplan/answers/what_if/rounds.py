@@ -18,6 +18,7 @@ from ...api.pod import Pod
 from ...cluster.memory.pod_index import is_healthy
 from ..budget_effects import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
+from ..input_gaps import eviction_gaps
 from ..owners import is_bare
 from ..references import find_nodes
 from ..stage import Stage
@@ -241,4 +242,6 @@ class Drain(ClusterChange):
             self.force, self.delete_emptydir_data, self.disable_eviction, self.ignore_daemonsets
         )
         evictions = Evictions(stage, self.start_s, rules)
+        leaving = evictions.pods_to_go(node.name for node in found)
+        stage.notes += eviction_gaps(stage.cluster, leaving)
         stage.courses.append(evictions.drain([node.name for node in found], stage.on_progress))

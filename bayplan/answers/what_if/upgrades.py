@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...api.node import Node
 from ...errors import InputError
 from ..courses import DrainCourse, UpgradeCourse
+from ..input_gaps import eviction_gaps
 from ..references import find_node, find_nodes
 from ..stage import Stage
 from .change import ClusterChange, check_field, check_nodes, check_seconds, shown_nodes
@@ -72,6 +73,8 @@ class _Upgrading:
         )
         self._evictions = Evictions(stage, options.start_s, rules)
         self._course = UpgradeCourse([node.name for node in nodes])
+        leaving = self._evictions.pods_to_go(self._course.nodes)
+        stage.notes += eviction_gaps(stage.cluster, leaving)
         self._course.pending_before = self._evictions.count_pending()
         self._spare = 0
         """New nodes whose old node stalled and is still there; they count as surge."""

@@ -32,7 +32,6 @@ _EXPECTED = re.compile(r"Expected `(?P<want>[^`]*)`, got `(?P<got>[^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 
 
-AUTOSCALER = "HorizontalPodAutoscaler"
 NO_KIND = "expected a kind; got none"
 
 
@@ -43,12 +42,6 @@ class UnknownObject(Wire, frozen=True):
     kind: str
     name: str = ""
     namespace: str = ""
-
-
-class AutoscalerObject(UnknownObject, frozen=True):
-    """A HorizontalPodAutoscaler. Nothing scales by it, but a series in a Timeline may name it."""
-
-    spec: Any = None
 
 
 class _Name(Wire, frozen=True):
@@ -216,8 +209,8 @@ def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
     """Read one object of the kind in `head` from bytes."""
     kind = _find_kind(head)
     if kind is None:
-        is_read = is_custom_group(group_of(head.api_version)) or _is_autoscaler(head)
-        return _unknown(head, _parse(data) if is_read else None)
+        is_custom = is_custom_group(group_of(head.api_version))
+        return _unknown(head, _parse(data) if is_custom else None)
     return _sourced(_decode_kind(data, kind), data)
 
 
@@ -317,14 +310,7 @@ def _unknown(head: _Head, tree: Any) -> UnknownObject | CustomWorkload:
         workload = read_custom_workload({**tree, **fields})
         if workload is not None:
             return workload
-    about = (head.api_version, head.kind, name, head.metadata.namespace)
-    if _is_autoscaler(head) and isinstance(tree, Mapping):
-        return AutoscalerObject(*about, without_nulls(tree.get("spec")))
-    return UnknownObject(*about)
-
-
-def _is_autoscaler(head: _Head) -> bool:
-    return head.kind == AUTOSCALER and group_of(head.api_version) == "autoscaling"
+    return UnknownObject(head.api_version, head.kind, name, head.metadata.namespace)
 
 
 def _peek(data: msgspec.Raw) -> _Head | None:

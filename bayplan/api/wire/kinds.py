@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
+from ..autoscalers import HorizontalPodAutoscaler
 from ..cron_jobs import CronJob, cron_job_problems
 from ..devices import DeviceTaintRule, ResourceSlice
 from ..dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
@@ -340,6 +341,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     Deployment,
     DeviceClass,
     DeviceTaintRule,
+    HorizontalPodAutoscaler,
     Job,
     LimitRange,
     Namespace,
