@@ -28,7 +28,7 @@ from .autoscaler_settings import AutoscalerOptions
 from .group_estimates import GroupPlanner
 from .launch_options import LaunchOption, LaunchOptions, LaunchPlan, class_label
 from .neglect import neglected_pods
-from .node_claims import ClaimPlanner
+from .node_claims import ClaimPacker
 from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes
 from .scale_down import Alarm, ScaleDown
 
@@ -82,9 +82,12 @@ class Autoscaler:
         """Take over the cluster as it is."""
         self._cluster.watch(self.shadow)
         everything = (obj for kind in self._cluster.kinds() for obj in self._cluster.list(kind))
-        self.choices = LaunchOptions(self._pools, everything, self._settings, self.shadow)
+        is_karpenter = self._options.is_karpenter
+        self.choices = LaunchOptions(
+            self._pools, everything, self._settings, self.shadow, respects_wishes=is_karpenter
+        )
         self._remarks.update(dict.fromkeys(self.choices.remarks))
-        if self._options.is_karpenter:
+        if is_karpenter:
             self.shadow.put(self.choices.make_domains())
         self._down = ScaleDown(self._simulation, self, self._options)
         self._down.begin(until_s)
@@ -243,10 +246,10 @@ class Autoscaler:
         if not self._options.is_karpenter:
             draws = self._options.expander, self._random
             return GroupPlanner(*tools, *draws, self._settings).plan(pods)
-        planner = ClaimPlanner(*tools)
+        packer = ClaimPacker(*tools, booting=self.nodes.booting_rows(self.shadow.table))
         with self.shadow.trial():
-            plan = planner.plan(pods)
-        planner.close()
+            plan = packer.plan(pods)
+        packer.close()
         return plan
 
     def waiting(self) -> list[Pod]:
@@ -254,9 +257,8 @@ class Autoscaler:
         self.choices.learn(self._pending.values())
         found = []
         for pod in self._pending.values():
-            choice = self.choices.choice(pod)
-            if not choice.is_possible:
-                self._refuse(pod, choice.reasons)
+            if not self.choices.is_possible(pod):
+                self._refuse(pod, self.choices.choice(pod).reasons)
             elif not self._is_heeded(pod):
                 continue
             elif sum(node.is_unused for node in self._launches[pod.uid]) < MAX_UNUSED:

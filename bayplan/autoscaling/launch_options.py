@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from ..api.devices import ResourceSlice
-from ..api.node import HOSTNAME, Node
+from ..api.node import Node
 from ..api.pod import Pod, PodClass
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY, PODS
 from ..api.storage import CSINode
+from ..api.taints import PREFER_NO_SCHEDULE, Taint, tolerated
 from ..cluster.memory import WORKLOAD_KINDS
 from ..cluster.objects import ClusterObject
 from ..planning.node_probe import COMPARES_PODS
@@ -25,6 +26,7 @@ from ..sim.pending_pods import workload_of
 from ..sim.settings import Settings
 from ..sim.world import is_waiting
 from ..table import Bools, Ints
+from .preferences import planned_forms
 
 PROBE, DOMAIN = "bayplan-probe-", "bayplan-domain-"
 
@@ -97,7 +99,10 @@ class LaunchOptions:
         objects: Iterable[ClusterObject],
         settings: Settings,
         shadow: ShadowScheduler,
+        *,
+        respects_wishes: bool = False,
     ) -> None:
+        """With `respects_wishes`, pods are tried in several forms (`preferences.py`), as Karpenter does."""
         self.all: list[LaunchOption] = []
         self.remarks: list[str] = []
         ordered = sorted(pools, key=lambda pool: (-pool.weight, pool.name))
@@ -121,7 +126,17 @@ class LaunchOptions:
         """int64 per option and resource: what an empty node has beside its daemons."""
         self.prices = np.array([one.price for one in self.all], dtype=np.float64)
         self.is_spot = np.array([one.type.is_spot for one in self.all], dtype=np.bool_)
+        self.zone_numbers = {
+            zone: i for i, zone in enumerate(dict.fromkeys(o.zone for o in self.all))
+        }
+        self.zones = np.array([self.zone_numbers[one.zone] for one in self.all], dtype=np.int64)
+        """int64 per option: the number of its zone."""
         self._choices: dict[ChoiceKey, OptionChoice] = {}
+        self._respects_wishes = respects_wishes
+        self._has_soft_taints = any(
+            taint.effect == PREFER_NO_SCHEDULE for one in self.all for taint in one.type.taints
+        )
+        self._forms: dict[PodSpec, tuple[PodSpec, ...]] = {}
 
     def _place_daemons(
         self, found: list[LaunchOption], objects: Iterable[ClusterObject], settings: Settings
@@ -158,7 +173,7 @@ class LaunchOptions:
     def make_domains(self) -> list[Node]:
         """A node without room for each pool and zone, so that a spread over zones counts those that have no node yet.
 
-        Karpenter counts them, too. They have no name as a host, and are no domain of a spread over hosts.
+        Karpenter counts them, too.
         """
         found: dict[tuple[str, str], LaunchOption] = {}
         for one in self.all:
@@ -168,23 +183,58 @@ class LaunchOptions:
         nodes = []
         for i, one in enumerate(found.values()):
             node = one.type.make_node(f"{DOMAIN}{i}", one.zone)
-            labels = {key: value for key, value in node.labels.items() if key != HOSTNAME}
-            nodes.append(node.replace(labels=labels, allocatable={}, capacity={}))
+            nodes.append(node.replace(allocatable={}, capacity={}))
         return nodes
 
     def choice(self, pod: Pod) -> OptionChoice:
         """The options for a pod that was among those of `learn`."""
         return self._choices[choice_key(pod)]
 
+    def forms(self, pod: Pod) -> tuple[Pod, ...]:
+        """The pod as it is tried in turn, with ever fewer wishes; the pod itself if there is nothing to relax."""
+        if not self._respects_wishes:
+            return (pod,)
+        known = self._forms.get(pod.spec)
+        if known is None:
+            known = planned_forms(pod.spec, has_soft_taints=self._has_soft_taints)
+            self._forms[pod.spec] = known
+        return (pod,) if known == (pod.spec,) else tuple(pod.replace(spec=one) for one in known)
+
+    def is_possible(self, pod: Pod) -> bool:
+        """Whether some option can run a pod that was among those of `learn`."""
+        return any(self.choice(form).is_possible for form in self.forms(pod))
+
+    def softly_tainted(self, form: Pod) -> Bools | None:
+        """bool per row: nodes with a taint PreferNoSchedule that the pod does not tolerate; None if all are fine."""
+        if not self._respects_wishes:
+            return None
+        table = self._shadow.table
+        if not any(_repels_softly(taints, form) for taints in table.taints.distinct):
+            return None
+        found: Bools = (
+            table.taints.count(lambda taint: _repels_softly((taint,), form), slice(None)) > 0
+        )
+        return found
+
+    def cheapest(self, numbers: Ints, zone: str) -> LaunchOption:
+        """The option with the lowest price; of equal ones the largest, that in the given zone, then the first."""
+
+        def rank(one: LaunchOption) -> tuple[float, int, int, bool, int]:
+            return one.price, -one.size[0], -one.size[1], one.zone != zone, one.number
+
+        options: list[LaunchOption] = [self.all[i] for i in numbers.tolist()]
+        return min(options, key=rank)
+
     def learn(self, pods: Iterable[Pod]) -> None:
         """Ask the shadow about classes of pods that are new, or that nothing could run when something else changed."""
         version = self._shadow.version
         asked: dict[ChoiceKey, Pod] = {}
         for pod in pods:
-            key = choice_key(pod)
-            known = self._choices.get(key)
-            if known is None or (not known.is_possible and known.version != version):
-                asked[key] = pod
+            for form in (pod, *self.forms(pod)):
+                key = choice_key(form)
+                known = self._choices.get(key)
+                if known is None or (not known.is_possible and known.version != version):
+                    asked[key] = form
         if not asked:
             return
         probes = [one.make_objects(f"{PROBE}{one.number}", is_shadow=True) for one in self.all]
@@ -207,6 +257,9 @@ class LaunchOptions:
                     accepts[option.number] = False
                     if option.label not in reasons[status.message]:
                         reasons[status.message].append(option.label)
+        if self._respects_wishes and self._has_soft_taints:
+            for option in self.all:
+                accepts[option.number] &= not _repels_softly(option.type.taints, pod)
         wanted = {**pod.requests, PODS: 1}
         requests = np.array([wanted.get(name, 0) for name in self.resources], dtype=np.int64)
         return OptionChoice(accepts, requests, dict(reasons), version)
@@ -242,9 +295,11 @@ def largest_first(pods: Iterable[Pod]) -> list[Pod]:
     return [entry[4] for entry in keyed]
 
 
-def cheapest(options: Sequence[LaunchOption]) -> LaunchOption:
-    """The one with the lowest price; of equal ones the largest, then the first."""
-    return min(options, key=lambda one: (one.price, -one.size[0], -one.size[1], one.number))
+def _repels_softly(taints: Iterable[Taint], pod: Pod) -> bool:
+    """Whether one of the taints is PreferNoSchedule and not tolerated."""
+    return any(
+        one.effect == PREFER_NO_SCHEDULE and not tolerated(one, pod.tolerations) for one in taints
+    )
 
 
 @dataclass(slots=True)

@@ -1,14 +1,15 @@
 """Node claims: new nodes as Karpenter plans them, each with a set of types that gets smaller with every pod.
 
-Facts from Karpenter's documentation of scheduling and of its NodePools: pods are taken by size, the largest first.
-Nodes that exist or boot come before new ones, and new ones with fewer pods before others. A pod that fits none of them
-gets a new one, from the pool with the highest weight that can run it. What is launched is the cheapest type that holds
-all pods of a claim. Which node can run a pod is asked from the shadow scheduler.
+Facts from Karpenter v1.14 (pkg/controllers/provisioning/scheduling): pods are taken by size, the largest first. Nodes
+that exist come before those that boot, these before new ones, and new ones with fewer pods before others. A pod that
+fits none of them gets a new one, from the pool with the highest weight that can run it; only then its wishes are
+relaxed, one after the other. Pods that are left are tried again as long as others find a place. The cheapest type that
+holds all pods of a claim is launched. Which node can run a pod is asked from the shadow scheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import ge, sub
 
@@ -24,11 +25,11 @@ from .launch_options import (
     LaunchOptions,
     LaunchPlan,
     OptionChoice,
-    cheapest,
     choice_key,
     largest_first,
 )
 from .pool_nodes import PoolUse
+from .preferences import compares_pods, is_bound_to_domains
 
 CLAIM = "bayplan-claim-"
 TURN = 1 << 32
@@ -37,17 +38,16 @@ NO_TURN = np.iinfo(np.int64).max
 
 @dataclass(slots=True)
 class NodeClaim:
-    """A new node, whose type is not chosen yet."""
+    """A new node, whose type is not chosen yet, nor its zone unless a pod depends on it."""
 
     name: str
     pool: NodePool
-    zone: str
     options: Ints
     """The numbers of the options that hold its pods."""
     used: Ints
     """int64 per resource: what its pods request."""
     shown: int
-    """The option as which the shadow has it: the largest."""
+    """The option as which the shadow has it: the largest of a zone."""
     objects: list[ClusterObject]
     """What the shadow has for it."""
     room: list[int] = field(default_factory=list)
@@ -57,22 +57,32 @@ class NodeClaim:
     pods: list[Pod] = field(default_factory=list)
 
 
-class ClaimPlanner:
-    """Plans nodes for pods, on a shadow scheduler in a trial."""
+@dataclass(slots=True)
+class PodPlace:
+    """Where a pod can go: a row of the shadow's table, or a claim with the options that hold the pod, too."""
+
+    form: Pod
+    """The pod as it was asked about."""
+    row: int = -1
+    claim: NodeClaim | None = None
+    options: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+class ClaimPacker:
+    """Packs pods on nodes that are there and on new ones, on a shadow scheduler in a trial."""
 
     def __init__(
         self,
         options: LaunchOptions,
         shadow: ShadowScheduler,
         use: PoolUse,
-        excluded: Iterable[int] = (),
-        booting: Sequence[int] = (),
+        closed: Iterable[int] = (),
+        booting: Iterable[int] = (),
     ) -> None:
+        """`closed` are rows that get no pod; those that boot get one if no other node can."""
         self._options, self._shadow = options, shadow
-        self._excluded = frozenset(excluded).union(booting)
-        """Rows of nodes that get no pod."""
-        self._booting = list(booting)
-        self._excluded_rows: Ints = np.array(list(self._excluded), dtype=np.int64)
+        self._closed: Ints = np.array(list(closed), dtype=np.int64)
+        self._booting: Ints = np.array(list(booting), dtype=np.int64)
         self._use = use.copy()
         self._claims: dict[int, NodeClaim] = {}
         """By row of the shadow's table."""
@@ -80,22 +90,26 @@ class ClaimPlanner:
         """The same rows, in the order of the claims."""
         self._turns: Ints = np.zeros(0, dtype=np.int64)
         """int64 per claim: its row, and `TURN` for each of its pods."""
-        self._full: set[ChoiceKey] = set()
         self._number = 0
         self._plan = LaunchPlan()
 
+    # The packer
+
     def plan(self, pods: Iterable[Pod]) -> LaunchPlan:
         """Find places for `pods`, within a trial; `close` after it."""
-        for pod in largest_first(pods):
-            choice = self._options.choice(pod)
-            if choice_key(pod) in self._full or not choice.is_possible:
-                self._plan.left.append(pod)
-                continue
-            if self._fill(pod, choice):
-                continue
-            if not self._open(pod, choice):
-                self._full.add(choice_key(pod))
-                self._plan.left.append(pod)
+        waiting = largest_first(pods)
+        while waiting:
+            left, full = list[Pod](), set[ChoiceKey]()
+            for pod in waiting:
+                key = choice_key(pod)
+                if key in full or not self.put(pod):
+                    full.add(key)
+                    left.append(pod)
+            is_stuck = len(left) == len(waiting)
+            waiting = left
+            if is_stuck or not any(compares_pods(pod.spec) for pod in left):
+                break
+        self._plan.left = waiting
         return self._launched()
 
     def replace(
@@ -103,122 +117,182 @@ class ClaimPlanner:
     ) -> LaunchPlan | None:
         """Find places for all `pods`: on nodes that are there, and for the others on one new node of an allowed option.
 
-        None: some have no place, or have one on a node that boots. New nodes are tried only if an option holds all pods
-        that are left. Pods of a spec `without_room` fit on no node that is there or boots.
+        None if some have no place, or have one on a node that boots. Pods of a spec `without_room` fit on no node that
+        is there or boots.
         """
-        wanted, left = np.zeros(len(self._options.resources), dtype=np.int64), list[Pod]()
+        wanted = np.zeros(len(self._options.resources), dtype=np.int64)
         for pod in largest_first(pods):
-            choice = self._options.choice(pod)
-            if pod.spec not in without_room:
-                if choice_key(pod) not in self._full and self._fill(pod, choice):
-                    continue
-                if len(self._booting) and (self._shadow.totals(pod)[self._booting] >= 0).any():
-                    return None
-                self._full.add(choice_key(pod))
-            left.append(pod)
-            wanted += choice.requests
-            allowed = allowed & choice.accepts & (self._options.free >= wanted).all(axis=1)
-            if not allowed.any():
+            place = self._ask_replaced(pod, allowed, wanted, has_room=pod.spec not in without_room)
+            if place is None or place.row in self._booting:
                 return None
-        if left and not self._open_for(left, allowed):
-            return None
+            if place.claim is not None:
+                wanted += self._options.choice(place.form).requests
+                allowed = allowed & (self._options.free >= wanted).all(axis=1)
+            self.commit(pod, place)
         return self._launched()
 
-    def _open_for(self, pods: list[Pod], allowed: Bools) -> bool:
-        """Put all `pods` on one new node of the allowed options."""
-        first = self._options.choice(pods[0])
-        if not self._open(pods[0], first, allowed):
+    def _ask_replaced(
+        self, pod: Pod, allowed: Bools, wanted: Ints, *, has_room: bool
+    ) -> PodPlace | None:
+        """The place of a pod if one new node of an allowed option may be had, which already has to hold `wanted`."""
+        *others, last = self._options.forms(pod)
+        for form in (*others, last):
+            choice, feasible = self._options.choice(form), self._feasible(form)
+            place = self._ask_rows(form, feasible) if has_room else None
+            place = place or self._ask_claims(form, choice, feasible)
+            if place is None and not self._claims:
+                able = (self._options.free >= wanted + choice.requests).all(axis=1)
+                able &= allowed & choice.accepts
+                place = self._ask_new(form, choice, able) if able.any() else None
+            if place is not None:
+                return place
+            if form is not last and self._can_open(form, choice):
+                return None  # a further or a dearer node comes before a wish is relaxed
+        return None
+
+    def _can_open(self, form: Pod, choice: OptionChoice) -> bool:
+        """Whether a new node could be had for the pod, of any option."""
+        place = self._ask_new(form, choice)
+        if place is not None and place.claim is not None:
+            self._shadow.drop(place.claim.objects)
+        return place is not None
+
+    def put(self, pod: Pod) -> bool:
+        """Commit the pod to the first place that it can have, relaxed as little as possible; False if there is none."""
+        if not self._options.choice(pod).is_possible:
             return False
-        (claim,) = self._claims.values()
-        row = self._shadow.table.row_of[claim.name]
-        return all(
-            self._shadow.totals(pod)[row] >= 0 and self._join(claim, pod, self._options.choice(pod))
-            for pod in pods[1:]
+        for form in self._options.forms(pod):
+            place = self.ask(form)
+            if place is not None:
+                self.commit(pod, place)
+                return True
+        return False
+
+    def ask(self, form: Pod) -> PodPlace | None:
+        """The place of a pod: a node that is there, a claim, or a new claim; None if there is none."""
+        choice, feasible = self._options.choice(form), self._feasible(form)
+        return (
+            self._ask_rows(form, feasible)
+            or self._ask_claims(form, choice, feasible)
+            or self._ask_new(form, choice)
         )
 
-    def _launched(self) -> LaunchPlan:
-        """The plan, with the cheapest option for each claim."""
-        for claim in self._claims.values():
-            option = cheapest([self._options.all[i] for i in claim.options.tolist()])
-            self._plan.launches.append((option, claim.pods))
-        return self._plan
+    def commit(self, pod: Pod, place: PodPlace) -> None:
+        """Put the pod where it was found to fit."""
+        claim = place.claim
+        if claim is None:
+            name = self._shadow.table.names[place.row]
+            self._shadow.place(pod, name)
+            self._plan.existing[pod.uid] = name
+            return
+        if claim.number < 0:
+            self._keep(claim)
+        choice = self._options.choice(place.form)
+        self._shadow.place(pod, claim.name)
+        claim.used = claim.used + choice.requests
+        claim.pods.append(pod)
+        self._turns[claim.number] += TURN
+        if claim.room and place.options is claim.options:
+            claim.room = list(map(sub, claim.room, choice.amounts))
+            return
+        claim.options = place.options
+        claim.room = (self._options.free[place.options].min(axis=0) - claim.used).tolist()
+        if claim.shown not in place.options:
+            self._show(claim, self._largest(place.options.tolist()))
+        if len(claim.pods) == 1:
+            self._reserve(claim)
 
     def close(self) -> None:
         """Remove the new nodes from the shadow; after the trial."""
         for claim in self._claims.values():
             self._shadow.drop(claim.objects)
 
-    def _fill(self, pod: Pod, choice: OptionChoice) -> bool:
-        """Put the pod on a node that exists or boots, else on a claim; False: it fits none."""
-        decision = self._shadow.decide(pod)
-        row, turns = decision.best.row, self._turns[:0]
-        if row in self._claims or row in self._excluded:
-            totals = decision.totals
-            turns = np.where(totals[self._claim_rows] >= 0, self._turns, NO_TURN)
-            row = -1
-            if np.count_nonzero(turns < NO_TURN) < decision.best.feasible:
-                row = self._best_other(totals)
-        if row >= 0:
-            name = self._shadow.table.names[row]
-            self._shadow.place(pod, name)
-            self._plan.existing[pod.uid] = name
-            return True
+    def _launched(self) -> LaunchPlan:
+        """The plan, with the cheapest option for each claim."""
+        for claim in self._claims.values():
+            option = self._options.cheapest(claim.options, self._options.all[claim.shown].zone)
+            self._plan.launches.append((option, claim.pods))
+        return self._plan
+
+    # Places
+
+    def _feasible(self, form: Pod) -> Bools:
+        """bool per row: whether the pod fits."""
+        found: Bools = self._shadow.totals(form) >= 0
+        refused = self._options.softly_tainted(form)
+        if refused is not None:
+            found &= ~refused
+        return found
+
+    def _ask_rows(self, form: Pod, feasible: Bools) -> PodPlace | None:
+        """The first node that exists, else the first that boots."""
+        rows = feasible.copy()
+        rows[self._closed] = rows[self._claim_rows] = rows[self._booting] = False
+        row = int(rows.argmax())
+        if rows[row]:
+            return PodPlace(form, row)
+        late = self._booting[feasible[self._booting]]
+        return PodPlace(form, int(late.min())) if len(late) else None
+
+    def _ask_claims(self, form: Pod, choice: OptionChoice, feasible: Bools) -> PodPlace | None:
+        """The claim with the fewest pods that can run the pod."""
+        turns = np.where(feasible[self._claim_rows], self._turns, NO_TURN)
         while len(turns) and (turn := int(turns.min())) < NO_TURN:
-            if self._join(self._claims[turn % TURN], pod, choice):
-                return True
+            claim = self._claims[turn % TURN]
+            left = self._narrowed(claim, form, choice)
+            if len(left):
+                return PodPlace(form, claim=claim, options=left)
             turns[turns == turn] = NO_TURN
-        # A claim is shown as its largest type, which may not be one of those that can run the pod.
-        return any(
-            self._join_as_other(claim, pod, choice)
-            for claim in self._claims.values()
-            if not choice.accepts[claim.shown]
-        )
+        # A claim is shown as one type in one zone, which may not be one of those that can run the pod.
+        for claim in self._claims.values():
+            place = self._ask_as_others(claim, form, choice)
+            if place is not None:
+                return place
+        return None
 
-    def _best_other(self, totals: Ints) -> int:
-        """The first row with the best total that is neither excluded nor that of a claim; -1: there is none."""
-        others = totals.copy()
-        others[self._excluded_rows] = others[self._claim_rows] = -1
-        row = int(others.argmax())
-        return row if others[row] >= 0 else -1
-
-    def _narrowed(self, claim: NodeClaim, choice: OptionChoice) -> Ints:
-        """The options of a claim that hold one more pod."""
+    def _narrowed(self, claim: NodeClaim, form: Pod, choice: OptionChoice) -> Ints:
+        """The options of a claim that hold one more pod, in the zone where it is shown if the pod depends on zones."""
         numbers = claim.options
+        if is_bound_to_domains(form.spec):
+            numbers = self._in_zone(numbers, self._options.all[claim.shown].zone)
         if claim.room and choice.accepts_all and all(map(ge, claim.room, choice.amounts)):
             return numbers
         used = claim.used + choice.requests
         fits = (self._options.free[numbers] >= used).all(axis=1) & choice.accepts[numbers]
         return numbers if fits.all() else numbers[fits]
 
-    def _join(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
-        left = self._narrowed(claim, choice)
-        if not len(left):
-            return False
-        self._shadow.place(pod, claim.name)
-        claim.used = claim.used + choice.requests
-        claim.pods.append(pod)
-        if claim.number >= 0:
-            self._turns[claim.number] += TURN
-        if claim.room and left is claim.options:
-            claim.room = list(map(sub, claim.room, choice.amounts))
-            return True
-        claim.options = left
-        claim.room = (self._options.free[left].min(axis=0) - claim.used).tolist()
-        if claim.shown not in left:
-            self._show(claim, self._largest(left.tolist()))
-        return True
+    def _in_zone(self, numbers: Ints, zone: str) -> Ints:
+        is_there: Bools = self._options.zones[numbers] == self._options.zone_numbers[zone]
+        return numbers if is_there.all() else numbers[is_there]
 
-    def _join_as_other(self, claim: NodeClaim, pod: Pod, choice: OptionChoice) -> bool:
-        """Show a claim as the largest type that can run the pod, and ask again."""
-        left, before = self._narrowed(claim, choice), claim.shown
-        if not len(left):
-            return False
-        self._show(claim, self._largest(left.tolist()))
-        row = self._shadow.table.row_of[claim.name]
-        if self._shadow.totals(pod)[row] >= 0 and self._join(claim, pod, choice):
-            return True
-        self._show(claim, before)
-        return False
+    def _ask_as_others(self, claim: NodeClaim, form: Pod, choice: OptionChoice) -> PodPlace | None:
+        """Show a claim as the largest type of each zone that may run the pod, and ask again."""
+        if choice.accepts[claim.shown] and not self._has_other_zones(claim):
+            return None
+        before, used = claim.shown, claim.used + choice.requests
+        numbers = claim.options
+        fits = (self._options.free[numbers] >= used).all(axis=1) & choice.accepts[numbers]
+        for members in self._by_zone(numbers[fits].tolist()).values():
+            largest = self._largest(members)
+            if largest == before:
+                continue
+            self._show(claim, largest)
+            left = self._narrowed(claim, form, choice)
+            if len(left) and self._feasible(form)[self._shadow.table.row_of[claim.name]]:
+                return PodPlace(form, claim=claim, options=left)
+        if claim.shown != before:
+            self._show(claim, before)
+        return None
+
+    def _has_other_zones(self, claim: NodeClaim) -> bool:
+        zones = self._options.zones[claim.options]
+        return bool((zones != zones[0]).any())
+
+    def _by_zone(self, numbers: Iterable[int]) -> dict[str, list[int]]:
+        zones: dict[str, list[int]] = {}
+        for number in numbers:
+            zones.setdefault(self._options.all[number].zone, []).append(number)
+        return zones
 
     def _show(self, claim: NodeClaim, number: int) -> None:
         self._shadow.drop(claim.objects[1:])
@@ -226,71 +300,75 @@ class ClaimPlanner:
         self._shadow.put(claim.objects)
         claim.shown = number
 
-    def _largest(self, numbers: list[int]) -> int:
+    def _largest(self, numbers: Sequence[int]) -> int:
         return max(numbers, key=lambda i: (self._options.all[i].size, -i))
 
-    def _open(self, pod: Pod, choice: OptionChoice, allowed: Bools | None = None) -> bool:
-        """Begin a claim, in the first pool that may have one; False: none may.
+    # New claims
+
+    def _ask_new(
+        self, form: Pod, choice: OptionChoice, allowed: Bools | None = None
+    ) -> PodPlace | None:
+        """A claim in the first pool that may have one; None if none may.
 
         With `allowed`, only these options of that pool count: no pool of a lower weight takes its place.
         """
+        for pool, numbers in self._able_pools(choice):
+            able = [i for i in numbers if allowed is None or allowed[i]]
+            place = self._ask_pool(pool, able, form) if able else None
+            if place is not None or allowed is not None:
+                return place
+        return None
+
+    def _able_pools(self, choice: OptionChoice) -> Iterator[tuple[NodePool, list[int]]]:
+        """The pools in order of their weight, with the options that their limits allow."""
         pools: dict[str, list[int]] = {}
         for number in np.flatnonzero(choice.accepts).tolist():
             pools.setdefault(self._options.all[number].pool.name, []).append(number)
         for numbers in pools.values():
             pool = self._options.all[numbers[0]].pool
             able = [i for i in numbers if self._use.allows(pool, self._options.all[i].type)]
-            if able and allowed is not None:
-                able = [i for i in able if allowed[i]]
-                return bool(able) and self._open_in(pool, able, pod, choice)
-            if able and self._open_in(pool, able, pod, choice):
-                return True
-        return False
+            if able:
+                yield pool, able
 
-    def _open_in(self, pool: NodePool, numbers: list[int], pod: Pod, choice: OptionChoice) -> bool:
+    def _ask_pool(self, pool: NodePool, numbers: list[int], form: Pod) -> PodPlace | None:
         """Try a node in each zone, and keep the one that the scheduler prefers."""
-        zones: dict[str, list[int]] = {}
-        for number in numbers:
-            zones.setdefault(self._options.all[number].zone, []).append(number)
-        tried, nothing = list[NodeClaim](), np.zeros_like(choice.requests)
-        for zone, members in zones.items():
+        tried, nothing = list[NodeClaim](), np.zeros(len(self._options.resources), dtype=np.int64)
+        for members in self._by_zone(numbers).values():
             self._number += 1
-            largest = self._largest(members)
-            name = f"{CLAIM}{self._number}"
+            largest, name = self._largest(members), f"{CLAIM}{self._number}"
             objects = self._options.all[largest].make_objects(name, is_shadow=True)
             self._shadow.put(objects)
-            options = np.array(members, dtype=np.int64)
-            tried.append(NodeClaim(name, pool, zone, options, nothing, largest, objects))
-        totals, rows = self._shadow.totals(pod), self._shadow.table.row_of
-        ranked = sorted(
-            (claim for claim in tried if totals[rows[claim.name]] >= 0),
-            key=lambda claim: (
-                -int(totals[rows[claim.name]]),
-                self._use.zones[pool.name, claim.zone],
-                claim.zone,
-            ),
-        )
-        chosen = ranked[0] if ranked else None
+            every = np.array(numbers, dtype=np.int64)
+            tried.append(NodeClaim(name, pool, every, nothing, largest, objects))
+        totals, rows = self._shadow.totals(form), self._shadow.table.row_of
+
+        def order(claim: NodeClaim) -> tuple[int, int, str]:
+            zone = self._options.all[claim.shown].zone
+            return -int(totals[rows[claim.name]]), self._use.zones[pool.name, zone], zone
+
+        able = [claim for claim in tried if totals[rows[claim.name]] >= 0]
+        chosen = min(able, key=order, default=None)
         for claim in tried:
             if claim is not chosen:
                 self._shadow.drop(claim.objects)
-        if chosen is None or not self._join(chosen, pod, choice):
-            if chosen is not None:
-                self._shadow.drop(chosen.objects)
-            return False
-        self._keep(chosen, rows[chosen.name])
-        return True
+        if chosen is None:
+            return None
+        zones = {self._options.all[claim.shown].zone for claim in able}
+        choice = self._options.choice(form)
+        left = self._narrowed(chosen, form, choice)
+        left = left[[self._options.all[i].zone in zones for i in left.tolist()]]
+        return PodPlace(form, claim=chosen, options=left)
 
-    def _keep(self, claim: NodeClaim, row: int) -> None:
-        """Have a claim with its first pod among those that get more."""
+    def _keep(self, claim: NodeClaim) -> None:
+        """Have a claim among those that get more pods."""
+        row = self._shadow.table.row_of[claim.name]
         claim.number = len(self._claims)
         self._claims[row] = claim
         self._claim_rows = np.append(self._claim_rows, row)
-        self._turns = np.append(self._turns, row + TURN)
-        self._reserve(claim)
+        self._turns = np.append(self._turns, row)
 
     def _reserve(self, claim: NodeClaim) -> None:
         """Count the claim with the largest amounts of its types, as any of them may be launched."""
         types = [self._options.all[i].type for i in claim.options.tolist()]
         most = {name: max(one.capacity.get(name, 0) for one in types) for name in claim.pool.limits}
-        self._use.add(claim.pool, claim.zone, most)
+        self._use.add(claim.pool, self._options.all[claim.shown].zone, most)

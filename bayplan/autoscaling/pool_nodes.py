@@ -19,6 +19,7 @@ from ..planning.node_groups import group_of_node
 from ..planning.node_types import CAPACITY_TYPE, COST, INSTANCE_TYPE, POOL_LABEL, NodeType
 from ..planning.pools import NodeBudget, NodePool
 from ..sim.autoscaling_record import ScaledNode
+from ..table import NodeTable
 from .launch_options import LaunchOption
 
 PodNeeds: TypeAlias = Sequence[tuple[Pod, int]]
@@ -166,6 +167,10 @@ class PoolNodes:
         node.change(now_s)
         del self.booting[node.name]
         self._count(node)
+
+    def booting_rows(self, table: NodeTable) -> list[int]:
+        """The rows of nodes that boot."""
+        return [table.row_of[name] for name in self.booting if name in table.row_of]
 
     def expect_pods(self, names: Iterable[str], until_s: float) -> None:
         """Keep nodes for pods that are expected on them."""

@@ -14,7 +14,7 @@ from ..api.pod import EMPTY_STATUS, Pod, PodSpec
 from ..planning.shadow import ShadowScheduler
 from ..table import Bools, Ints
 from .launch_options import LaunchOptions, LaunchPlan
-from .node_claims import ClaimPlanner
+from .node_claims import ClaimPacker
 from .pool_nodes import PodNeeds, PoolNode, PoolNodes, all_needs, size_of
 
 
@@ -68,11 +68,12 @@ class Relocation:
         if not waiting:
             yield set()
             return
-        planner = ClaimPlanner(self._options, self._shadow, self._nodes.use)
+        booting = self._nodes.booting_rows(self._shadow.table)
+        packer = ClaimPacker(self._options, self._shadow, self._nodes.use, booting=booting)
         with self._shadow.trial():
-            plan = planner.plan(waiting)
+            plan = packer.plan(waiting)
             yield None if plan.launches else set(plan.existing.values())
-        planner.close()
+        packer.close()
 
     def find(
         self, leaving: Sequence[PoolNode], closed: AbstractSet[str], *, may_replace: bool
@@ -101,13 +102,13 @@ class Relocation:
         for node in leaving:
             use.add(node.pool, node.record.zone, node.type.capacity, -1)
         without_room = {pod.spec for pod, _ in needs if not self._has_room(pod.spec, rows)}
-        planner = ClaimPlanner(
+        packer = ClaimPacker(
             self._options, self._shadow, use, [*self._closed_rows, *rows], self._booting_rows
         )
         with self._shadow.trial():
             lifted = [self._shadow.lift(pod) for pod in pods]
-            plan = planner.replace(lifted, offers.allowed, without_room)
-        planner.close()
+            plan = packer.replace(lifted, offers.allowed, without_room)
+        packer.close()
         self._moment = self._now()  # all is as before
         return plan if plan is not None and self._may_launch(plan) else None
 
@@ -122,7 +123,7 @@ class Relocation:
         self._moment, self._closed = now, frozenset(closed)
         rows = self._shadow.table.row_of
         self._closed_rows = [rows[name] for name in self._closed if name in rows]
-        self._booting_rows = [rows[name] for name in self._nodes.booting if name in rows]
+        self._booting_rows = self._nodes.booting_rows(self._shadow.table)
         for known in self._rooms.values():
             known.total = self._total(known.copies)
 
@@ -144,6 +145,9 @@ class Relocation:
             if known.copies is None:
                 is_clear = False
                 continue
+            is_clear &= (
+                len(self._options.forms(pod)) == 1
+            )  # else a new node may come before a wish is relaxed
             room = known.total - sum(map(known.copies.item, without))
             groups.append((pod, count, room))
             if count > room:

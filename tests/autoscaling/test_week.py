@@ -18,7 +18,7 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 @pytest.mark.parametrize(
     ("autoscaler", "totals", "digest"),
     [
-        pytest.param("karpenter", (94, 90, 271, 160.673), "13be0129cb129aff", id="Karpenter"),
+        pytest.param("karpenter", (88, 83, 256, 159.511), "c9b192b7154ab1b4", id="Karpenter"),
         pytest.param(
             "cluster-autoscaler",
             (106, 97, 139, 67.258),
