@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..api.pod import Pod
 from ..compiled_kernel import MODULE, STALE, why_not_compiled
 from ..table import ALL, Amounts, AmountsCopy, Bools, Ints, NodeTable, Rows
-from .fitting import copies_that_fit, shortages
+from .fitting import copies_that_fit, shortage_at, shortages
 from .rules import POD_COUNT, AlignmentRule, BalanceRule, FitRule, ScoreRule, ShareRule
 from .scoring import rule_points
 
@@ -41,6 +41,8 @@ LOCAL_MASK = (1 << PLACE_SHIFT) - 1
 NOT_GROUPED = -1
 REFUSED = -(2**48)
 """Marks a group of rows as infeasible."""
+FEW = 8
+"""Rows up to which one by one is quicker than NumPy."""
 
 
 def refusal(place: int, local: int) -> int:
@@ -337,6 +339,14 @@ def refuse_beside(
     """
     fit, place, _ = rules
     assert fit is not None, "called where there is a fit rule"
+    if len(rows) <= FEW:  # NumPy has a fixed cost per call
+        columns = {name: more(name) for name in fit.amounts}
+        for row in rows.tolist():
+            used = {name: column.item(row) for name, column in columns.items()}
+            short, value = shortage_at(table, row, fit, used), values.item(row)
+            if short and value != DEAD and (value >= 0 or place_of(value) >= place):
+                values[row] = refusal(place, short)
+        return
     bits = shortages(table, rows, fit, more)
     before = values[rows]
     is_first = (before >= 0) | (-1 - before >> PLACE_SHIFT >= place)

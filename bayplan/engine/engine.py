@@ -200,6 +200,8 @@ class Engine:
     ) -> Ranked | Reason:
         """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins."""
         table, (view, marks, rules, reserved) = self._table, ready
+        if ready.is_plain and view.includes_raws and within is None and not reserved:
+            return Ranked(view, refuses=False)  # all feasible rows are one group, without points
         if rules is not None:
             groups = None
             if view.includes_raws:

@@ -63,8 +63,8 @@ class RowLog(ChangeLog[int]):
 
     def rows_since(self, version: int) -> Ints | None:
         """The same as `entries_since`, int64 per change."""
-        rows = self.entries_since(version)
-        return None if rows is None else np.asarray(rows)
+        start = version - self._dropped
+        return None if start < 0 else np.asarray(self._entries[start:])
 
     def since(self, version: int) -> list[int] | None:
         """Rows that changed after `version`, ascending, each once; None when the log does not reach back that far."""
