@@ -5,6 +5,7 @@ open to all, and itself. Imports are read from the source; nothing is executed.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -327,6 +328,15 @@ def test_no_test_file_is_long() -> None:
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in tests.rglob("*.py")}
 
     assert {path.as_posix(): count for path, count in lengths.items() if count > 500} == {}
+
+
+def test_pods_and_nodes_of_tests_come_from_the_builders() -> None:
+    tests = PACKAGE.parent / "tests"
+    beside = re.compile(r"^\s*def (make_pod|make_node)\b", re.MULTILINE)
+
+    assert [
+        path.as_posix() for path in tests.rglob("*.py") if beside.search(path.read_text())
+    ] == []
 
 
 def test_every_folder_says_what_lives_there() -> None:

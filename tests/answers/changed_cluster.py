@@ -7,6 +7,7 @@ from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.config import default_config
 from tests.rig.conformance.counterfactuals import fits
+from tests.rig.trees import node_tree, pod_tree
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}
@@ -18,22 +19,21 @@ def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> dict[s
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
 
 
-def make_node(name: str = "n", zone: str = "a", cpu: str = "4", **spec: Any) -> dict[str, Any]:
-    labels = {HOST: name, ZONE: zone, **spec.pop("labels", {})}
-    amounts = {"cpu": cpu, "memory": "8Gi", "pods": spec.pop("pods", "10")}
-    status = {"allocatable": amounts, "capacity": amounts}
-    return make("Node", name, metadata={"labels": labels}, spec=spec, status=status)
+def zone_node(name: str = "n", zone: str = "a", cpu: str = "4", **more: Any) -> dict[str, Any]:
+    """A node in a zone, with its name as uid."""
+    tree = node_tree(name, cpu, zone=zone, **more)
+    return {**tree, "metadata": {**tree["metadata"], "uid": name}}
 
 
-def make_pod(name: str = "p", cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any]:
-    labels = spec.pop("labels", {"app": "web"})
-    metadata = {"namespace": "default", "labels": labels}
+def web_pod(name: str = "p", cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any]:
+    """A pod of the application web, with its name as uid."""
+    metadata = {"uid": name, "namespace": "default", "labels": spec.pop("labels", {"app": "web"})}
     status = spec.pop("status", {})
-    container: dict[str, Any] = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    if "port" in spec:
-        container["ports"] = [{"hostPort": spec.pop("port"), "protocol": "TCP"}]
-    spec = {"containers": [container], **({"nodeName": node} if node else {}), **spec}
-    return make("Pod", name, metadata=metadata, spec=spec, status=status)
+    ports = [{"hostPort": port, "protocol": "TCP"} for port in (spec.pop("port", None),) if port]
+    tree = pod_tree(name, cpu, node=node, metadata=metadata, **spec)
+    if ports:
+        tree["spec"]["containers"][0]["ports"] = ports
+    return {**tree, "status": status}
 
 
 def make_view(*manifests: dict[str, Any], **more: Any) -> tuple[ClusterView, Pod]:

@@ -28,10 +28,10 @@ from tests.answers.changed_cluster import (
     ZONE,
     check,
     make,
-    make_node,
-    make_pod,
     make_view,
     spread,
+    web_pod,
+    zone_node,
 )
 
 
@@ -48,7 +48,7 @@ def claim(**fields: Any) -> dict[str, Any]:
 
 
 def with_claim(**spec: Any) -> dict[str, Any]:
-    return make_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}], **spec)
+    return web_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}], **spec)
 
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -75,80 +75,80 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
     ("manifests", "expected"),
     [
         pytest.param(
-            [make_node(), make_pod("other", "2", "n"), make_pod(cpu="3")],
+            [zone_node(), web_pod("other", "2", "n"), web_pod(cpu="3")],
             ["delete Pod/other "],
             id="resources that another pod holds",
         ),
         pytest.param(
-            [make_node(cpu="2"), make_pod(cpu="3")],
+            [zone_node(cpu="2"), web_pod(cpu="3")],
             ["replace Node/n /status/allocatable"],
             id="a node too small even when empty",
         ),
         pytest.param(
-            [make("Node", "n", status={"capacity": {"cpu": "2", "pods": "9"}}), make_pod(cpu="3")],
+            [make("Node", "n", status={"capacity": {"cpu": "2", "pods": "9"}}), web_pod(cpu="3")],
             ["replace Node/n /status/allocatable"],
             id="a node with capacity but without allocatable",
         ),
         pytest.param(
-            [make_node(pods="1"), make_pod("other", "1", "n"), make_pod()],
+            [zone_node(pods="1"), web_pod("other", "1", "n"), web_pod()],
             ["delete Pod/other "],
             id="too many pods",
         ),
         pytest.param(
-            [make_node(taints=TAINTS), make_pod()],
+            [zone_node(taints=TAINTS), web_pod()],
             ["add Pod/p /spec/tolerations/-", "add Pod/p /spec/tolerations/-"],
             id="taints, each to be tolerated",
         ),
         pytest.param(
-            [make_node(unschedulable=True), make_pod()],
+            [zone_node(unschedulable=True), web_pod()],
             ["remove Node/n /spec/unschedulable"],
             id="a cordoned node",
         ),
         pytest.param(
-            [make_node(), make_pod(nodeSelector={"disk": "ssd"})],
+            [zone_node(), web_pod(nodeSelector={"disk": "ssd"})],
             ["add Node/n /metadata/labels/disk"],
             id="a label that the node lacks",
         ),
         pytest.param(
-            [make_node(), make_pod(nodeSelector={ZONE: "b"})],
+            [zone_node(), web_pod(nodeSelector={ZONE: "b"})],
             ["replace Pod/p /spec/nodeSelector/topology.kubernetes.io~1zone"],
             id="the selector changes, not the node's zone",
         ),
         pytest.param(
-            [make_node(), make_pod("other", port=80, node="n"), make_pod(port=80)],
+            [zone_node(), web_pod("other", port=80, node="n"), web_pod(port=80)],
             ["delete Pod/other "],
             id="a host port",
         ),
         pytest.param(
-            [make_node(), make_pod(schedulingGates=[{"name": "a"}, {"name": "b"}])],
+            [zone_node(), web_pod(schedulingGates=[{"name": "a"}, {"name": "b"}])],
             ["remove Pod/p /spec/schedulingGates/0", "remove Pod/p /spec/schedulingGates/1"],
             id="scheduling gates",
         ),
         pytest.param(
             [
-                make_node(),
-                make_node("m", "b"),
-                make_pod("w1", node="n"),
-                make_pod("w2", node="n"),
-                make_pod(topologySpreadConstraints=spread()),
+                zone_node(),
+                zone_node("m", "b"),
+                web_pod("w1", node="n"),
+                web_pod("w2", node="n"),
+                web_pod(topologySpreadConstraints=spread()),
             ],
             ["replace Pod/p /spec/topologySpreadConstraints/0/maxSkew"],
             id="the smallest sufficient skew",
         ),
         pytest.param(
             [
-                make_node(),
-                make_node("m", "b", labels={"rack": "1"}),
-                make_pod(topologySpreadConstraints=spread(topologyKey="rack")),
+                zone_node(),
+                zone_node("m", "b", labels={"rack": "1"}),
+                web_pod(topologySpreadConstraints=spread(topologyKey="rack")),
             ],
             ["add Node/n /metadata/labels/rack"],
             id="a topology key that the node lacks",
         ),
         pytest.param(
             [
-                make_node(),
-                make_pod("other", node="n"),
-                make_pod(
+                zone_node(),
+                web_pod("other", node="n"),
+                web_pod(
                     affinity={
                         "podAntiAffinity": {REQUIRED: [{"labelSelector": WEB, "topologyKey": HOST}]}
                     }
@@ -159,23 +159,23 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
         ),
         pytest.param(
             [
-                make_node(),
-                make_pod(
+                zone_node(),
+                web_pod(
                     "other",
                     node="n",
                     affinity={
                         "podAntiAffinity": {REQUIRED: [{"labelSelector": WEB, "topologyKey": HOST}]}
                     },
                 ),
-                make_pod(),
+                web_pod(),
             ],
             ["delete Pod/other "],
             id="a pod whose anti-affinity selects it",
         ),
         pytest.param(
             [
-                make_node(),
-                make_pod(
+                zone_node(),
+                web_pod(
                     labels={},
                     affinity={
                         "podAffinity": {REQUIRED: [{"labelSelector": WEB, "topologyKey": ZONE}]}
@@ -186,13 +186,13 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
             id="a pod that its affinity selects",
         ),
         pytest.param(
-            [make_node(), with_claim()],
+            [zone_node(), with_claim()],
             ["create PersistentVolume/default-c-on-n ", "create PersistentVolumeClaim/c "],
             id="a missing claim",
         ),
         pytest.param(
             [
-                make_node(),
+                zone_node(),
                 CLAIM_CLASS | {"volumeBindingMode": "Immediate"},
                 claim(spec={"storageClassName": "slow"}),
                 with_claim(),
@@ -205,13 +205,13 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
             id="an unbound claim",
         ),
         pytest.param(
-            [make_node(), claim(spec={"storageClassName": "fast"}), with_claim()],
+            [zone_node(), claim(spec={"storageClassName": "fast"}), with_claim()],
             ["create StorageClass/fast "],
             id="a missing class of storage",
         ),
         pytest.param(
             [
-                make_node(),
+                zone_node(),
                 FAR_VOLUME,
                 claim(spec={"volumeName": "pv"}, metadata={"annotations": BOUND}),
                 with_claim(),
@@ -221,18 +221,18 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
         ),
         pytest.param(
             [
-                make_node(),
-                make_pod("rival", "3", priority=9, status={"nominatedNodeName": "n"}),
-                make_pod(cpu="2"),
+                zone_node(),
+                web_pod("rival", "3", priority=9, status={"nominatedNodeName": "n"}),
+                web_pod(cpu="2"),
             ],
             ["remove Pod/rival /status/nominatedNodeName"],
             id="resources kept for a nominated pod",
         ),
         pytest.param(
             [
-                make_node(taints=TAINTS[:1], unschedulable=True),
-                make_pod("other", "2", "n"),
-                make_pod(cpu="3", nodeSelector={"disk": "ssd"}),
+                zone_node(taints=TAINTS[:1], unschedulable=True),
+                web_pod("other", "2", "n"),
+                web_pod(cpu="3", nodeSelector={"disk": "ssd"}),
             ],
             [
                 "remove Node/n /spec/unschedulable",
@@ -255,9 +255,9 @@ def test_the_reported_change(manifests: list[dict[str, Any]], expected: list[str
 
 
 def test_the_skew_is_the_smallest_that_helps() -> None:
-    webs = [make_pod(f"w{i}", node="n", cpu="100m") for i in range(5)]
+    webs = [web_pod(f"w{i}", node="n", cpu="100m") for i in range(5)]
     view, pod = make_view(
-        make_node(), make_node("m", "b"), *webs, make_pod(topologySpreadConstraints=spread())
+        zone_node(), zone_node("m", "b"), *webs, web_pod(topologySpreadConstraints=spread())
     )
 
     [change] = find_counterfactual(view, pod, "n").changes
@@ -266,8 +266,8 @@ def test_the_skew_is_the_smallest_that_helps() -> None:
 
 
 def test_the_removed_pods_are_as_few_and_as_small_as_possible() -> None:
-    others = [make_pod(f"o{i}", f"{size}m", "n") for i, size in enumerate((300, 900, 700, 500))]
-    view, pod = make_view(make_node(), *others, make_pod(cpu="2200m"))
+    others = [web_pod(f"o{i}", f"{size}m", "n") for i, size in enumerate((300, 900, 700, 500))]
+    view, pod = make_view(zone_node(), *others, web_pod(cpu="2200m"))
 
     found = find_counterfactual(view, pod, "n")
 
@@ -295,7 +295,7 @@ class Failing(FilterPlugin):
 
 
 def test_a_plugin_without_remedies_is_named_and_the_others_are_handled() -> None:
-    view, pod = make_view(make_node(taints=TAINTS[:1]), make_pod(), plugins=[Grumpy])
+    view, pod = make_view(zone_node(taints=TAINTS[:1]), web_pod(), plugins=[Grumpy])
 
     found = find_counterfactual(view, pod, "n")
 
@@ -305,7 +305,7 @@ def test_a_plugin_without_remedies_is_named_and_the_others_are_handled() -> None
 
 
 def test_a_plugin_that_fails_on_another_node_fails_the_pod_on_this_one() -> None:
-    view, pod = make_view(make_node(), make_node("m"), make_pod(), plugins=[Failing])
+    view, pod = make_view(zone_node(), zone_node("m"), web_pod(), plugins=[Failing])
 
     found = find_counterfactual(view, pod, "n")
 
@@ -318,8 +318,8 @@ def test_an_extender_that_refuses_a_node_is_named() -> None:
     )
     settings = Extender(url_prefix="http://e", filter_verb="filter", node_cache_capable=True)
     view, pod = make_view(
-        make_node(),
-        make_pod(),
+        zone_node(),
+        web_pod(),
         config=replace(default_config(), extenders=(settings,)),
         extender_transport=lambda config: service,
     )
@@ -338,9 +338,9 @@ def test_a_gang_member_names_the_plugin_that_may_hold_it_and_its_condition() -> 
     group = make(
         "PodGroup", "g", "scheduling.k8s.io/v1alpha2", metadata={"namespace": "default"}, spec=gang
     )
-    member = make_pod(schedulingGroup={"podGroupName": "g"})
+    member = web_pod(schedulingGroup={"podGroupName": "g"})
     config = enable_gangs()
-    view, pod = make_view(make_node(), group, member, config=config)
+    view, pod = make_view(zone_node(), group, member, config=config)
 
     told = explain(view, pod)
 
@@ -366,7 +366,7 @@ def enable_gangs() -> SchedulerConfiguration:
 
 def test_questions_have_no_side_effects() -> None:
     view, pod = make_view(
-        make_node(taints=TAINTS), make_pod("other", "3", "n"), make_pod(cpu="2", priority=5)
+        zone_node(taints=TAINTS), web_pod("other", "3", "n"), web_pod(cpu="2", priority=5)
     )
     first = explain(view, pod).to_dict()
 
@@ -375,9 +375,9 @@ def test_questions_have_no_side_effects() -> None:
 
 def test_the_nearest_node_comes_first() -> None:
     view, pod = make_view(
-        make_node("far", taints=TAINTS, unschedulable=True),
-        make_node("near", taints=TAINTS[:1]),
-        make_pod(),
+        zone_node("far", taints=TAINTS, unschedulable=True),
+        zone_node("near", taints=TAINTS[:1]),
+        web_pod(),
     )
 
     told = explain(view, pod)
@@ -387,7 +387,7 @@ def test_the_nearest_node_comes_first() -> None:
 
 
 def test_a_placed_pod_that_its_node_would_reject_today_gets_a_counterfactual() -> None:
-    view, pod = make_view(make_node(unschedulable=True), make_node("m"), make_pod(node="n"))
+    view, pod = make_view(zone_node(unschedulable=True), zone_node("m"), web_pod(node="n"))
 
     told = explain(view, pod)
 
@@ -397,9 +397,7 @@ def test_a_placed_pod_that_its_node_would_reject_today_gets_a_counterfactual() -
 
 
 def test_the_changes_reported_for_the_second_best_node_let_it_win() -> None:
-    view, pod = make_view(
-        make_node(), make_node("m"), make_pod("o1", "2", "m"), make_pod(labels={})
-    )
+    view, pod = make_view(zone_node(), zone_node("m"), web_pod("o1", "2", "m"), web_pod(labels={}))
 
     told = explain(view, pod)
 

@@ -13,10 +13,10 @@ from tests.answers.changed_cluster import (
     WEB,
     ZONE,
     check,
-    make_node,
-    make_pod,
     make_view,
     spread,
+    web_pod,
+    zone_node,
 )
 
 TAINT = st.sampled_from([*TAINTS, {"key": "soft", "effect": "PreferNoSchedule"}])
@@ -71,10 +71,10 @@ RUNNING = st.lists(
 def test_the_reported_changes_help_and_none_is_superfluous(
     nodes: list[dict[str, Any]], running: list[Any], wishes: dict[str, Any], cpu: str
 ) -> None:
-    manifests = [make_node(f"n{i}", **node) for i, node in enumerate(nodes)]
+    manifests = [zone_node(f"n{i}", **node) for i, node in enumerate(nodes)]
     for i, (on, size, labels, more) in enumerate(running):
-        manifests.append(make_pod(f"r{i}", size, f"n{on % len(nodes)}", labels=labels, **more))
-    manifests.append(make_pod(cpu=cpu, **wishes))
+        manifests.append(web_pod(f"r{i}", size, f"n{on % len(nodes)}", labels=labels, **more))
+    manifests.append(web_pod(cpu=cpu, **wishes))
     view, pod = make_view(*manifests)
 
     for name in view.node_names():

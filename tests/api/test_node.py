@@ -6,18 +6,16 @@ import pytest
 
 from bayplan.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE, ContainerImage, Node
 from bayplan.api.taints import Taint
-from bayplan.api.wire.decode import decode_object
+from bayplan.testing.builders import make_object
 
 
-def make_node(**parts: Any) -> Node:
-    metadata = {"name": "n", **parts.pop("metadata", {})}
-    node = decode_object({"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts})
-    assert isinstance(node, Node)
+def decoded_node(**parts: Any) -> Node:
+    node: Node = make_object("Node", "n", **parts)
     return node
 
 
 def test_a_node_is_flat() -> None:
-    node = make_node(
+    node = decoded_node(
         metadata={"labels": {"a": "b"}, "uid": "u", "resourceVersion": "7"},
         spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoExecute"}]},
         status={
@@ -43,7 +41,7 @@ def test_a_node_is_flat() -> None:
 
 
 def test_capacity_is_allocatable_without_an_explicit_value() -> None:
-    node = make_node(status={"capacity": {"cpu": "4"}})
+    node = decoded_node(status={"capacity": {"cpu": "4"}})
 
     assert node.allocatable == {"cpu": 4000}
     assert Node("n", capacity={"cpu": 1}).allocatable == {"cpu": 1}

@@ -9,18 +9,19 @@ import pytest
 from bayplan.api.containers import HostPort
 from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import EMPTY_STATUS, Pod, PodSpec, PodStatus, intern_spec
-from bayplan.api.wire.decode import decode_object
+from bayplan.testing.builders import make_object
 
 
-def make_pod(name: str = "p", **spec: Any) -> Pod:
-    pod = decode_object({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
-    assert isinstance(pod, Pod)
+def decoded_pod(name: str = "p", **spec: Any) -> Pod:
+    pod: Pod = make_object("Pod", name, spec=spec)
     return pod
 
 
 def test_pods_with_equal_specs_share_one() -> None:
-    first = make_pod(nodeName="a", nodeSelector={"x": "1", "y": "2"}, containers=[{"name": "c"}])
-    second = make_pod(nodeName="b", nodeSelector={"y": "2", "x": "1"}, containers=[{"name": "c"}])
+    first = decoded_pod(nodeName="a", nodeSelector={"x": "1", "y": "2"}, containers=[{"name": "c"}])
+    second = decoded_pod(
+        nodeName="b", nodeSelector={"y": "2", "x": "1"}, containers=[{"name": "c"}]
+    )
 
     assert first.spec is second.spec
     assert (first.node_name, second.node_name) == ("a", "b")
@@ -28,13 +29,13 @@ def test_pods_with_equal_specs_share_one() -> None:
 
 
 def test_pods_with_other_specs_do_not_share() -> None:
-    assert make_pod(priority=1).spec is not make_pod(priority=2).spec
-    assert make_pod(nodeSelector={}).spec is not make_pod().spec
+    assert decoded_pod(priority=1).spec is not decoded_pod(priority=2).spec
+    assert decoded_pod(nodeSelector={}).spec is not decoded_pod().spec
 
 
 def test_interning_drops_irrelevant_volumes() -> None:
-    plain = make_pod(containers=[])
-    token = make_pod(containers=[], volumes=[{"name": "kube-api-access-x1", "projected": {}}])
+    plain = decoded_pod(containers=[])
+    token = decoded_pod(containers=[], volumes=[{"name": "kube-api-access-x1", "projected": {}}])
 
     assert token.spec is plain.spec
 
@@ -43,11 +44,11 @@ def test_interning_drops_the_names_of_volumes_unless_a_claim_is_named_after_them
     claim = {"persistentVolumeClaim": {"claimName": "data"}}
     ephemeral: dict[str, Any] = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
 
-    assert make_pod(volumes=[{"name": "a", **claim}]).spec is (
-        make_pod(volumes=[{"name": "b", **claim}]).spec
+    assert decoded_pod(volumes=[{"name": "a", **claim}]).spec is (
+        decoded_pod(volumes=[{"name": "b", **claim}]).spec
     )
-    assert make_pod(volumes=[{"name": "a", **ephemeral}]).spec is not (
-        make_pod(volumes=[{"name": "b", **ephemeral}]).spec
+    assert decoded_pod(volumes=[{"name": "a", **ephemeral}]).spec is not (
+        decoded_pod(volumes=[{"name": "b", **ephemeral}]).spec
     )
 
 
@@ -68,7 +69,7 @@ def test_interning_drops_the_names_of_volumes_unless_a_claim_is_named_after_them
     ],
 )
 def test_interning_keeps_relevant_volumes(source: dict[str, Any]) -> None:
-    (volume,) = make_pod(volumes=[{"name": "v", **source}]).spec.volumes or ()
+    (volume,) = decoded_pod(volumes=[{"name": "v", **source}]).spec.volumes or ()
 
     assert json.loads(msgspec.json.encode(volume)) == source
 
@@ -118,7 +119,7 @@ def test_copies_change_only_the_named_fields() -> None:
 
 def test_host_ports_of_containers_and_sidecars() -> None:
     port = {"containerPort": 80, "hostPort": 8080}
-    pod = make_pod(
+    pod = decoded_pod(
         containers=[
             {"ports": [port, {"containerPort": 81}]},
             {"ports": [port, {**port, "protocol": "UDP", "hostIP": "10.0.0.1"}]},
@@ -137,7 +138,7 @@ def test_host_ports_of_containers_and_sidecars() -> None:
 
 
 def test_images_in_order_of_use() -> None:
-    pod = make_pod(
+    pod = decoded_pod(
         containers=[{"image": "app"}, {"image": "log:1"}],
         initContainers=[{"image": "setup"}],
         volumes=[{"name": "m", "image": {"reference": "model:2"}}],
@@ -152,7 +153,7 @@ def test_short_names_of_affinity_terms() -> None:
         "requiredDuringSchedulingIgnoredDuringExecution",
         "preferredDuringSchedulingIgnoredDuringExecution",
     )
-    spec = make_pod(
+    spec = decoded_pod(
         affinity={
             "podAffinity": {required: [term]},
             "podAntiAffinity": {preferred: [{"weight": 3, "podAffinityTerm": term}]},
@@ -172,7 +173,7 @@ def test_specs_that_name_different_claims_have_one_template() -> None:
         source = {"persistentVolumeClaim": {"claimName": volume}}
         devices = [{"name": "gpu", "resourceClaimName": device}]
         requests = {"resources": {"requests": {"cpu": "2"}}}
-        return make_pod(
+        return decoded_pod(
             containers=[{"name": "c", **requests}], volumes=[source], resourceClaims=devices
         ).spec
 
@@ -190,18 +191,18 @@ def test_specs_that_name_different_claims_have_one_template() -> None:
 def test_a_template_keeps_all_but_the_names() -> None:
     read_only = {"persistentVolumeClaim": {"claimName": "a", "readOnly": True}}
     generated = {"name": "gpu", "resourceClaimTemplateName": "gpus"}
-    plain = make_pod(priority=5)
+    plain = decoded_pod(priority=5)
 
     assert plain.spec.template is None
-    assert make_pod(resourceClaims=[generated]).spec.template is None
-    assert make_pod(volumes=[read_only]).spec.template is not (
-        make_pod(volumes=[{"persistentVolumeClaim": {"claimName": "a"}}]).spec.template
+    assert decoded_pod(resourceClaims=[generated]).spec.template is None
+    assert decoded_pod(volumes=[read_only]).spec.template is not (
+        decoded_pod(volumes=[{"persistentVolumeClaim": {"claimName": "a"}}]).spec.template
     )
 
 
 def asking(**requests: str) -> PodSpec:
     resources = {"requests": requests, "limits": {"cpu": requests.get("cpu", "1")}}
-    return make_pod(containers=[{"name": "c", "image": "web:1", "resources": resources}]).spec
+    return decoded_pod(containers=[{"name": "c", "image": "web:1", "resources": resources}]).spec
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def asking(**requests: str) -> PodSpec:
         pytest.param(asking(cpu="1", memory="0"), False, id="nothing of a resource"),
         pytest.param(asking(cpu="1"), False, id="fewer resources"),
         pytest.param(asking(cpu="1", memory="1Gi", gpu="1"), False, id="more resources"),
-        pytest.param(make_pod(cpu="1", memory="1Gi").spec, False, id="another image"),
+        pytest.param(decoded_pod(cpu="1", memory="1Gi").spec, False, id="another image"),
     ],
 )
 def test_the_outline_of_a_spec_leaves_out_amounts_only(other: PodSpec, is_same: bool) -> None:
@@ -223,7 +224,7 @@ def test_the_outline_of_a_spec_leaves_out_amounts_only(other: PodSpec, is_same: 
 def test_the_outline_of_a_spec_leaves_out_amounts_of_the_whole_pod_and_of_init_containers() -> None:
     def sized(amount: str) -> PodSpec:
         some = {"requests": {"cpu": amount}}
-        return make_pod(
+        return decoded_pod(
             init_containers=[{"name": "i", "resources": some}],
             resources=some,
             overhead={"memory": amount},

@@ -18,7 +18,7 @@ from bayplan.api.resources import (
     scoring_units,
     to_units,
 )
-from bayplan.api.wire.decode import decode_object
+from bayplan.testing.builders import make_object
 
 MIB = 2**20
 
@@ -31,11 +31,9 @@ def make_sidecar(name: str = "s", **requests: Any) -> dict[str, Any]:
     return {**make_container(name, **requests), "restartPolicy": "Always"}
 
 
-def make_pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
+def decoded_pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
     spec.setdefault("containers", [make_container(cpu="1")])
-    tree = {"kind": "Pod", "metadata": {"name": "p"}, "spec": spec, "status": status or {}}
-    pod = decode_object(tree)
-    assert isinstance(pod, Pod)
+    pod: Pod = make_object("Pod", "p", spec=spec, status=status or {})
     return pod
 
 
@@ -116,7 +114,7 @@ def make_pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
     ],
 )
 def test_requests(spec: dict[str, Any], requests: dict[str, int]) -> None:
-    pod = make_pod(**spec)
+    pod = decoded_pod(**spec)
 
     assert pod.requests == requests
     assert pod.usage is pod.requests
@@ -125,7 +123,7 @@ def test_requests(spec: dict[str, Any], requests: dict[str, int]) -> None:
 
 def test_requests_come_in_a_fixed_order() -> None:
     requests = {"z.io/b": "1", "a.io/b": "1", "memory": "1", "ephemeral-storage": "1", "cpu": "1"}
-    pod = make_pod(containers=[{"name": "c", "resources": {"requests": requests}}])
+    pod = decoded_pod(containers=[{"name": "c", "resources": {"requests": requests}}])
 
     assert list(pod.requests) == ["cpu", "memory", "ephemeral-storage", "a.io/b", "z.io/b"]
 
@@ -183,7 +181,7 @@ def test_requests_come_in_a_fixed_order() -> None:
 def test_non_zero_requests(
     spec: dict[str, Any], scoring: dict[str, int], nonzero: dict[str, int]
 ) -> None:
-    pod = make_pod(**spec)
+    pod = decoded_pod(**spec)
 
     assert pod.scoring_requests == scoring
     assert pod.nonzero_usage == pod.spec.nonzero_requests == nonzero
@@ -230,7 +228,7 @@ DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
     ],
 )
 def test_usage_follows_a_resize(status: dict[str, Any], milli_cpu: int) -> None:
-    pod = make_pod(status)
+    pod = decoded_pod(status)
 
     assert pod.usage == {"cpu": milli_cpu}
     assert pod.balanced_requests == {"cpu": milli_cpu}
@@ -241,7 +239,7 @@ def test_usage_follows_a_resize(status: dict[str, Any], milli_cpu: int) -> None:
 
 def test_usage_reads_the_status_of_sidecars_only() -> None:
     status = {"initContainerStatuses": [make_status("s", actual="5"), make_status("i", actual="9")]}
-    pod = make_pod(status, initContainers=[make_sidecar(cpu="1"), make_container("i", cpu="1")])
+    pod = decoded_pod(status, initContainers=[make_sidecar(cpu="1"), make_container("i", cpu="1")])
 
     assert pod.usage == {"cpu": 6000}
 
@@ -252,13 +250,13 @@ def test_usage_reads_the_status_of_the_pod() -> None:
         "allocatedResources": {"cpu": "4"},
     }
 
-    assert make_pod(status, resources={"requests": {"cpu": "2"}}).usage == {"cpu": 4000}
-    assert make_pod(status).usage == {"cpu": 1000}
+    assert decoded_pod(status, resources={"requests": {"cpu": "2"}}).usage == {"cpu": 4000}
+    assert decoded_pod(status).usage == {"cpu": 1000}
 
 
 def test_usage_is_computed_once_for_equal_pods() -> None:
     status = {"containerStatuses": [make_status(actual="2")]}
-    first, second = make_pod(status), make_pod(status)
+    first, second = decoded_pod(status), decoded_pod(status)
 
     assert first.usage is second.usage
     assert first.usage is first.usage
@@ -315,7 +313,7 @@ init_containers = st.lists(
 def test_measured_amounts_equal_the_separate_sums(
     running: list[Any], first: list[Any], overhead: bool, as_a_whole: bool
 ) -> None:
-    spec = make_pod(
+    spec = decoded_pod(
         containers=running,
         initContainers=first,
         overhead={"cpu": "10m"} if overhead else None,
@@ -332,7 +330,7 @@ def test_measured_amounts_equal_the_separate_sums(
 def test_specs_with_equal_amounts_have_equal_resource_keys(
     one: list[Any], other: list[Any]
 ) -> None:
-    first, second = make_pod(containers=one).spec, make_pod(containers=other).spec
+    first, second = decoded_pod(containers=one).spec, decoded_pod(containers=other).spec
 
     amounts = [(spec.requests, spec.scoring_requests) for spec in (first, second)]
     assert (first.resource_key == second.resource_key) == (amounts[0] == amounts[1])

@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.kubectl import app, completions
 from bayplan.cli.options.cluster_options import CLUSTER_DEFAULTS, ClusterDefaults, with_namespace
-from tests.rig.api_server import ServerInThread, api_server, node_tree, pod_tree
+from tests.rig.api_server import ServerInThread, api_server
+from tests.rig.trees import node_tree, pod_tree
 
 COMPLETE = "from bayplan.cli.kubectl import complete; complete()"
 MAIN = "from bayplan.cli.kubectl import main; main()"

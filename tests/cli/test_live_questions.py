@@ -19,7 +19,8 @@ from bayplan.apiserver.web.http_requests import WholeRequest
 from bayplan.apiserver.web.http_server import ServedConnection
 from bayplan.apiserver.web.request_handler import Answer, Api
 from bayplan.cli.main import app
-from tests.rig.api_server import ServerInThread, api_server, node_tree, pod_tree
+from tests.rig.api_server import ServerInThread, api_server
+from tests.rig.trees import node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from bayplan.cli.main import app
 from bayplan.cli.render.trace_lines import clock_time
+from tests.rig.trees import pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NODE = {
@@ -23,16 +24,9 @@ NODE = {
 }
 
 
-def make_pod(name: str, cpu: str = "1", **annotations: str) -> dict[str, Any]:
-    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}
+def marked_pod(name: str, cpu: str = "1", **annotations: str) -> dict[str, Any]:
     marks = {f"bayplan.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
-    metadata = {"name": name, "annotations": marks}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"containers": [container]},
-    }
+    return pod_tree(name, cpu, metadata={"annotations": marks})
 
 
 @pytest.fixture
@@ -41,8 +35,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     objects = [
         NODE,
-        make_pod("a", "3", duration="10m"),
-        make_pod("later", "3", created_at="1m30s", duration="1h"),
+        marked_pod("a", "3", duration="10m"),
+        marked_pod("later", "3", created_at="1m30s", duration="1h"),
     ]
     Path("all.yaml").write_text(yaml.safe_dump_all(objects))
     return "all.yaml"
@@ -174,9 +168,9 @@ def test_bad_input_is_one_line_and_status_2(file: str, args: list[str], expected
 
 
 def test_explain_says_what_a_pending_pod_waits_for(file: str) -> None:
-    held = make_pod("held")
+    held = marked_pod("held")
     held["spec"]["schedulingGates"] = [{"name": "quota"}]
-    Path("more.yaml").write_text(yaml.safe_dump_all([make_pod("huge", "9"), held]))
+    Path("more.yaml").write_text(yaml.safe_dump_all([marked_pod("huge", "9"), held]))
 
     out, _ = simulate("-f", file, "-f", "more.yaml", "--explain", "--until", "0", code=1)
     machine, _ = simulate(

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bayplan.drivers.kube_driver import KubeDriver
-from tests.rig.api_server import PODS, ServerInThread, pod_tree
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import pod_tree
 
 DEADLINE_S = 30.0
 NODES = "/api/v1/nodes"
@@ -40,5 +41,5 @@ def asking(cpu: str, **spec: Any) -> dict[str, Any]:
     return {"containers": [{"name": "main", "image": "app:1", "resources": resources}], **spec}
 
 
-def make_pod(server: ServerInThread, name: str, cpu: str = "1", **spec: Any) -> None:
+def post_pod(server: ServerInThread, name: str, cpu: str = "1", **spec: Any) -> None:
     server.make(PODS, {**pod_tree(name), "spec": asking(cpu, **spec)})

@@ -17,20 +17,21 @@ from tests.drivers.driven_server import (
     DEADLINE_S,
     NODES,
     condition,
-    make_pod,
     node_of,
+    post_pod,
     reasons,
     until,
 )
-from tests.rig.api_server import PODS, ServerInThread, node_tree
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import node_tree
 
 
 def test_waiting_and_new_pods_are_bound(server: ServerInThread, drive: Any) -> None:
     server.make(NODES, node_tree("a"), node_tree("b"))
-    make_pod(server, "waiting")
+    post_pod(server, "waiting")
 
     async def work(driver: KubeDriver) -> None:
-        make_pod(server, "new")
+        post_pod(server, "new")
         await until(lambda: node_of(server, "waiting") and node_of(server, "new"))
         await until(lambda: {("waiting", "Scheduled"), ("new", "Scheduled")} <= reasons(server))
 
@@ -42,7 +43,7 @@ def test_waiting_and_new_pods_are_bound(server: ServerInThread, drive: Any) -> N
 def test_many_pods_are_bound_once_each(server: ServerInThread, drive: Any) -> None:
     server.make(NODES, *[node_tree(f"n{i}") for i in range(20)])
     for i in range(150):
-        make_pod(server, f"p{i}", "10m")
+        post_pod(server, f"p{i}", "10m")
 
     def all_bound() -> bool:
         items = server.get(PODS).tree["items"]
@@ -60,7 +61,7 @@ def test_pod_without_room_says_so_and_takes_the_node_that_comes(
     server: ServerInThread, drive: Any
 ) -> None:
     server.make(NODES, node_tree("small"))
-    make_pod(server, "big", "4", nodeSelector={"kubernetes.io/hostname": "later"})
+    post_pod(server, "big", "4", nodeSelector={"kubernetes.io/hostname": "later"})
 
     async def work(driver: KubeDriver) -> None:
         said = await until(lambda: condition(server, "big", "PodScheduled"))
@@ -75,7 +76,7 @@ def test_pod_without_room_says_so_and_takes_the_node_that_comes(
 
 def test_nothing_is_bound_before_it_leads_or_after(server: ServerInThread, drive: Any) -> None:
     server.make(NODES, node_tree("a"))
-    make_pod(server, "first")
+    post_pod(server, "first")
 
     async def work(driver: KubeDriver) -> None:
         assert await driver.call(lambda: driver.cluster.count("Pod")) == 1
@@ -84,7 +85,7 @@ def test_nothing_is_bound_before_it_leads_or_after(server: ServerInThread, drive
         driver.lead()
         await until(lambda: node_of(server, "first"))
         driver.follow()
-        make_pod(server, "second")
+        post_pod(server, "second")
         await until(lambda: driver.cluster.get("Pod", "default", "second"))
         await driver.call(lambda: None)
         assert not node_of(server, "second")
@@ -99,7 +100,7 @@ def test_lease_that_is_lost_in_between_stops_what_was_decided(
 ) -> None:
     leads = True
     server.make(NODES, node_tree("a"))
-    make_pod(server, "first")
+    post_pod(server, "first")
 
     async def work(driver: KubeDriver) -> None:
         nonlocal leads
@@ -123,11 +124,11 @@ def test_pods_of_lower_priority_make_room(server: ServerInThread, drive: Any) ->
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     server.make(classes, {"metadata": {"name": "high"}, "value": 1000})
     server.make(NODES, node_tree("a"))
-    make_pod(server, "low", "3")
+    post_pod(server, "low", "3")
 
     async def work(driver: KubeDriver) -> None:
         await until(lambda: node_of(server, "low"))
-        make_pod(server, "high", "3", priorityClassName="high")
+        post_pod(server, "high", "3", priorityClassName="high")
         await until(lambda: is_going(server, "low"))
         assert condition(server, "low", "DisruptionTarget")["reason"] == "PreemptionByScheduler"
         server.delete(f"{PODS}/low", {"gracePeriodSeconds": 0})
@@ -144,13 +145,13 @@ def is_going(server: ServerInThread, name: str) -> bool:
 
 def test_pod_that_another_bound_is_left_alone(server: ServerInThread, drive: Any) -> None:
     server.make(NODES, node_tree("a"), node_tree("b"))
-    make_pod(server, "p")
+    post_pod(server, "p")
 
     async def work(driver: KubeDriver) -> None:
         binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "b"}}
         server.post(f"{PODS}/p/binding", binding)
         driver.lead()
-        make_pod(server, "next")
+        post_pod(server, "next")
         await until(lambda: node_of(server, "next"))
         assert node_of(server, "p") == "b"
         assert len(await driver.call(lambda: list(driver.cluster.list("Pod")))) == 2

@@ -27,12 +27,13 @@ from tests.drivers.driven_server import (
     DEADLINE_S,
     NODES,
     condition,
-    make_pod,
     node_of,
+    post_pod,
     reasons,
     until,
 )
-from tests.rig.api_server import ServerInThread, node_tree
+from tests.rig.api_server import ServerInThread
+from tests.rig.trees import node_tree
 
 
 def test_plugin_that_blocks_holds_up_its_own_pod_only(server: ServerInThread, drive: Any) -> None:
@@ -50,11 +51,11 @@ def test_plugin_that_blocks_holds_up_its_own_pod_only(server: ServerInThread, dr
             return SUCCESS
 
     server.make(NODES, node_tree("a"))
-    make_pod(server, "slow")
+    post_pod(server, "slow")
 
     async def work(driver: KubeDriver) -> None:
         await until(entered.is_set)
-        make_pod(server, "quick")
+        post_pod(server, "quick")
         await until(lambda: node_of(server, "quick"))
         assert not node_of(server, "slow")
         go_on.set()
@@ -83,11 +84,11 @@ def test_preempted_plugin_that_blocks_reads_its_cancellation(
             return SUCCESS
 
     server.make(NODES, node_tree("a"))
-    make_pod(server, "low", cpu="4", priority=1)
+    post_pod(server, "low", cpu="4", priority=1)
 
     async def work(driver: KubeDriver) -> None:
         await until(entered.is_set)
-        make_pod(server, "high", cpu="4", priority=1000)
+        post_pod(server, "high", cpu="4", priority=1000)
         await until(lambda: node_of(server, "high"))
         assert not node_of(server, "low")
 
@@ -112,7 +113,7 @@ def test_asynchronous_plugin_runs_on_the_schedulers_thread(
             return SUCCESS
 
     server.make(NODES, node_tree("a"))
-    make_pod(server, "p")
+    post_pod(server, "p")
 
     async def work(driver: KubeDriver) -> None:
         await until(lambda: node_of(server, "p"))
@@ -144,10 +145,10 @@ class SecretReader(PreBindPlugin):
 def test_plugin_that_declares_it_reads_whole_objects(server: ServerInThread, drive: Any) -> None:
     SecretReader.accounts.clear()
     server.make(NODES, {**node_tree("a"), "spec": {"providerID": "cloud://a"}})
-    make_pod(server, "waiting")
+    post_pod(server, "waiting")
 
     async def work(driver: KubeDriver) -> None:
-        make_pod(server, "new")
+        post_pod(server, "new")
         await until(lambda: node_of(server, "waiting") and node_of(server, "new"))
 
     drive(work, options=DriverOptions(plugins=[SecretReader]))
@@ -191,7 +192,7 @@ def test_objects_of_a_resource_of_a_plugin_are_followed(server: ServerInThread, 
     server.make(NODES, node_tree("a"), node_tree("b"))
     off = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"on": "no"}}
     server.make(folder, off)
-    make_pod(server, "p")
+    post_pod(server, "p")
 
     async def work(driver: KubeDriver) -> None:
         refused = await until(lambda: condition(server, "p", "PodScheduled"))
@@ -219,12 +220,12 @@ def test_a_pod_that_a_fault_of_a_plugin_fails_has_the_message_once(
     server: ServerInThread, drive: Any
 ) -> None:
     server.make(NODES, node_tree("a"))
-    make_pod(server, "p")
+    post_pod(server, "p")
 
     async def work(driver: KubeDriver) -> None:
         await until(lambda: ("p", "FailedScheduling") in reasons(server))
         server.make(NODES, node_tree("b"))  # which is no reason to try it again
-        make_pod(server, "q")
+        post_pod(server, "q")
         await until(lambda: ("q", "Scheduled") in reasons(server))
 
     drive(work, options=DriverOptions(plugins=[Fails]))

@@ -11,14 +11,8 @@ from bayplan.config import default_config
 from bayplan.drivers.loop_driver import LoopDriver
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status
 from bayplan.table import NodeInfo
-from tests.rig.api_server import (
-    PODS,
-    ServerInThread,
-    api_server,
-    node_tree,
-    pod_tree,
-    workload_tree,
-)
+from tests.rig.api_server import PODS, ServerInThread, api_server, workload_tree
+from tests.rig.trees import node_tree, pod_tree
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"

@@ -15,6 +15,7 @@ from bayplan.gym.episode import AgentChoice
 from bayplan.scheduler import FirstByName, Inquiry, TieBreak
 from bayplan.sim import Simulation
 from bayplan.table import NodeTable
+from tests.rig.trees import node_tree, pod_tree
 
 check_env = pytest.importorskip("gymnasium.utils.env_checker").check_env
 PODS = 40
@@ -24,25 +25,15 @@ CONFIG = {
 }
 
 
-def make_node(i: int, **more: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": f"node-{i:02}", "labels": {"zone": "ab"[i % 2]}},
-        "spec": more,
-        "status": {"allocatable": {"cpu": str(4 + i % 3), "memory": "16Gi", "pods": "20"}},
-    }
+def numbered_node(i: int, **spec: Any) -> dict[str, Any]:
+    cpu, labels = str(4 + i % 3), {"zone": "ab"[i % 2]}
+    return node_tree(f"node-{i:02}", cpu, memory="16Gi", pods="20", labels=labels, **spec)
 
 
-def make_pod(i: int, cpu: str = "", **more: Any) -> dict[str, Any]:
-    requests = {"cpu": cpu or f"{200 + 150 * (i % 4)}m", "memory": f"{512 * (1 + i % 3)}Mi"}
-    container = {"name": "main", "image": "app", "resources": {"requests": requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"pod-{i:02}", "labels": {"app": "abc"[i % 3]}},
-        "spec": {"containers": [container], **more},
-    }
+def numbered_pod(i: int, cpu: str = "", **spec: Any) -> dict[str, Any]:
+    cpu, memory = cpu or f"{200 + 150 * (i % 4)}m", f"{512 * (1 + i % 3)}Mi"
+    labels = {"app": "abc"[i % 3]}
+    return pod_tree(f"pod-{i:02}", cpu, memory=memory, metadata={"labels": labels}, **spec)
 
 
 def spread(i: int) -> dict[str, Any]:
@@ -52,11 +43,11 @@ def spread(i: int) -> dict[str, Any]:
 
 
 def workload(count: int = PODS) -> Iterator[dict[str, Any]]:
-    yield from (make_node(i) for i in range(6))
-    yield make_node(6, unschedulable=True)
-    yield from (make_pod(i, **(spread(i) if i % 5 == 0 else {})) for i in range(count))
-    yield make_pod(98, cpu="500")  # fits nowhere
-    yield make_pod(99, nodeName="node-01")
+    yield from (numbered_node(i) for i in range(6))
+    yield numbered_node(6, unschedulable=True)
+    yield from (numbered_pod(i, **(spread(i) if i % 5 == 0 else {})) for i in range(count))
+    yield numbered_pod(98, cpu="500")  # fits nowhere
+    yield numbered_pod(99, nodeName="node-01")
 
 
 @pytest.fixture
@@ -249,15 +240,15 @@ def test_max_steps_cuts_an_episode(cluster: Cluster) -> None:
 
 
 def test_nodes_that_come_later_need_rows() -> None:
-    waits = make_pod(60, cpu="3900m")
+    waits = numbered_pod(60, cpu="3900m")
     late = [
         {
-            **make_node(i),
+            **numbered_node(i),
             "metadata": {"name": f"late-{i}", "annotations": {"bayplan.dev/created-at": "5s"}},
         }
         for i in (1, 2)
     ]
-    objects = [make_node(0), *late, waits, {**waits, "metadata": {"name": "second"}}]
+    objects = [numbered_node(0), *late, waits, {**waits, "metadata": {"name": "second"}}]
     few = PlacementEnv(Cluster.of(*objects), max_nodes=2)
     few.rows = 2
     env = PlacementEnv(Cluster.of(*objects), max_nodes=4)
@@ -275,7 +266,7 @@ def test_nodes_that_come_later_need_rows() -> None:
     ("make_env", "message"),
     [
         pytest.param(
-            lambda c: PlacementEnv(Cluster.of(make_pod(0))),
+            lambda c: PlacementEnv(Cluster.of(numbered_pod(0))),
             "expected nodes; got none",
             id="no node",
         ),

@@ -15,14 +15,8 @@ from bayplan.kube import connection as module
 from bayplan.kube import credentials as credentials_module
 from bayplan.kube.connection import Answer, Connection, UnreachableError, retried
 from bayplan.kube.credentials import load_credentials
-from tests.rig.api_server import (
-    PODS,
-    ServerInThread,
-    api_server,
-    config_map_tree,
-    node_tree,
-    pod_tree,
-)
+from tests.rig.api_server import PODS, ServerInThread, api_server, config_map_tree
+from tests.rig.trees import node_tree, pod_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -16,6 +16,7 @@ from bayplan.answers.what_if import Drain
 from bayplan.cli.main import app
 from bayplan.errors import InputError
 from bayplan.framework import MAX_SCORE, ScorePlugin
+from tests.rig.trees import node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = [EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"]
@@ -25,16 +26,7 @@ def make_tree(kind: str, name: str, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
 
 
-def make_node(name: str, cpu: str = "4") -> dict[str, Any]:
-    return make_tree("Node", name, status={"allocatable": {"cpu": cpu, "pods": "10"}})
-
-
-def make_pod(name: str, cpu: str = "1") -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    return make_tree("Pod", name, spec={"containers": [container]})
-
-
-SMALL = Cluster.of(make_node("a"), make_node("b", "2"), make_pod("web"), make_pod("big", "9"))
+SMALL = Cluster.of(node_tree("a"), node_tree("b", "2"), pod_tree("web", "1"), pod_tree("big", "9"))
 
 
 def command(*args: str) -> Any:
@@ -70,7 +62,7 @@ def test_explain_gives_the_result_of_the_command() -> None:
 
 
 def test_clusters_can_be_added() -> None:
-    cluster = Cluster.of(make_node("a")) + Cluster.of(make_pod("web"))
+    cluster = Cluster.of(node_tree("a")) + Cluster.of(pod_tree("web", "1"))
 
     assert repr(cluster) == "Cluster(1 Node, 1 Pod)"
     assert [result.attempt.node_name for result in simulate(cluster).placed] == ["a"]
@@ -85,7 +77,7 @@ def test_questions_do_not_modify_the_cluster() -> None:
 
 
 def test_lists_are_expanded_and_irrelevant_kinds_are_dropped() -> None:
-    items = [make_node("a"), make_tree("Secret", "s", data={"password": "x"})]
+    items = [node_tree("a"), make_tree("Secret", "s", data={"password": "x"})]
 
     assert repr(Cluster.of({"kind": "List", "items": items})) == "Cluster(1 Node)"
 
@@ -136,7 +128,7 @@ PACK = {
         }
     ],
 }
-PAIR = Cluster.of(make_node("a"), make_node("b"), *(make_pod(f"p{i}") for i in range(4)))
+PAIR = Cluster.of(node_tree("a"), node_tree("b"), *(pod_tree(f"p{i}", "1") for i in range(4)))
 
 
 def test_compare_shows_the_effect_of_another_configuration(axes: Any) -> None:
@@ -152,9 +144,10 @@ def test_compare_shows_the_effect_of_another_configuration(axes: Any) -> None:
 
 def test_what_if_moves_the_pods_of_a_drained_node() -> None:
     running = [
-        {**make_pod(f"p{i}"), "spec": {**make_pod("x")["spec"], "nodeName": "a"}} for i in range(2)
+        {**pod_tree(f"p{i}", "1"), "spec": {**pod_tree("x", "1")["spec"], "nodeName": "a"}}
+        for i in range(2)
     ]
-    cluster = Cluster.of(make_node("a"), make_node("b"), *running)
+    cluster = Cluster.of(node_tree("a"), node_tree("b"), *running)
 
     moved = what_if(cluster, Drain(("a",), force=True)).to_frame()
 
@@ -166,10 +159,10 @@ def test_rebalance_plans_moves_that_even_the_nodes_out() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": True}
     running = []
     for i in range(4):
-        pod = make_pod(f"p{i}")
+        pod = pod_tree(f"p{i}", "1")
         pod["metadata"]["ownerReferences"] = [{**owner, "uid": "r"}]
         running.append({**pod, "spec": {**pod["spec"], "nodeName": "a"}})
-    cluster = Cluster.of(make_node("a"), make_node("b"), *running)
+    cluster = Cluster.of(node_tree("a"), node_tree("b"), *running)
 
     plan = rebalance(cluster)
 
@@ -178,7 +171,7 @@ def test_rebalance_plans_moves_that_even_the_nodes_out() -> None:
 
 
 def test_capacity_counts_what_still_fits() -> None:
-    found = capacity(SMALL, make_pod("more"))
+    found = capacity(SMALL, pod_tree("more", "1"))
 
     assert found.fits == 5  # 6 cpus, of which web has one
     assert found.to_frame()["more"].sum() == 5
@@ -189,7 +182,7 @@ def test_capacity_counts_what_still_fits() -> None:
     [
         pytest.param(lambda **how: explain(SMALL, "big", **how), id="explain"),
         pytest.param(lambda **how: what_if(SMALL, Drain("b"), **how), id="what_if"),
-        pytest.param(lambda **how: capacity(SMALL, make_pod("one"), **how), id="capacity"),
+        pytest.param(lambda **how: capacity(SMALL, pod_tree("one", "1"), **how), id="capacity"),
         pytest.param(lambda **how: rebalance(SMALL, **how), id="rebalance"),
     ],
 )
@@ -253,7 +246,7 @@ WRONG = [
         lambda: simulate(SMALL, config={"kind": "Deployment"}), "config: ", id="something else"
     ),
     pytest.param(
-        lambda: capacity(SMALL, make_node("c")),
+        lambda: capacity(SMALL, node_tree("c")),
         "expected one pod or workload; got none",
         id="a node where a pod is asked for",
     ),
@@ -264,7 +257,7 @@ WRONG = [
     ),
     pytest.param(lambda: compare(SMALL, {}), "at least one scheduler", id="nothing to compare"),
     pytest.param(
-        lambda: simulate(Cluster.of(make_pod("web"))),
+        lambda: simulate(Cluster.of(pod_tree("web", "1"))),
         "input: expected at least one Node; got none",
         id="no node",
     ),
@@ -317,7 +310,7 @@ def test_unknown_fields_are_warnings_and_remarks_of_the_cluster(tmp_path: Path) 
     fault = "expected nodeSelector; got an unknown field"
 
     with pytest.warns(UserWarning, match="nodeSelecter") as warned:
-        read, made = Cluster.read(file, strict=False), Cluster.of(make_node("n"), pod, strict=False)
+        read, made = Cluster.read(file, strict=False), Cluster.of(node_tree("n"), pod, strict=False)
 
     assert read.remarks == (f"{file}: document 1: pod default/a: spec.nodeSelecter: {fault}",)
     assert made.remarks == (f"objects[1].spec.nodeSelecter: pod default/a: {fault}",)

@@ -19,47 +19,36 @@ from bayplan import (
 )
 from bayplan.notebook.pictures import BETTER, WORSE
 from bayplan.sim.measures import Metric
+from tests.rig.trees import node_tree, pod_tree
 
 figure = pytest.importorskip("matplotlib.figure")
 to_rgba = pytest.importorskip("matplotlib.colors").to_rgba
 isna = pytest.importorskip("pandas").isna
 
 
-def make_node(name: str, zone: str, cpu: str = "4") -> dict[str, Any]:
-    labels = {"topology.kubernetes.io/zone": zone, "disk": "ssd"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
-    }
+def ssd_node(name: str, zone: str, cpu: str = "4") -> dict[str, Any]:
+    return node_tree(name, cpu, zone=zone, labels={"disk": "ssd"})
 
 
-def make_pod(name: str, cpu: str = "1", **metadata: Any) -> dict[str, Any]:
-    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, **metadata},
-        "spec": {"containers": [container]},
-    }
+def web_pod(name: str, cpu: str = "1", **metadata: Any) -> dict[str, Any]:
+    return pod_tree(name, cpu, metadata=metadata)
 
 
 def owned(name: str, **options: Any) -> dict[str, Any]:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-x", "uid": "u"}
     labels = {"app": "web", "pod-template-hash": "x"}
-    return make_pod(name, labels=labels, ownerReferences=[{**owner, "controller": True}], **options)
+    return web_pod(name, labels=labels, ownerReferences=[{**owner, "controller": True}], **options)
 
 
 def on(pod: dict[str, Any], node: str) -> dict[str, Any]:
     return {**pod, "spec": {**pod["spec"], "nodeName": node}}
 
 
-NODES = (make_node("a", "north"), make_node("b", "south"))
-CLUSTER = Cluster.of(*NODES, owned("web-1"), owned("web-2", cpu="9"), make_pod("<b>", cpu="9"))
+NODES = (ssd_node("a", "north"), ssd_node("b", "south"))
+CLUSTER = Cluster.of(*NODES, owned("web-1"), owned("web-2", cpu="9"), web_pod("<b>", cpu="9"))
 TIMED = Cluster.of(
     *NODES,
-    *(make_pod(f"job-{i}", cpu="3", annotations={"bayplan.dev/duration": "10m"}) for i in range(5)),
+    *(web_pod(f"job-{i}", cpu="3", annotations={"bayplan.dev/duration": "10m"}) for i in range(5)),
 )
 RUNNING = Cluster.of(*NODES, *(on(owned(f"web-{i}"), "a") for i in range(4)))
 RECORDING = Path(__file__).parents[2] / "examples/recording/run.jsonl.gz"
@@ -70,7 +59,7 @@ ANSWERS = {
     "explain a pod that waits": lambda: explain(CLUSTER, "web-2"),
     "compare": lambda: compare(CLUSTER, {"one": None, "two": None}, seeds=2),
     "what_if": lambda: what_if(RUNNING, Drain("a")),
-    "capacity": lambda: capacity(CLUSTER, make_pod("more")),
+    "capacity": lambda: capacity(CLUSTER, web_pod("more")),
     "rebalance": lambda: rebalance(RUNNING),
     "replay": lambda: replay(RECORDING),
     "replay of its own": lambda: replay(RECORDING, follow="own"),
@@ -116,7 +105,7 @@ def test_texts_are_escaped_in_html() -> None:
 
 
 def test_long_tables_are_cut_in_html() -> None:
-    moved = Cluster.of(*(make_node(f"n{i}", "z", "100") for i in range(2)))
+    moved = Cluster.of(*(ssd_node(f"n{i}", "z", "100") for i in range(2)))
     pods = (on(owned(f"web-{i}"), "n0") for i in range(8))
     answer = what_if(moved + Cluster.of(*pods), Drain("n0"))
     answer.pods *= 5
@@ -133,7 +122,7 @@ def test_a_cluster_is_shown_by_kinds() -> None:
 
 
 def test_frames_have_requests_owner_labels_zone_and_group() -> None:
-    member = make_pod("member")
+    member = web_pod("member")
     member["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
     cluster = CLUSTER + Cluster.of(member)
 

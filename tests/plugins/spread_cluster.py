@@ -22,19 +22,17 @@ def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
     return decode_object({"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields})
 
 
-def make_node(name: str, zone: str | None = None, **spec: Any) -> Node:
+def zone_node(name: str, zone: str | None = None, **spec: Any) -> Node:
     labels = {HOSTNAME: name, **({} if zone is None else {ZONE: zone})}
-    node = make("Node", name, metadata={"labels": labels | spec.pop("labels", {})}, spec=spec)
-    assert isinstance(node, Node)
+    node: Node = make("Node", name, metadata={"labels": labels | spec.pop("labels", {})}, spec=spec)
     return node
 
 
-def make_pod(name: str, node: str = "", *constraints: dict[str, Any], **more: Any) -> Pod:
+def web_pod(name: str, node: str = "", *constraints: dict[str, Any], **more: Any) -> Pod:
     """A pod labelled app=web; `more` are its metadata and further fields of its spec."""
     metadata = {"labels": {"app": "web"}} | more.pop("metadata", {})
     spec = {"nodeName": node, "topologySpreadConstraints": list(constraints)} | more
-    pod = make("Pod", name, metadata=metadata, spec=spec)
-    assert isinstance(pod, Pod)
+    pod: Pod = make("Pod", name, metadata=metadata, spec=spec)
     return pod
 
 
@@ -54,7 +52,7 @@ def make_writer(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> TableWriter:
 
 def webs(counts: dict[str, int], **more: Any) -> list[Pod]:
     """So many pods on each node."""
-    return [make_pod(f"{n}-{i}", n, **more) for n, count in counts.items() for i in range(count)]
+    return [web_pod(f"{n}-{i}", n, **more) for n, count in counts.items() for i in range(count)]
 
 
-ABC = [make_node("a", "a"), make_node("b", "b"), make_node("c", "c")]
+ABC = [zone_node("a", "a"), zone_node("b", "b"), zone_node("c", "c")]

@@ -9,7 +9,6 @@ import pytest
 from bayplan.api.node import Node
 from bayplan.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
 from bayplan.api.selectors import LabelSelector, Requirement
-from bayplan.api.wire.decode import decode_object
 from bayplan.config.plugin_args import InterPodAffinityArgs
 from bayplan.framework import SKIP, CycleState, Handle, Status, unresolvable, unschedulable
 from bayplan.plugins.inter_pod_affinity.plugin import (
@@ -20,6 +19,7 @@ from bayplan.plugins.inter_pod_affinity.plugin import (
 )
 from bayplan.table import ALL, NodeTable
 from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_object, make_pod
 
 AFFINITY = unresolvable(REASON_AFFINITY)
 ANTI_AFFINITY = unschedulable(REASON_ANTI_AFFINITY)
@@ -28,18 +28,17 @@ FITS = Status()
 
 APP_DB = {"matchLabels": {"app": "db"}}
 APP_WEB = {"matchLabels": {"app": "web"}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NAMESPACES: dict[str, dict[str, str]] = {"default": {}, "blue": {"team": "blue"}, "bare": {}}
 
 
-def make_node(name: str, **labels: str) -> Node:
-    node = decode_object(
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-    )
-    assert isinstance(node, Node)
+def labelled_node(name: str, **labels: str) -> Node:
+    node: Node = make_object("Node", name, metadata={"labels": labels})
     return node
 
 
-def make_pod(
+def affine_pod(
     name: str,
     node: str = "",
     namespace: str = "default",
@@ -47,26 +46,24 @@ def make_pod(
     **kinds: list[dict[str, Any]],
 ) -> Pod:
     """A pod; `kinds` are affinity, anti_affinity, preferred, preferred_anti: lists of terms."""
-    required, preferred = (
-        f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred")
-    )
-    affinity = {
+    wishes = {
         "podAffinity": {
-            required: kinds.get("affinity", []),
-            preferred: kinds.get("preferred", []),
+            REQUIRED: kinds.get("affinity", []),
+            PREFERRED: kinds.get("preferred", []),
         },
         "podAntiAffinity": {
-            required: kinds.get("anti_affinity", []),
-            preferred: kinds.get("preferred_anti", []),
+            REQUIRED: kinds.get("anti_affinity", []),
+            PREFERRED: kinds.get("preferred_anti", []),
         },
     }
-    metadata = {"name": name, "namespace": namespace, "uid": name, "labels": dict(labels or {})}
-    spec: dict[str, Any] = {"nodeName": node}
-    if kinds:
-        spec["affinity"] = affinity
-    pod = decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    assert isinstance(pod, Pod)
-    return pod
+    return make_pod(
+        name,
+        node_name=node,
+        namespace=namespace,
+        uid=name,
+        labels=labels,
+        affinity=wishes if kinds else None,
+    )
 
 
 def term(selector: Any = None, key: str = "zone", **fields: Any) -> dict[str, Any]:
@@ -90,12 +87,12 @@ def make_writer(nodes: Iterable[Node], pods: Iterable[Pod]) -> TableWriter:
 
 
 NODES = [
-    make_node("a1", zone="a", host="a1"),
-    make_node("a2", zone="a", host="a2"),
-    make_node("b1", zone="b", host="b1"),
-    make_node("c1", host="c1"),
+    labelled_node("a1", zone="a", host="a1"),
+    labelled_node("a2", zone="a", host="a2"),
+    labelled_node("b1", zone="b", host="b1"),
+    labelled_node("c1", host="c1"),
 ]
-DB_ON_A1 = make_pod("db", "a1", labels={"app": "db"})
+DB_ON_A1 = affine_pod("db", "a1", labels={"app": "db"})
 
 
 def filtered(pod: Pod, *others: Pod) -> list[Status]:
@@ -117,95 +114,95 @@ def filtered(pod: Pod, *others: Pod) -> list[Status]:
     ("pod", "others", "expected"),
     [
         pytest.param(
-            make_pod("p", affinity=[term(APP_DB)]),
+            affine_pod("p", affinity=[term(APP_DB)]),
             [DB_ON_A1],
             [FITS, FITS, AFFINITY, AFFINITY],
             id="affinity is met in the whole domain of a matching pod, not without the key",
         ),
         pytest.param(
-            make_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)]),
+            affine_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)]),
             [],
             [FITS, FITS, FITS, AFFINITY],
             id="the first of a group may go anywhere that has the key",
         ),
         pytest.param(
-            make_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)]),
-            [make_pod("db", "ghost", labels={"app": "db"})],
+            affine_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)]),
+            [affine_pod("db", "ghost", labels={"app": "db"})],
             [FITS, FITS, FITS, AFFINITY],
             id="a matching pod on a node that is not there does not count",
         ),
         pytest.param(
-            make_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)]),
+            affine_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)]),
             [DB_ON_A1],
             [FITS, FITS, AFFINITY, AFFINITY],
             id="the second of a group is not free",
         ),
         pytest.param(
-            make_pod("p", labels={"app": "db"}, affinity=[term(APP_DB), term(APP_DB, "host")]),
-            [make_pod("db", "c1", labels={"app": "db"})],
+            affine_pod("p", labels={"app": "db"}, affinity=[term(APP_DB), term(APP_DB, "host")]),
+            [affine_pod("db", "c1", labels={"app": "db"})],
             [AFFINITY, AFFINITY, AFFINITY, AFFINITY],
             id="a match counted for one key only ends the exception too",
         ),
         pytest.param(
-            make_pod("p", labels={"app": "web"}, affinity=[term(APP_DB)]),
+            affine_pod("p", labels={"app": "web"}, affinity=[term(APP_DB)]),
             [],
             [AFFINITY] * 4,
             id="a pod that does not match its own term is not the first of a group",
         ),
         pytest.param(
-            make_pod("p", affinity=[term(APP_DB), term({"matchLabels": {"tier": "x"}})]),
-            [DB_ON_A1, make_pod("x", "a1", labels={"tier": "x"})],
+            affine_pod("p", affinity=[term(APP_DB), term({"matchLabels": {"tier": "x"}})]),
+            [DB_ON_A1, affine_pod("x", "a1", labels={"tier": "x"})],
             [AFFINITY] * 4,
             id="two pods that match one term each do not make a match",
         ),
         pytest.param(
-            make_pod("p", affinity=[term(APP_DB), term({"matchLabels": {"tier": "x"}}, "host")]),
-            [make_pod("both", "a1", labels={"app": "db", "tier": "x"})],
+            affine_pod("p", affinity=[term(APP_DB), term({"matchLabels": {"tier": "x"}}, "host")]),
+            [affine_pod("both", "a1", labels={"app": "db", "tier": "x"})],
             [FITS, AFFINITY, AFFINITY, AFFINITY],
             id="one pod that matches both terms does",
         ),
         pytest.param(
-            make_pod("p", affinity=[term({}, namespaces=[n]) for n in ("blue", "bare")]),
-            [make_pod("o", "a1", "blue")],
+            affine_pod("p", affinity=[term({}, namespaces=[n]) for n in ("blue", "bare")]),
+            [affine_pod("o", "a1", "blue")],
             [AFFINITY] * 4,
             id="one pod must be in the namespaces of both terms",
         ),
         pytest.param(
-            make_pod("p", anti_affinity=[term(APP_DB)]),
+            affine_pod("p", anti_affinity=[term(APP_DB)]),
             [DB_ON_A1],
             [ANTI_AFFINITY, ANTI_AFFINITY, FITS, FITS],
             id="anti-affinity refuses the domain, a node without the key passes",
         ),
         pytest.param(
-            make_pod("p", labels={"app": "web"}),
-            [make_pod("db", "a1", anti_affinity=[term(APP_WEB)])],
+            affine_pod("p", labels={"app": "web"}),
+            [affine_pod("db", "a1", anti_affinity=[term(APP_WEB)])],
             [EXISTING, EXISTING, FITS, FITS],
             id="the anti-affinity of a pod already there is respected",
         ),
         pytest.param(
-            make_pod("p", labels={"app": "web"}, anti_affinity=[term(APP_DB, "host")]),
-            [make_pod("db", "a1", labels={"app": "db"}, anti_affinity=[term(APP_WEB)])],
+            affine_pod("p", labels={"app": "web"}, anti_affinity=[term(APP_DB, "host")]),
+            [affine_pod("db", "a1", labels={"app": "db"}, anti_affinity=[term(APP_WEB)])],
             [ANTI_AFFINITY, EXISTING, FITS, FITS],
             id="the pod's own anti-affinity is named before that of others",
         ),
         pytest.param(
-            make_pod("p", affinity=[term(APP_WEB)], anti_affinity=[term(APP_DB)]),
+            affine_pod("p", affinity=[term(APP_WEB)], anti_affinity=[term(APP_DB)]),
             [DB_ON_A1],
             [AFFINITY] * 4,
             id="affinity is named before anti-affinity",
         ),
         pytest.param(
-            make_pod("p", anti_affinity=[term(None)]), [DB_ON_A1], [FITS] * 4, id="no selector"
+            affine_pod("p", anti_affinity=[term(None)]), [DB_ON_A1], [FITS] * 4, id="no selector"
         ),
         pytest.param(
-            make_pod("p", anti_affinity=[term({})]),
+            affine_pod("p", anti_affinity=[term({})]),
             [DB_ON_A1],
             [ANTI_AFFINITY, ANTI_AFFINITY, FITS, FITS],
             id="an empty selector selects every pod of the namespace",
         ),
         pytest.param(
-            make_pod("p", anti_affinity=[term(APP_DB)]),
-            [make_pod("db", "a1", "blue", {"app": "db"})],
+            affine_pod("p", anti_affinity=[term(APP_DB)]),
+            [affine_pod("db", "a1", "blue", {"app": "db"})],
             [FITS] * 4,
             id="without namespaces a term speaks of its own namespace",
         ),
@@ -255,25 +252,25 @@ def test_filter(pod: Pod, others: list[Pod], expected: list[Status]) -> None:
     ],
 )
 def test_namespaces_of_the_incoming_pod(fields: dict[str, Any], seen: set[str]) -> None:
-    pod = make_pod("p", anti_affinity=[term({}, **fields)])
+    pod = affine_pod("p", anti_affinity=[term({}, **fields)])
 
-    hit = {ns for ns in NAMESPACES if filtered(pod, make_pod("o", "a1", ns))[0] == ANTI_AFFINITY}
+    hit = {ns for ns in NAMESPACES if filtered(pod, affine_pod("o", "a1", ns))[0] == ANTI_AFFINITY}
 
     assert hit == seen
 
 
 def test_terms_of_existing_pods_use_the_labels_of_the_incoming_pods_namespace() -> None:
     selector = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
-    other = make_pod("o", "a1", "bare", anti_affinity=[term({}, namespaceSelector=selector)])
+    other = affine_pod("o", "a1", "bare", anti_affinity=[term({}, namespaceSelector=selector)])
 
-    assert filtered(make_pod("p", namespace="blue"), other)[0] == FITS
-    assert filtered(make_pod("p", namespace="default"), other)[0] == EXISTING
+    assert filtered(affine_pod("p", namespace="blue"), other)[0] == FITS
+    assert filtered(affine_pod("p", namespace="default"), other)[0] == EXISTING
 
 
 def test_namespaces_are_resolved_again_when_they_change() -> None:
     selector = {"matchLabels": {"team": "blue"}}
-    pod = make_pod("p", anti_affinity=[term({}, namespaceSelector=selector)])
-    writer, plugin = make_writer(NODES, [make_pod("o", "a1", "bare")]), InterPodAffinity()
+    pod = affine_pod("p", anti_affinity=[term({}, namespaceSelector=selector)])
+    writer, plugin = make_writer(NODES, [affine_pod("o", "a1", "bare")]), InterPodAffinity()
 
     def refused() -> bool:
         state = CycleState()
@@ -288,19 +285,21 @@ def test_namespaces_are_resolved_again_when_they_change() -> None:
 @pytest.mark.parametrize(
     ("pod", "others", "skipped"),
     [
-        pytest.param(make_pod("p"), [DB_ON_A1], True, id="no pod has terms"),
-        pytest.param(make_pod("p", preferred=[wish(1, APP_DB)]), [], True, id="only preferences"),
-        pytest.param(make_pod("p", affinity=[term(APP_DB)]), [], False, id="own affinity"),
-        pytest.param(make_pod("p", anti_affinity=[term(None)]), [], False, id="own anti-affinity"),
+        pytest.param(affine_pod("p"), [DB_ON_A1], True, id="no pod has terms"),
+        pytest.param(affine_pod("p", preferred=[wish(1, APP_DB)]), [], True, id="only preferences"),
+        pytest.param(affine_pod("p", affinity=[term(APP_DB)]), [], False, id="own affinity"),
         pytest.param(
-            make_pod("p"),
-            [make_pod("o", "a1", anti_affinity=[term({})])],
+            affine_pod("p", anti_affinity=[term(None)]), [], False, id="own anti-affinity"
+        ),
+        pytest.param(
+            affine_pod("p"),
+            [affine_pod("o", "a1", anti_affinity=[term({})])],
             False,
             id="an existing pod objects",
         ),
         pytest.param(
-            make_pod("p"),
-            [make_pod("o", "c1", anti_affinity=[term({})])],
+            affine_pod("p"),
+            [affine_pod("o", "c1", anti_affinity=[term({})])],
             True,
             id="an existing pod objects on a node without the key",
         ),
@@ -329,7 +328,7 @@ def test_pre_filter_refuses_a_selector_it_cannot_parse() -> None:
 
 
 def test_removing_the_last_match_makes_the_pod_first_of_its_group() -> None:
-    pod = make_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)])
+    pod = affine_pod("p", labels={"app": "db"}, affinity=[term(APP_DB)])
     table, plugin, state = make_writer(NODES, [DB_ON_A1]).table, InterPodAffinity(), CycleState()
     plugin.pre_filter(state, pod, table)
     fork = table.fork_row(table.row_of["b1"])
@@ -343,7 +342,7 @@ def test_removing_the_last_match_makes_the_pod_first_of_its_group() -> None:
 
 
 def test_removing_the_avoided_pod_makes_room() -> None:
-    pod = make_pod("p", anti_affinity=[term(APP_DB)])
+    pod = affine_pod("p", anti_affinity=[term(APP_DB)])
     table, plugin, state = make_writer(NODES, [DB_ON_A1]).table, InterPodAffinity(), CycleState()
     plugin.pre_filter(state, pod, table)
     node = table.fork_row(0).node_at(0)
@@ -355,8 +354,8 @@ def test_removing_the_avoided_pod_makes_room() -> None:
 
 def test_a_pod_added_in_a_what_if_objects_by_the_labels_of_the_namespace() -> None:
     selector = {"matchLabels": {"team": "blue"}}
-    added = make_pod("o", "a1", anti_affinity=[term({}, namespaceSelector=selector)])
-    pod = make_pod("p", namespace="blue", anti_affinity=[term(None)])
+    added = affine_pod("o", "a1", anti_affinity=[term({}, namespaceSelector=selector)])
+    pod = affine_pod("p", namespace="blue", anti_affinity=[term(None)])
     table, plugin, state = make_writer(NODES, []).table, InterPodAffinity(), CycleState()
     plugin.pre_filter(state, pod, table)
     node = table.fork_row(0).node_at(0)
@@ -374,7 +373,7 @@ def scored(plugin: InterPodAffinity, pod: Pod, *others: Pod) -> list[int] | None
     return plugin.score_rows(state, pod, table, ALL).tolist()
 
 
-WEB = make_pod("p", labels={"app": "web"})
+WEB = affine_pod("p", labels={"app": "web"})
 
 
 @pytest.mark.parametrize(
@@ -382,56 +381,56 @@ WEB = make_pod("p", labels={"app": "web"})
     [
         pytest.param(WEB, [DB_ON_A1], None, id="no preference anywhere"),
         pytest.param(
-            make_pod("p", preferred=[wish(7, APP_DB)]), [], None, id="nothing to be near to"
+            affine_pod("p", preferred=[wish(7, APP_DB)]), [], None, id="nothing to be near to"
         ),
         pytest.param(
-            make_pod("p", preferred=[wish(7, APP_DB)]),
-            [DB_ON_A1, make_pod("db2", "a2", labels={"app": "db"})],
+            affine_pod("p", preferred=[wish(7, APP_DB)]),
+            [DB_ON_A1, affine_pod("db2", "a2", labels={"app": "db"})],
             [14, 14, 0, 0],
             id="each pod in the domain counts",
         ),
         pytest.param(
-            make_pod("p", preferred=[wish(7, APP_DB)], preferred_anti=[wish(3, APP_DB, "host")]),
+            affine_pod("p", preferred=[wish(7, APP_DB)], preferred_anti=[wish(3, APP_DB, "host")]),
             [DB_ON_A1],
             [4, 7, 0, 0],
             id="anti-affinity takes away, keys add up",
         ),
         pytest.param(
             WEB,
-            [make_pod("o", "b1", affinity=[term(APP_WEB)])],
+            [affine_pod("o", "b1", affinity=[term(APP_WEB)])],
             [0, 0, 1, 0],
             id="required affinity of an existing pod has the hard weight",
         ),
         pytest.param(
             WEB,
-            [make_pod("o", "a1", preferred=[wish(5, APP_WEB)])],
+            [affine_pod("o", "a1", preferred=[wish(5, APP_WEB)])],
             [5, 5, 0, 0],
             id="preferred affinity of an existing pod",
         ),
         pytest.param(
             WEB,
-            [make_pod("o", "a1", preferred_anti=[wish(5, APP_WEB, "host")])],
+            [affine_pod("o", "a1", preferred_anti=[wish(5, APP_WEB, "host")])],
             [-5, 0, 0, 0],
             id="preferred anti-affinity of an existing pod",
         ),
         pytest.param(
             WEB,
-            [make_pod("o", "a1", anti_affinity=[term(APP_WEB)])],
+            [affine_pod("o", "a1", anti_affinity=[term(APP_WEB)])],
             None,
             id="required anti-affinity does not score",
         ),
         pytest.param(
             WEB,
             [
-                make_pod("o", "a1", preferred=[wish(5, APP_WEB)]),
-                make_pod("u", "a1", preferred_anti=[wish(5, APP_WEB)]),
+                affine_pod("o", "a1", preferred=[wish(5, APP_WEB)]),
+                affine_pod("u", "a1", preferred_anti=[wish(5, APP_WEB)]),
             ],
             [0, 0, 0, 0],
             id="wishes that cancel out are not the same as none",
         ),
         pytest.param(
             WEB,
-            [make_pod("o", "c1", preferred=[wish(5, APP_WEB)])],
+            [affine_pod("o", "c1", preferred=[wish(5, APP_WEB)])],
             None,
             id="a carrier on a node without the key says nothing",
         ),
@@ -443,10 +442,10 @@ def test_score(pod: Pod, others: list[Pod], raw: list[int] | None) -> None:
 
 def test_hard_weight_and_ignoring_existing_preferences() -> None:
     others = [
-        make_pod("o", "a1", affinity=[term(APP_WEB)]),
-        make_pod("u", "b1", preferred=[wish(5, APP_WEB)]),
+        affine_pod("o", "a1", affinity=[term(APP_WEB)]),
+        affine_pod("u", "b1", preferred=[wish(5, APP_WEB)]),
     ]
-    wishing = make_pod("p", labels={"app": "web"}, preferred=[wish(2, {})])
+    wishing = affine_pod("p", labels={"app": "web"}, preferred=[wish(2, {})])
     args = InterPodAffinityArgs(10, True)
     ignoring = InterPodAffinity.from_args(args, Handle(NodeTable()))
 

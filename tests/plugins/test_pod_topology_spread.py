@@ -21,10 +21,10 @@ from tests.plugins.spread_cluster import (
     UNEVEN,
     ZONE,
     constraint,
-    make_node,
-    make_pod,
     make_writer,
+    web_pod,
     webs,
+    zone_node,
 )
 
 
@@ -44,52 +44,52 @@ PLUGIN = PodTopologySpread()  # one for all tests: what it keeps must not leak i
     ("pod", "counts", "expected"),
     [
         pytest.param(
-            make_pod("p", "", constraint(1)),
+            web_pod("p", "", constraint(1)),
             {"a": 3, "b": 1},
             [UNEVEN, UNEVEN, FITS],
             id="only the emptiest domain keeps the skew",
         ),
         pytest.param(
-            make_pod("p", "", constraint(2)), {"a": 3, "b": 1}, [UNEVEN, FITS, FITS], id="skew 2"
+            web_pod("p", "", constraint(2)), {"a": 3, "b": 1}, [UNEVEN, FITS, FITS], id="skew 2"
         ),
         pytest.param(
-            make_pod("p", "", constraint(1), metadata={"labels": {}}),
+            web_pod("p", "", constraint(1), metadata={"labels": {}}),
             {"a": 3, "b": 1},
             [UNEVEN, FITS, FITS],
             id="a pod that does not match itself adds nothing",
         ),
         pytest.param(
-            make_pod("p", "", constraint(1, minDomains=4)),
+            web_pod("p", "", constraint(1, minDomains=4)),
             {"a": 1, "b": 1, "c": 1},
             [UNEVEN] * 3,
             id="with too few domains the minimum is 0",
         ),
         pytest.param(
-            make_pod("p", "", constraint(1, minDomains=3)),
+            web_pod("p", "", constraint(1, minDomains=3)),
             {"a": 1, "b": 1, "c": 1},
             [FITS] * 3,
             id="with enough domains it is not",
         ),
         pytest.param(
-            make_pod("p", "", {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": SOFT}),
+            web_pod("p", "", {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": SOFT}),
             {"a": 3},
             None,
             id="soft constraints do not filter",
         ),
         pytest.param(
-            make_pod("p", "", constraint(1, labelSelector={})),
+            web_pod("p", "", constraint(1, labelSelector={})),
             {"a": 3},
             [FITS] * 3,
             id="an empty selector counts no pod",
         ),
         pytest.param(
-            make_pod("p", "", constraint(1, labelSelector=None)),
+            web_pod("p", "", constraint(1, labelSelector=None)),
             {"a": 3},
             [FITS] * 3,
             id="without a selector no pod counts",
         ),
         pytest.param(
-            make_pod("p", "", constraint(1, HOSTNAME), constraint(1)),
+            web_pod("p", "", constraint(1, HOSTNAME), constraint(1)),
             {"a": 1, "b": 1},
             [UNEVEN, UNEVEN, FITS],
             id="two constraints",
@@ -104,26 +104,26 @@ def test_filter_counts_neither_other_namespaces_nor_pods_being_deleted() -> None
     pods = webs({"a": 1}, metadata={"namespace": "other"})
     pods += webs({"b": 1}, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
 
-    assert filtered(make_pod("p", "", constraint(1)), ABC, pods) == [FITS] * 3
+    assert filtered(web_pod("p", "", constraint(1)), ABC, pods) == [FITS] * 3
 
 
 def test_a_node_without_a_key_is_refused_and_counts_for_no_constraint() -> None:
-    nodes = [make_node("a", "a"), make_node("b", "b"), make_node("bare")]
+    nodes = [zone_node("a", "a"), zone_node("b", "b"), zone_node("bare")]
     pods = webs({"a": 1, "b": 1, "bare": 3})
 
-    both = filtered(make_pod("p", "", constraint(1, HOSTNAME), constraint(1)), nodes, pods)
+    both = filtered(web_pod("p", "", constraint(1, HOSTNAME), constraint(1)), nodes, pods)
 
     assert both == [FITS, FITS, LACKING], "bare is not the fullest host: it does not count"
 
 
 def test_the_first_constraint_that_is_broken_gives_the_reason() -> None:
     racked = {"rack": "r"}
-    nodes = [make_node("a", "a", labels=racked), make_node("b", "b", labels=racked)]
-    nodes += [make_node("x", "a")]
+    nodes = [zone_node("a", "a", labels=racked), zone_node("b", "b", labels=racked)]
+    nodes += [zone_node("x", "a")]
     zone, rack = constraint(1), constraint(9, "rack")
 
     for order, reason in (((zone, rack), UNEVEN), ((rack, zone), LACKING)):
-        statuses = filtered(make_pod("p", "", *order), nodes, webs({"a": 2}))
+        statuses = filtered(web_pod("p", "", *order), nodes, webs({"a": 2}))
         assert statuses == [UNEVEN, FITS, reason]
 
 
@@ -138,12 +138,12 @@ def test_the_first_constraint_that_is_broken_gives_the_reason() -> None:
 def test_inclusion_policies(policies: dict[str, str], expected: list[Status]) -> None:
     taint = {"key": "k", "effect": "NoExecute"}
     nodes = [
-        make_node("a", "a", labels={"pool": "x"}),
-        make_node("b", "b", labels={"pool": "x"}),
-        make_node("c", "c", labels={"pool": "x"}, taints=[taint]),
-        make_node("d", "d"),
+        zone_node("a", "a", labels={"pool": "x"}),
+        zone_node("b", "b", labels={"pool": "x"}),
+        zone_node("c", "c", labels={"pool": "x"}, taints=[taint]),
+        zone_node("d", "d"),
     ]
-    pod = make_pod("p", "", constraint(1, **policies), nodeSelector={"pool": "x"})
+    pod = web_pod("p", "", constraint(1, **policies), nodeSelector={"pool": "x"})
 
     statuses = filtered(pod, nodes, webs({"a": 1, "b": 1, "c": 2}))
 
@@ -170,14 +170,14 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(selector: A
     old = {"labels": {"app": "web", "hash": "0"}}
     pods = webs({"a": 3}, metadata=old) + webs({"b": 1}, metadata=new)
 
-    assert filtered(make_pod("p", "", keyed, metadata=new), ABC, pods) == [FITS, UNEVEN, FITS]
+    assert filtered(web_pod("p", "", keyed, metadata=new), ABC, pods) == [FITS, UNEVEN, FITS]
     if selector is APP_WEB:
-        assert filtered(make_pod("p", "", keyed, metadata=old), ABC, pods) == [UNEVEN, FITS, FITS]
+        assert filtered(web_pod("p", "", keyed, metadata=old), ABC, pods) == [UNEVEN, FITS, FITS]
 
 
 def test_eligible_nodes_follow_changes_of_the_nodes() -> None:
-    writer, pod = make_writer(ABC, webs({"a": 1, "b": 1})), make_pod("p", "", constraint(1))
-    for node, feasible in ((ABC[2], [False, False, True]), (make_node("c"), [True, True, False])):
+    writer, pod = make_writer(ABC, webs({"a": 1, "b": 1})), web_pod("p", "", constraint(1))
+    for node, feasible in ((ABC[2], [False, False, True]), (zone_node("c"), [True, True, False])):
         writer.set_node(node)
         state = CycleState()
         PLUGIN.pre_filter(state, pod, writer.table)
@@ -203,13 +203,13 @@ def test_pre_filter_fails_on_a_selector_it_cannot_parse() -> None:
 @pytest.mark.parametrize(
     ("removed", "status"),
     [
-        pytest.param([make_pod("a-0", "a")], FITS, id="a victim makes room"),
-        pytest.param([make_pod("x", "a", metadata={"labels": {}})], UNEVEN, id="not matching"),
+        pytest.param([web_pod("a-0", "a")], FITS, id="a victim makes room"),
+        pytest.param([web_pod("x", "a", metadata={"labels": {}})], UNEVEN, id="not matching"),
         pytest.param(
-            [make_pod("x", "a", metadata={"namespace": "other"})], UNEVEN, id="other namespace"
+            [web_pod("x", "a", metadata={"namespace": "other"})], UNEVEN, id="other namespace"
         ),
         pytest.param(
-            [make_pod("x", "a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
+            [web_pod("x", "a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
             FITS,
             id="one being deleted was not counted, but is taken away",
         ),
@@ -217,7 +217,7 @@ def test_pre_filter_fails_on_a_selector_it_cannot_parse() -> None:
 )
 def test_remove_pod(removed: list[Pod], status: Status) -> None:
     table, state = make_writer(ABC, webs({"a": 2, "b": 1, "c": 1})).table, CycleState()
-    pod, plugin = make_pod("p", "", constraint(1)), PodTopologySpread()
+    pod, plugin = web_pod("p", "", constraint(1)), PodTopologySpread()
     plugin.pre_filter(state, pod, table)
     node, what_if = table.fork_row(0).node_at(0), state.clone()
 
@@ -240,10 +240,10 @@ def test_remove_pod(removed: list[Pod], status: Status) -> None:
 )
 def test_add_pod(selector: Any, status: Status) -> None:
     table, state, plugin = make_writer(ABC).table, CycleState(), PodTopologySpread()
-    pod = make_pod("p", "", constraint(1, labelSelector=selector))
+    pod = web_pod("p", "", constraint(1, labelSelector=selector))
     plugin.pre_filter(state, pod, table)
     node = table.fork_row(0).node_at(0)
 
-    plugin.add_pod(state, pod, make_pod("nominated"), node)
+    plugin.add_pod(state, pod, web_pod("nominated"), node)
 
     assert plugin.filter_node(state, pod, node) == status

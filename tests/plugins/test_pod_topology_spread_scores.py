@@ -22,10 +22,10 @@ from tests.plugins.spread_cluster import (
     ZONE,
     constraint,
     make,
-    make_node,
-    make_pod,
     make_writer,
+    web_pod,
     webs,
+    zone_node,
 )
 
 
@@ -65,54 +65,54 @@ WEB_SERVICE = make("Service", "web", spec={"selector": {"app": "web"}})
 
 
 def test_score_by_zone() -> None:
-    pod = make_pod("p", "", constraint(1, whenUnsatisfiable=SOFT))
+    pod = web_pod("p", "", constraint(1, whenUnsatisfiable=SOFT))
 
     assert scored(pod, ABC, webs({"b": 1, "c": 3})) == ([0, 2, 5], [100, 60, 0])
 
 
 def test_score_with_system_defaults() -> None:
-    nodes = [make_node(name, zone) for name, zone in zip("wxyz", "aabb", strict=True)]
-    nodes += [make_node("v", "a")]
+    nodes = [zone_node(name, zone) for name, zone in zip("wxyz", "aabb", strict=True)]
+    nodes += [zone_node("v", "a")]
     pods = webs({"v": 1, "x": 1, "y": 2, "z": 3})
 
-    assert scored(make_pod("p"), nodes, pods, [0, 1, 2, 3]) == (
+    assert scored(web_pod("p"), nodes, pods, [0, 1, 2, 3]) == (
         [9, 11, 17, 18],
         [100, 88, 55, 50],
     )
 
 
 def test_nodes_that_lack_a_key_are_ignored_when_the_pod_brings_constraints() -> None:
-    nodes = [make_node("a", "a"), make_node("b", "b"), make_node("bare")]
+    nodes = [zone_node("a", "a"), zone_node("b", "b"), zone_node("bare")]
     both = [constraint(1, key, whenUnsatisfiable=SOFT) for key in (ZONE, HOSTNAME)]
 
-    scores = scored(make_pod("p", "", *both), nodes, webs({"b": 1, "bare": 1}))
+    scores = scored(web_pod("p", "", *both), nodes, webs({"b": 1, "bare": 1}))
 
     assert scores == ([0, 3, IGNORED], [100, 0, 0])
 
 
 def test_system_defaults_spread_nodes_without_zone_by_hostname() -> None:
-    nodes = [make_node("a", "a"), make_node("b", "b"), make_node("bare")]
+    nodes = [zone_node("a", "a"), zone_node("b", "b"), zone_node("bare")]
 
-    scores = scored(make_pod("p"), nodes, webs({"b": 1, "bare": 1}))
+    scores = scored(web_pod("p"), nodes, webs({"b": 1, "bare": 1}))
 
     # A missing zone is a domain too: three domains, so ln 5 for both constraints.
     assert scores == ([6, 9, 4], [77, 44, 100])
 
 
 def test_system_defaults_take_a_missing_zone_for_an_empty_one() -> None:
-    nodes = [make_node("a", ""), make_node("b", "b"), make_node("bare")]
+    nodes = [zone_node("a", ""), zone_node("b", "b"), zone_node("bare")]
 
     # Two domains, so ln 4 for the zone; the empty one holds the pod on the node without zone.
-    assert scored(make_pod("p"), nodes, webs({"bare": 1})) == ([7, 6, 4], [57, 71, 100])
+    assert scored(web_pod("p"), nodes, webs({"bare": 1})) == ([7, 6, 4], [57, 71, 100])
 
 
 @pytest.mark.parametrize(
     ("pod", "nodes", "skipped"),
     [
-        pytest.param(make_pod("p", "", constraint(1)), ABC, True, id="hard constraints only"),
-        pytest.param(make_pod("p", metadata={"labels": {}}), ABC, True, id="no service, no owner"),
-        pytest.param(make_pod("p"), [], True, id="no nodes"),
-        pytest.param(make_pod("p"), ABC, False, id="system defaults"),
+        pytest.param(web_pod("p", "", constraint(1)), ABC, True, id="hard constraints only"),
+        pytest.param(web_pod("p", metadata={"labels": {}}), ABC, True, id="no service, no owner"),
+        pytest.param(web_pod("p"), [], True, id="no nodes"),
+        pytest.param(web_pod("p"), ABC, False, id="system defaults"),
     ],
 )
 def test_pre_score_skip(pod: Pod, nodes: list[Node], skipped: bool) -> None:
@@ -210,13 +210,13 @@ def test_default_constraints_use_the_selectors_of_services_and_owners(
         "canary": {"app": "web", "track": "canary"},
         "db": {"app": "db"},
     }
-    nodes = [make_node(name, name) for name in others]
-    pods = [make_pod(n, n, metadata={"labels": labels}) for n, labels in others.items()]
+    nodes = [zone_node(name, name) for name in others]
+    pods = [web_pod(n, n, metadata={"labels": labels}) for n, labels in others.items()]
     table, state = make_writer(nodes, pods).table, CycleState()
     given = TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable=SOFT)
     args = PodTopologySpreadArgs((given,), LIST_DEFAULTING)
     plugin = PodTopologySpread.from_args(args, Handle(table, lister=Objects(*objects)))
-    pod = make_pod("p", metadata=metadata)
+    pod = web_pod("p", metadata=metadata)
 
     status = plugin.pre_score(state, pod, table, ALL)
 
@@ -230,10 +230,10 @@ def test_default_constraints_follow_changes_of_the_objects() -> None:
     table, lister = make_writer(ABC).table, Objects()
     plugin = PodTopologySpread.from_args(None, Handle(table, lister=lister))
 
-    assert plugin.pre_score(CycleState(), make_pod("p"), table, ALL) == SKIP
+    assert plugin.pre_score(CycleState(), web_pod("p"), table, ALL) == SKIP
     lister.objects.append(WEB_SERVICE)
     lister.version += 1
-    assert plugin.pre_score(CycleState(), make_pod("p"), table, ALL) != SKIP
+    assert plugin.pre_score(CycleState(), web_pod("p"), table, ALL) != SKIP
 
 
 def test_pods_pinned_to_different_nodes_are_not_taken_for_each_other() -> None:
@@ -241,10 +241,10 @@ def test_pods_pinned_to_different_nodes_are_not_taken_for_each_other() -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-    pinned = make_pod("pinned", "", constraint(1), affinity={"nodeAffinity": required})
+    pinned = web_pod("pinned", "", constraint(1), affinity={"nodeAffinity": required})
     table, plugin = make_writer(ABC, webs({"a": 2})).table, PodTopologySpread()
     said = []
-    for pod in (pinned, make_pod("free", "", constraint(1))):
+    for pod in (pinned, web_pod("free", "", constraint(1))):
         state = CycleState()
         plugin.pre_filter(state, pod, table)
         said.append(plugin.filter_rows(state, pod, table, ALL).status(0))

@@ -18,6 +18,7 @@ import msgspec
 
 from bayplan.apiserver import ApiServer
 from bayplan.clock import ManualClock
+from tests.rig.trees import pod_tree
 
 Result = TypeVar("Result")
 Tree = dict[str, Any]
@@ -195,34 +196,10 @@ def api_server(data_dir: Path | None = None, **options: Any) -> Iterator[ServerI
         server.stop()
 
 
-def pod_tree(name: str, **spec: Any) -> Tree:
-    """A small pod."""
-    containers = [{"name": "main", "image": "app:1"}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"containers": containers, **spec},
-    }
-
-
 def config_map_tree(name: str, **data: str) -> Tree:
     """A small object of a kind without validation rules."""
     metadata = {"name": name, "labels": {"name": name}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
-def node_tree(name: str, **spec: Any) -> Tree:
-    """A ready node with room for a few pods."""
-    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    status = {
-        "capacity": room,
-        "allocatable": room,
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }
-    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
-    head = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
-    return {**head, "spec": spec, "status": status}
 
 
 def workload_tree(kind: str, name: str, replicas: int | None = None, **spec: Any) -> Tree:

@@ -9,7 +9,8 @@ import pytest
 
 from bayplan.apiserver.web import http_server
 from bayplan.apiserver.web.http_requests import MAX_BODY
-from tests.rig.api_server import PODS, ServerInThread, api_server, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server
+from tests.rig.trees import pod_tree
 
 from .rig import SECRET
 from .wire import WAIT_S, connected, exchange, read_all, statuses

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import PATCH_TYPES, PODS, pod_tree
+from tests.rig.api_server import PATCH_TYPES, PODS
+from tests.rig.trees import pod_tree
 
 from .rig import CORE, JSON, LEASES, GuardedApi, rule
 

@@ -5,7 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.rig.api_server import PODS, ServerInThread, api_server, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server
+from tests.rig.trees import pod_tree
 
 from .rig import CORE, RBAC, SECRET, GuardedApi, rule
 from .wire import exchange, statuses

@@ -15,7 +15,8 @@ from bayplan.apiserver.schema import json_patch as patches
 from bayplan.apiserver.schema.json_patch import MAX_DEPTH
 from bayplan.apiserver.schema.protobuf import MAGIC, MIME, ProtobufError, decode_object
 from bayplan.apiserver.store import Store
-from tests.rig.api_server import PATCH_TYPES, PODS, ServerInThread, pod_tree
+from tests.rig.api_server import PATCH_TYPES, PODS, ServerInThread
+from tests.rig.trees import pod_tree
 
 from .rig import CORE
 

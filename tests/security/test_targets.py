@@ -12,7 +12,8 @@ from bayplan.apiserver.registry.resource_table import ResourceCatalog
 from bayplan.apiserver.registry.status_errors import StatusError
 from bayplan.apiserver.web.http_requests import WholeRequest
 from bayplan.apiserver.web.targets import Target, parse_target
-from tests.rig.api_server import PODS, pod_tree
+from tests.rig.api_server import PODS
+from tests.rig.trees import pod_tree
 
 from .rig import CORE, GuardedApi, rule
 

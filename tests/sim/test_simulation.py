@@ -9,6 +9,7 @@ from bayplan.api.wire.decode import decode_object
 from bayplan.errors import InputError
 from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation, SimulationReport, read_manifests
+from tests.rig.trees import node_of, pod_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -16,16 +17,6 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
     metadata = {"name": name, **fields.pop("metadata", {})}
     return decode_object({"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields})
-
-
-def make_node(name: str, cpu: str = "4", **fields: Any) -> Any:
-    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
-    return make("Node", name, status={"allocatable": allocatable}, **fields)
-
-
-def make_pod(name: str, cpu: str = "1", metadata: Any = None, **spec: Any) -> Any:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    return make("Pod", name, metadata=metadata or {}, spec={"containers": [container], **spec})
 
 
 def make_deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> Any:
@@ -49,9 +40,9 @@ def placements(report: SimulationReport) -> dict[str, str]:
 
 def test_pods_are_placed_and_usage_is_summed() -> None:
     report = run(
-        make_node("n"),
-        make_pod("runs", "2", nodeName="n"),
-        make_pod("a", "1500m"),
+        node_of("n"),
+        pod_of("runs", "2", nodeName="n"),
+        pod_of("a", "1500m"),
     )
 
     assert placements(report) == {"a": "n"}
@@ -63,7 +54,7 @@ def test_pods_are_placed_and_usage_is_summed() -> None:
 
 
 def test_a_pod_that_does_not_fit_stays_pending_with_the_message_of_kube_scheduler() -> None:
-    report = run(make_node("n"), make_pod("large", "5"))
+    report = run(node_of("n"), pod_of("large", "5"))
 
     (result,) = report.pending
     assert not report.is_complete
@@ -75,35 +66,35 @@ def test_finished_pods_neither_count_nor_wait() -> None:
     done = make("Pod", "done", spec={"nodeName": "n"}, status={"phase": "Succeeded"})
     failed = make("Pod", "failed", status={"phase": "Failed"})
 
-    report = run(make_node("n"), done, failed)
+    report = run(node_of("n"), done, failed)
 
     assert report.pods == []
     assert report.running == 0
 
 
 def test_a_terminating_pod_without_a_node_is_ignored() -> None:
-    gone = make_pod("gone", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    gone = pod_of("gone", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
 
-    assert run(make_node("n"), gone).pods == []
+    assert run(node_of("n"), gone).pods == []
 
 
 def test_a_pod_without_a_name_can_be_evicted() -> None:
-    unnamed = make_pod("", "4", metadata={"generateName": "batch-", "name": ""})
-    urgent = make_pod("urgent", "3", priorityClassName="system-cluster-critical", priority=9)
-    tied = make_pod("first", "1", nodeName="n")
+    unnamed = pod_of("", "4", metadata={"generateName": "batch-", "name": ""})
+    urgent = pod_of("urgent", "3", priorityClassName="system-cluster-critical", priority=9)
+    tied = pod_of("first", "1", nodeName="n")
 
-    report = run(make_node("n"), make_node("m", "3"), tied, unnamed, urgent)
+    report = run(node_of("n"), node_of("m", "3"), tied, unnamed, urgent)
 
     assert [result.pod.name.partition("-")[0] for result in report.placed] == ["urgent"]
 
 
 def test_pods_are_tried_by_priority_then_in_the_order_of_the_input() -> None:
     report = run(
-        make_pod("z"),
+        pod_of("z"),
         make_deployment("m", 2),
-        make_pod("a"),
-        make_node("n", "8"),
-        make_pod("urgent", priorityClassName="system-cluster-critical"),
+        pod_of("a"),
+        node_of("n", "8"),
+        pod_of("urgent", priorityClassName="system-cluster-critical"),
     )
 
     order = [result.pod.name.partition("-")[0] for result in report.pods]
@@ -121,9 +112,9 @@ def test_a_rejected_pod_is_retried_after_others_were_placed() -> None:
             ]
         }
     }
-    node = make_node("n", metadata={"labels": {"kubernetes.io/hostname": "n"}})
-    follower = make_pod("follower", affinity=near)
-    leader = make_pod("leader", metadata={"labels": {"app": "leader"}})
+    node = node_of("n", metadata={"labels": {"kubernetes.io/hostname": "n"}})
+    follower = pod_of("follower", affinity=near)
+    leader = pod_of("leader", metadata={"labels": {"app": "leader"}})
 
     report = run(node, follower, leader)
 
@@ -132,7 +123,7 @@ def test_a_rejected_pod_is_retried_after_others_were_placed() -> None:
 
 
 def test_a_gated_pod_is_reported() -> None:
-    report = run(make_node("n"), make_pod("held", schedulingGates=[{"name": "quota"}]))
+    report = run(node_of("n"), pod_of("held", schedulingGates=[{"name": "quota"}]))
 
     (result,) = report.pending
     assert result.attempt.outcome is Outcome.GATED
@@ -140,7 +131,7 @@ def test_a_gated_pod_is_reported() -> None:
 
 
 def test_a_pod_of_another_scheduler_is_reported() -> None:
-    report = run(make_node("n"), make_pod("a", schedulerName="batch"))
+    report = run(node_of("n"), pod_of("a", schedulerName="batch"))
 
     (result,) = report.pending
     assert result.attempt.message == 'waits for scheduler "batch", which is not configured'
@@ -165,10 +156,10 @@ def test_an_eviction_is_reported_and_the_owner_creates_a_replacement() -> None:
     )
 
     report = run(
-        make_node("n", "2"),
+        node_of("n", "2"),
         running,
         owner,
-        make_pod("urgent", "2", priorityClassName="system-cluster-critical"),
+        pod_of("urgent", "2", priorityClassName="system-cluster-critical"),
     )
 
     assert [(victim.name, by.name) for victim, by in report.preempted] == [("batch-0", "urgent")]
@@ -189,10 +180,10 @@ def test_undeclared_namespaces_can_be_selected_by_name() -> None:
         }
     }
     report = run(
-        make_node("far", metadata={"labels": {"kubernetes.io/hostname": "far"}}),
-        make_node("near", metadata={"labels": {"kubernetes.io/hostname": "near"}}),
-        make_pod("there", metadata={"namespace": "shop"}, nodeName="near"),
-        make_pod("here", affinity=near),
+        node_of("far", metadata={"labels": {"kubernetes.io/hostname": "far"}}),
+        node_of("near", metadata={"labels": {"kubernetes.io/hostname": "near"}}),
+        pod_of("there", metadata={"namespace": "shop"}, nodeName="near"),
+        pod_of("here", affinity=near),
     )
 
     assert placements(report) == {"here": "near"}
@@ -201,7 +192,7 @@ def test_undeclared_namespaces_can_be_selected_by_name() -> None:
 def test_progress_counts_pods() -> None:
     told: list[tuple[int, int]] = []
 
-    Simulation([make_node("n"), make_deployment("web", 3)]).run(
+    Simulation([node_of("n"), make_deployment("web", 3)]).run(
         lambda done, total: told.append((done, total))
     )
 
@@ -209,7 +200,7 @@ def test_progress_counts_pods() -> None:
 
 
 def test_the_same_seed_gives_the_same_report() -> None:
-    objects = [make_node(f"n{i}") for i in range(20)] + [make_deployment("web", 30)]
+    objects = [node_of(f"n{i}") for i in range(20)] + [make_deployment("web", 30)]
 
     first, second = (placements(run(*objects, seed=7)) for _ in range(2))
 
@@ -217,7 +208,7 @@ def test_the_same_seed_gives_the_same_report() -> None:
 
 
 def test_explanations_are_made_on_request() -> None:
-    objects = [make_node("n"), make_node("m", "1"), make_pod("a", "2")]
+    objects = [node_of("n"), node_of("m", "1"), pod_of("a", "2")]
 
     (plain,) = run(*objects).pods
     (explained,) = run(*objects, explain=True).pods
@@ -231,22 +222,22 @@ def test_explanations_are_made_on_request() -> None:
     ("objects", "expected"),
     [
         pytest.param(
-            [make_pod("a")], "input: expected at least one Node; got none", id="no node at all"
+            [pod_of("a")], "input: expected at least one Node; got none", id="no node at all"
         ),
         pytest.param(
-            [make_node("n"), make_pod("a", priorityClassName="gold")],
+            [node_of("n"), pod_of("a", priorityClassName="gold")],
             "here: pod default/a: spec.priorityClassName: "
             'expected a PriorityClass of the input or a built-in one; got "gold"',
             id="unknown priority class",
         ),
         pytest.param(
-            [make_node("n"), make_deployment("web", 1, priorityClassName="gold")],
+            [node_of("n"), make_deployment("web", 1, priorityClassName="gold")],
             "here: deployment default/web: spec.template.spec.priorityClassName: "
             'expected a PriorityClass of the input or a built-in one; got "gold"',
             id="unknown priority class of a workload",
         ),
         pytest.param(
-            [make_node("n"), make_node("n")],
+            [node_of("n"), node_of("n")],
             'input: expected each name once; Node "n" exists already',
             id="a name twice",
         ),

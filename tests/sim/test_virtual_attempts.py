@@ -6,17 +6,8 @@ from typing import Any
 from bayplan.config import load_config
 from bayplan.scheduler import Outcome
 from bayplan.sim import Simulation, TraceEntry, read_manifests
-from tests.sim.timed_objects import (
-    make,
-    make_node,
-    make_pod,
-    make_timeline,
-    node_tree,
-    run,
-    template,
-    times,
-    trace,
-)
+from tests.rig.trees import node_of, node_tree
+from tests.sim.timed_objects import make, make_timeline, run, template, timed_pod, times, trace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -25,10 +16,10 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def test_the_preemptor_gets_its_node_after_the_grace_period_of_the_victim() -> None:
-    low = make_pod("low", "4", nodeName="n", terminationGracePeriodSeconds=45)
-    high = make_pod("high", "4", priority=10, annotations={"bayplan.dev/created-at": "10s"})
+    low = timed_pod("low", "4", nodeName="n", terminationGracePeriodSeconds=45)
+    high = timed_pod("high", "4", priority=10, annotations={"bayplan.dev/created-at": "10s"})
 
-    entries = trace(make_node("n"), make_node("m", "1"), low, high)
+    entries = trace(node_of("n"), node_of("m", "1"), low, high)
 
     assert [entry[:3] for entry in entries] == [
         (10, "created", "default/high"),
@@ -43,8 +34,8 @@ def test_the_preemptor_gets_its_node_after_the_grace_period_of_the_victim() -> N
 
 
 def test_a_preempted_pod_has_the_condition_while_terminating() -> None:
-    low, high = make_pod("low", "4", nodeName="n"), make_pod("high", "4", priority=10)
-    simulation = Simulation([make_node("n"), low, high])
+    low, high = timed_pod("low", "4", nodeName="n"), timed_pod("high", "4", priority=10)
+    simulation = Simulation([node_of("n"), low, high])
 
     report = simulation.run(until_s=29)
 
@@ -79,7 +70,7 @@ def test_backoff_grows_after_errors_and_retries_alone_end_the_run(tmp_path: Path
     plugin = tmp_path / "broken.py"
     plugin.write_text(Fails.TEXT)
 
-    entries = trace(make_node("n"), make_pod("a"), plugins=[str(plugin)])
+    entries = trace(node_of("n"), timed_pod("a"), plugins=[str(plugin)])
 
     # 1, 2, 4, 8 and 10 s, each to the end of the whole second in which it ends.
     popped = times(entries, "popped", "default/a")
@@ -99,7 +90,7 @@ def test_a_slow_pre_bind_is_waited_for(tmp_path: Path) -> None:
         "        return SUCCESS\n"
     )
 
-    report = run(make_node("n"), make_pod("a"), plugins=[str(plugin)])
+    report = run(node_of("n"), timed_pod("a"), plugins=[str(plugin)])
 
     assert [r.time_s for r in report.placed] == [7200]
 
@@ -113,9 +104,9 @@ def test_until_ends_the_run_and_reports_running_attempts(tmp_path: Path) -> None
         "    def permit(self, state, pod, node_name):\n"
         "        return wait('not yet'), 300\n"
     )
-    late = make_pod("late", annotations={"bayplan.dev/created-at": "1h"})
+    late = timed_pod("late", annotations={"bayplan.dev/created-at": "1h"})
 
-    report = run(make_node("n"), make_pod("a"), late, plugins=[str(plugin)], until_s=120)
+    report = run(node_of("n"), timed_pod("a"), late, plugins=[str(plugin)], until_s=120)
 
     assert report.time_s == 120
     assert [(r.pod.name, r.attempt.outcome, r.attempt.message) for r in report.pods] == [
@@ -133,7 +124,9 @@ def test_pods_that_block_each_other_do_not_run_for_ever(tmp_path: Path) -> None:
         "        return unschedulable('no'), 0\n"
     )
 
-    report = run(make_node("n"), make_pod("a"), make_pod("b"), make_pod("c"), plugins=[str(plugin)])
+    report = run(
+        node_of("n"), timed_pod("a"), timed_pod("b"), timed_pod("c"), plugins=[str(plugin)]
+    )
 
     assert len(report.pending) == 3
 
@@ -158,7 +151,7 @@ def make_day() -> list[Any]:
         for i in range(1, 10)
     ]
     events.append({"at": "10h", "remove": ["node/m1"]})
-    return [*(make_node(f"n{i}", "16") for i in range(10)), *jobs, make_timeline(*events)]
+    return [*(node_of(f"n{i}", "16") for i in range(10)), *jobs, make_timeline(*events)]
 
 
 def test_ten_hours_with_thousands_of_pods_are_deterministic() -> None:

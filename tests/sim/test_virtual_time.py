@@ -6,17 +6,8 @@ import pytest
 
 from bayplan.api.wire.decode import decode_object
 from bayplan.errors import InputError
-from tests.sim.timed_objects import (
-    make,
-    make_node,
-    make_pod,
-    make_timeline,
-    node_tree,
-    run,
-    template,
-    times,
-    trace,
-)
+from tests.rig.trees import node_of, node_tree
+from tests.sim.timed_objects import make, make_timeline, run, template, timed_pod, times, trace
 
 
 def deployment_tree(replicas: int, cpu: str = "1") -> dict[str, Any]:
@@ -36,9 +27,11 @@ def deployment_tree(replicas: int, cpu: str = "1") -> dict[str, Any]:
 
 
 def test_a_pod_starts_at_its_time_and_ends_after_its_duration() -> None:
-    pod = make_pod("a", annotations={"bayplan.dev/created-at": "30s", "bayplan.dev/duration": "5m"})
+    pod = timed_pod(
+        "a", annotations={"bayplan.dev/created-at": "30s", "bayplan.dev/duration": "5m"}
+    )
 
-    report = run(make_node("n"), pod)
+    report = run(node_of("n"), pod)
 
     (result,) = report.placed
     assert (result.created_s, result.time_s, result.finished_s) == (30, 30, 330)
@@ -48,9 +41,9 @@ def test_a_pod_starts_at_its_time_and_ends_after_its_duration() -> None:
 
 
 def test_a_pod_that_ends_makes_room_for_the_next() -> None:
-    first = make_pod("first", "3", annotations={"bayplan.dev/duration": "10m"})
+    first = timed_pod("first", "3", annotations={"bayplan.dev/duration": "10m"})
 
-    report = run(make_node("n"), first, make_pod("second", "3"))
+    report = run(node_of("n"), first, timed_pod("second", "3"))
 
     assert {r.pod.name: r.time_s for r in report.placed} == {"first": 0, "second": 600}
 
@@ -63,16 +56,16 @@ def test_elapsed_time_of_a_running_pod_counts() -> None:
     )
     newest = make("Pod", "new", metadata={"creationTimestamp": "2026-03-01T12:04:00Z"})
 
-    entries = trace(make_node("n"), old, newest)
+    entries = trace(node_of("n"), old, newest)
 
     assert times(entries, "finished", "default/old") == [360]
 
 
 def test_a_terminating_pod_of_the_input_is_deleted_after_its_grace_period() -> None:
-    leaving = make_pod("leaving", "4", nodeName="n")
+    leaving = timed_pod("leaving", "4", nodeName="n")
     leaving = leaving.replace(deletion_timestamp="2000-01-01T00:00:20Z")
 
-    report = run(make_node("n"), leaving, make_pod("next", "4"))
+    report = run(node_of("n"), leaving, timed_pod("next", "4"))
 
     assert [(r.pod.name, r.time_s) for r in report.placed] == [("next", 20)]
 
@@ -85,7 +78,7 @@ def test_a_job_continues_until_its_completions(mode: str, made: int) -> None:
     spec = {"completions": 5, "parallelism": 2, "completionMode": mode}
     job = make("Job", "j", "batch/v1", spec={**spec, "template": template("1", "1m")})
 
-    report = run(make_node("n"), job)
+    report = run(node_of("n"), job)
 
     assert sorted(r.time_s for r in report.placed) == [0, 0, 60, 60, 120]
     assert all(r.finished_s is not None for r in report.pods)
@@ -96,7 +89,7 @@ def test_a_deployment_replaces_pods_that_end() -> None:
     tree = deployment_tree(1)
     tree["spec"]["template"] = template("1", "10m")
 
-    report = run(make_node("n"), decode_object(tree), until_s=1500)
+    report = run(node_of("n"), decode_object(tree), until_s=1500)
 
     assert [r.time_s for r in report.placed] == [0, 600, 1200]
 
@@ -111,9 +104,9 @@ def test_nodes_are_added_changed_and_removed() -> None:
                                  "status": {"allocatable": {"cpu": "8"}}}]},
         {"at": "3m", "remove": ["node/late"]},
     )  # fmt: skip
-    small, large = make_pod("small", "3"), make_pod("large", "5")
+    small, large = timed_pod("small", "3"), timed_pod("large", "5")
 
-    report = run(make_node("n", "1"), small, large, timeline)
+    report = run(node_of("n", "1"), small, large, timeline)
 
     assert {r.pod.name: (r.attempt.node_name, r.time_s) for r in report.placed} == {
         "small": ("late", 60),
@@ -127,7 +120,7 @@ def test_nodes_are_added_changed_and_removed() -> None:
 def test_the_pods_of_a_removed_node_are_replaced_elsewhere() -> None:
     timeline = make_timeline({"at": "1h", "remove": ["node/a"]})
 
-    report = run(make_node("a"), make_node("b"), decode_object(deployment_tree(4)), timeline)
+    report = run(node_of("a"), node_of("b"), decode_object(deployment_tree(4)), timeline)
 
     replaced = [r for r in report.placed if r.time_s == 3600]
     assert len(replaced) == 2
@@ -143,7 +136,7 @@ def test_a_deployment_is_scaled_up_and_down_and_removed() -> None:
         {"at": "3m", "remove": ["deployment/web"]},
     )
 
-    report = run(make_node("n"), decode_object(deployment_tree(1)), timeline)
+    report = run(node_of("n"), decode_object(deployment_tree(1)), timeline)
 
     assert sorted((r.time_s, r.deleted_s) for r in report.placed) == [
         (0, 210),
@@ -171,7 +164,7 @@ def test_another_template_is_rolled_out_step_by_step(
     }
     timeline = make_timeline({"at": "1m", "change": [changed]})
 
-    report = run(make_node("n", cpu=cpu), decode_object(deployment_tree(2)), timeline)
+    report = run(node_of("n", cpu=cpu), decode_object(deployment_tree(2)), timeline)
 
     assert report.nodes[0].after["cpu"] == used
     assert sorted((r.deleted_s for r in report.placed), key=lambda s: s or 999) == deleted
@@ -183,7 +176,7 @@ def test_a_new_node_gets_its_daemons_and_a_removed_one_loses_them() -> None:
         {"at": "1m", "add": [node_tree("b")]}, {"at": "2m", "remove": ["node/b"]}
     )
 
-    report = run(make_node("a"), daemons, timeline)
+    report = run(node_of("a"), daemons, timeline)
 
     assert [(r.attempt.node_name, r.time_s, r.deleted_s) for r in report.placed] == [
         ("a", 0, None),
@@ -196,17 +189,17 @@ def test_a_stateful_set_waits_for_the_deletion_of_its_old_pod() -> None:
     spec = {"replicas": 1, "template": template("1")}
     timeline = make_timeline({"at": "1m", "remove": ["pod/db-0"]})
 
-    report = run(make_node("n"), make("StatefulSet", "db", "apps/v1", spec=spec), timeline)
+    report = run(node_of("n"), make("StatefulSet", "db", "apps/v1", spec=spec), timeline)
 
     assert [(r.pod.name, r.time_s) for r in report.placed] == [("db-0", 0), ("db-0", 90)]
 
 
 def test_a_gate_is_lifted_and_a_pending_pod_removed() -> None:
-    held = make_pod("held", schedulingGates=[{"name": "quota"}])
+    held = timed_pod("held", schedulingGates=[{"name": "quota"}])
     lifted = {"kind": "Pod", "metadata": {"name": "held"}, "spec": {"schedulingGates": None}}
     timeline = make_timeline({"at": "1m", "change": [lifted], "remove": ["pod/huge"]})
 
-    report = run(make_node("n"), held, make_pod("huge", "9"), timeline)
+    report = run(node_of("n"), held, timed_pod("huge", "9"), timeline)
 
     assert [(r.pod.name, r.time_s) for r in report.pods] == [("held", 60)]
     assert report.is_complete
@@ -215,16 +208,16 @@ def test_a_gate_is_lifted_and_a_pending_pod_removed() -> None:
 def test_a_removed_namespace_removes_its_objects() -> None:
     timeline = make_timeline({"at": "1m", "remove": ["namespace/default"]})
 
-    report = run(make_node("n"), decode_object(deployment_tree(2)), make_pod("huge", "9"), timeline)
+    report = run(node_of("n"), decode_object(deployment_tree(2)), timed_pod("huge", "9"), timeline)
 
     assert [r.deleted_s for r in report.pods] == [90, 90]
 
 
 def test_removing_an_object_that_already_ended_is_no_error() -> None:
-    pod = make_pod("a", annotations={"bayplan.dev/duration": "1s"})
+    pod = timed_pod("a", annotations={"bayplan.dev/duration": "1s"})
     timeline = make_timeline({"at": "1m", "remove": ["pod/a"]}, {"at": "2m", "remove": ["pod/a"]})
 
-    assert run(make_node("n"), pod, timeline).is_complete
+    assert run(node_of("n"), pod, timeline).is_complete
 
 
 @pytest.mark.parametrize(
@@ -262,7 +255,7 @@ def test_removing_an_object_that_already_ended_is_no_error() -> None:
             id="a change that gives an invalid object",
         ),
         pytest.param(
-            [make_pod("a", annotations={"bayplan.dev/duration": "long"})],
+            [timed_pod("a", annotations={"bayplan.dev/duration": "long"})],
             "pod default/a: metadata.annotations[bayplan.dev/duration]: "
             'expected a duration such as 90s, 5m or 1h30m; got "long"',
             id="no duration",
@@ -274,13 +267,17 @@ def test_removing_an_object_that_already_ended_is_no_error() -> None:
             id="no duration at all in a template",
         ),
         pytest.param(
-            [make_pod("a", annotations={"bayplan.dev/created-at": "noon"})],
+            [timed_pod("a", annotations={"bayplan.dev/created-at": "noon"})],
             "pod default/a: metadata.annotations[bayplan.dev/created-at]: "
             'expected a duration such as 90s, 5m or 1h30m; got "noon"',
             id="no time of creation",
         ),
         pytest.param(
-            [make_pod("a", annotations={"bayplan.dev/created-at": "5s"}, priorityClassName="gold")],
+            [
+                timed_pod(
+                    "a", annotations={"bayplan.dev/created-at": "5s"}, priorityClassName="gold"
+                )
+            ],
             "pod default/a: spec.priorityClassName: "
             'expected a PriorityClass of the input or a built-in one; got "gold"',
             id="a pod that is rejected when it is added",
@@ -289,6 +286,6 @@ def test_removing_an_object_that_already_ended_is_no_error() -> None:
 )
 def test_faults_have_a_place(objects: list[Any], expected: str) -> None:
     with pytest.raises(InputError) as caught:
-        run(make_node("n"), *objects, place_of=lambda obj: "all.yaml: document 2")
+        run(node_of("n"), *objects, place_of=lambda obj: "all.yaml: document 2")
 
     assert str(caught.value) == f"all.yaml: document 2: {expected}"

@@ -2,8 +2,14 @@
 
 from typing import Any
 
+from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.sim import Simulation, SimulationReport, TraceEntry
+from tests.rig.trees import pod_of
+
+
+def timed_pod(name: str, cpu: str = "1", *, annotations: Any = None, **spec: Any) -> Pod:
+    return pod_of(name, cpu, metadata={"annotations": annotations or {}}, **spec)
 
 
 def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
@@ -11,27 +17,8 @@ def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
     return decode_object({"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields})
 
 
-def node_tree(name: str, cpu: str = "4", **metadata: Any) -> dict[str, Any]:
-    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, **metadata},
-        "status": {"allocatable": allocatable},
-    }
-
-
-def make_node(name: str, cpu: str = "4", **metadata: Any) -> Any:
-    return decode_object(node_tree(name, cpu, **metadata))
-
-
 def container(cpu: str) -> dict[str, Any]:
     return {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-
-
-def make_pod(name: str, cpu: str = "1", *, annotations: Any = None, **spec: Any) -> Any:
-    metadata = {"annotations": annotations or {}}
-    return make("Pod", name, metadata=metadata, spec={"containers": [container(cpu)], **spec})
 
 
 def template(cpu: str, duration: str | None = None, **spec: Any) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def test_nodes_like_this_one_are_added_in_the_answer_only(up: Up, open_page: Ope
 
 def test_pods_that_wait_have_arrows_to_new_nodes(up: Up, open_page: Open) -> None:
     for number in range(5):  # each of three nodes has room for one of them
-        up.make_pod(f"large-{number}", "7")
+        up.post_pod(f"large-{number}", "7")
     tab = open_it(up, open_page)
     tab.wait_for("bayplan.model.waitingCount === 2")
 

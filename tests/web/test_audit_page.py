@@ -12,7 +12,7 @@ import pytest
 from .chromium import Tab
 from .conftest import write
 from .test_compare_page import page as comparison
-from .test_page import make_node, make_pod
+from .test_page import ssd_node, web_pod
 
 __all__ = ["comparison"]
 
@@ -73,7 +73,7 @@ def test_axe_finds_nothing(
 ) -> None:
     if not AXE.exists() and not os.environ.get("BAYPLAN_NEEDS_CHROMIUM"):
         pytest.skip("axe-core is not installed")  # the summary searches for this text
-    empty = write(tmp_path / "empty.html", make_node("a"), make_pod("p", node="a"))
+    empty = write(tmp_path / "empty.html", ssd_node("a"), web_pod("p", node="a"))
     pages = [f"{example.as_uri()}#{fragment}" for fragment in SHOWN.values()]
     pages += [f"{comparison.as_uri()}#list=diff", empty.as_uri()]
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.rig.trees import pod_tree
+
 from .chromium import Browser, Tab
 
 Open = Callable[..., Tab]
@@ -35,11 +37,8 @@ class Up(NamedTuple):
         finally:
             connection.close()
 
-    def make_pod(self, name: str, cpu: str) -> None:
-        spec = {
-            "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
-        }
-        assert self.ask("POST", PODS, {"metadata": {"name": name}, "spec": spec}) == 201
+    def post_pod(self, name: str, cpu: str) -> None:
+        assert self.ask("POST", PODS, pod_tree(name, cpu)) == 201
 
 
 @contextmanager
@@ -75,9 +74,9 @@ def test_the_page_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> No
     tab = open_page(up.page)
     before = tab.run("bayplan.model.onNodes")
 
-    up.make_pod("web", "100m")
+    up.post_pod("web", "100m")
     tab.wait_for("bayplan.model.onNodes === 1")
-    up.make_pod("huge", "64")
+    up.post_pod("huge", "64")
     tab.wait_for("bayplan.model.counts[3] === 1")
     tab.settle()
 
@@ -90,8 +89,8 @@ def test_the_page_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> No
 
 def test_a_click_queries_the_scheduler_and_the_slider_goes_back(up: Up, open_page: Open) -> None:
     tab = open_page(up.page)
-    up.make_pod("web", "100m")
-    up.make_pod("huge", "64")
+    up.post_pod("web", "100m")
+    up.post_pod("huge", "64")
     tab.wait_for("bayplan.model.onNodes === 1 && bayplan.model.counts[3] === 1")
 
     tab.run("bayplan.openPod(bayplan.data.pods.name.indexOf('huge'))")
@@ -121,7 +120,7 @@ def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None
         options.append("--bind-address=127.0.0.1")
         with process("run", *options, lines=2):
             tab = browser.open(f"https://127.0.0.1:{port}/page/")
-            up.make_pod("web", "100m")
+            up.post_pod("web", "100m")
             tab.wait_for("bayplan.model.onNodes === 1")
             tab.run("bayplan.openPod(0)")
             tab.wait_for("document.querySelector('.scores')")
@@ -138,7 +137,7 @@ def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None
 def test_the_token_is_in_no_request_address_and_is_required(up: Up, open_page: Open) -> None:
     address, _, token = up.page.partition("#token=")
     tab = open_page(up.page)
-    up.make_pod("secret", "100m")
+    up.post_pod("secret", "100m")
     tab.wait_for("bayplan.model.onNodes === 1")
 
     assert token not in " ".join([*tab.requests(), tab.run("location.href")])

@@ -7,8 +7,19 @@ from typing import Any
 
 import pytest
 
+from tests.rig.trees import node_tree, pod_tree
+
 from .chromium import Tab
 from .conftest import write
+
+
+def ssd_node(name: str, zone: str = "a", cpu: str = "4", **extended: str) -> dict[str, Any]:
+    return node_tree(name, cpu, zone=zone, pods="110", labels={"disk": "ssd"}, extended=extended)
+
+
+def web_pod(name: str, cpu: str = "100m", node: str = "", **metadata: Any) -> dict[str, Any]:
+    return pod_tree(name, cpu, node=node, metadata=metadata)
+
 
 Open = Callable[..., Tab]
 EVIL = "<img src=x onerror='window.hacked=1'>"
@@ -16,32 +27,13 @@ ESCAPE = "</script><script>window.hacked=2</script><!--"
 ROW = ".list .row"
 
 
-def make_node(name: str, zone: str = "a", cpu: str = "4", **more: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone, "disk": "ssd"}},
-        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110", **more}},
-    }
-
-
-def make_pod(name: str, cpu: str = "100m", node: str = "", **metadata: Any) -> dict[str, Any]:
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, **metadata},
-        "spec": {**spec, **({"nodeName": node} if node else {})},
-    }
-
-
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """5,000 nodes in eight zones, 10,000 pods on them, some added later, and three that fit nowhere."""
-    nodes = [make_node(f"node-{i:04}", f"zone-{i % 8}") for i in range(5000)]
-    running = [make_pod(f"runs-{i:05}", node=f"node-{i // 2:04}") for i in range(10_000)]
-    coming = [make_pod(f"comes-{i:03}") for i in range(300)]
-    never = [make_pod(f"never-{i}", "64") for i in range(3)]
+    nodes = [ssd_node(f"node-{i:04}", f"zone-{i % 8}") for i in range(5000)]
+    running = [web_pod(f"runs-{i:05}", node=f"node-{i // 2:04}") for i in range(10_000)]
+    coming = [web_pod(f"comes-{i:03}") for i in range(300)]
+    never = [web_pod(f"never-{i}", "64") for i in range(3)]
     path = tmp_path_factory.mktemp("large") / "report.html"
     return write(path, *nodes, *running, *coming, *never)
 
@@ -376,13 +368,13 @@ def test_colours_follow_the_system_unless_chosen(
 
 
 def test_user_input_is_always_shown_as_text(open_page: Open, tmp_path: Path) -> None:
-    node = make_node(f"n{EVIL}", EVIL, **{EVIL: "3"})
+    node = ssd_node(f"n{EVIL}", EVIL, **{EVIL: "3"})
     node["metadata"]["labels"][ESCAPE] = EVIL
     node["spec"] = {"taints": [{"key": EVIL, "value": ESCAPE, "effect": "NoSchedule"}]}
-    gated = make_pod(f"gated-{EVIL}", namespace=ESCAPE, labels={"a": EVIL})
+    gated = web_pod(f"gated-{EVIL}", namespace=ESCAPE, labels={"a": EVIL})
     gated["spec"]["schedulingGates"] = [{"name": ESCAPE}]
-    refused = make_pod(ESCAPE, namespace=EVIL, labels={EVIL: ESCAPE})
-    runs = make_pod("runs" + EVIL, node=f"n{EVIL}")
+    refused = web_pod(ESCAPE, namespace=EVIL, labels={EVIL: ESCAPE})
+    runs = web_pod("runs" + EVIL, node=f"n{EVIL}")
     tab = open_page(write(tmp_path / "report.html", node, gated, refused, runs))
 
     elements = tab.run("document.querySelectorAll('*').length")

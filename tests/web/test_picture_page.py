@@ -8,7 +8,7 @@ import pytest
 
 from .chromium import Tab
 from .conftest import write
-from .test_page import choose, colour_at, figures, make_node, make_pod, place_of
+from .test_page import choose, colour_at, figures, place_of, ssd_node, web_pod
 
 Open = Callable[..., Tab]
 SUFFIX = ".eu-west-1.compute.internal"
@@ -19,13 +19,13 @@ def page(tmp_path: Path) -> Path:
     """Nodes at 90, 99 and 100 percent, one with more memory than CPU in use, one tainted."""
     names = [f"ip-{i}{SUFFIX}" for i in range(5)]
     nodes: list[dict[str, Any]] = [
-        make_node(name, cpu="10", **{"nvidia.com/gpu": "2"}) for name in names
+        ssd_node(name, cpu="10", **{"nvidia.com/gpu": "2"}) for name in names
     ]
     nodes[4]["spec"] = {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}
-    pods = [make_pod(f"p{i}", cpu, names[i]) for i, cpu in enumerate(["9", "9900m", "10"])]
-    memory = make_pod("remembers", "1", names[3], labels={"app": "cache"})
+    pods = [web_pod(f"p{i}", cpu, names[i]) for i, cpu in enumerate(["9", "9900m", "10"])]
+    memory = web_pod("remembers", "1", names[3], labels={"app": "cache"})
     memory["spec"]["containers"][0]["resources"]["requests"]["memory"] = "6Gi"
-    return write(tmp_path / "page.html", *nodes, *pods, memory, make_pod("small", "1", names[3]))
+    return write(tmp_path / "page.html", *nodes, *pods, memory, web_pod("small", "1", names[3]))
 
 
 def at(tab: Tab, number: int, dy: float) -> list[int]:

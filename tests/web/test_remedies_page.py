@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bayplan.cli.main import app
 
 from .chromium import Tab
-from .test_page import ROW, make_node, make_pod
+from .test_page import ROW, ssd_node, web_pod
 
 Open = Callable[..., Tab]
 
@@ -19,11 +19,11 @@ Open = Callable[..., Tab]
 @pytest.fixture
 def manifests(tmp_path: Path) -> Path:
     """Three full nodes of another disk type, and a pod that asks for an SSD."""
-    nodes = [make_node(f"worker-{i}", cpu="4") for i in range(3)]
+    nodes = [ssd_node(f"worker-{i}", cpu="4") for i in range(3)]
     for node in nodes:
         node["metadata"]["labels"]["disk"] = "hdd"
-    running = [make_pod(f"runs-{i}", "3", f"worker-{i}") for i in range(3)]
-    waits: dict[str, Any] = make_pod("waits", "2")
+    running = [web_pod(f"runs-{i}", "3", f"worker-{i}") for i in range(3)]
+    waits: dict[str, Any] = web_pod("waits", "2")
     waits["spec"]["nodeSelector"] = {"disk": "ssd"}
     path = tmp_path / "cluster.json"
     path.write_text("\n".join(f"---\n{json.dumps(obj)}" for obj in [*nodes, *running, waits]))

@@ -9,7 +9,7 @@ import pytest
 from .chromium import Tab
 from .conftest import write
 from .test_address import fragment
-from .test_page import ROW, choose, make_node, make_pod
+from .test_page import ROW, choose, ssd_node, web_pod
 
 Open = Callable[..., Tab]
 
@@ -20,16 +20,16 @@ def owned(name: str, number: int, cpu: str, namespace: str = "shop") -> list[dic
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-5d4f", "uid": name}
     more = {"labels": template, "namespace": namespace}
     more |= {"ownerReferences": [{**owner, "controller": True}]}
-    return [make_pod(f"{name}-5d4f-{i}", cpu, **more) for i in range(number)]
+    return [web_pod(f"{name}-5d4f-{i}", cpu, **more) for i in range(number)]
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two full Deployments, and pods without an owner in two namespaces."""
-    selecting: dict[str, Any] = make_pod("picky", namespace="lab")
+    selecting: dict[str, Any] = web_pod("picky", namespace="lab")
     selecting["spec"]["nodeSelector"] = {"disk": "tape"}
-    bare = [make_pod(f"big-{i}", "9", namespace="lab") for i in range(30)]
-    objects = [make_node("a"), *owned("web", 5, "1500m"), *owned("api", 3, "8"), *bare, selecting]
+    bare = [web_pod(f"big-{i}", "9", namespace="lab") for i in range(30)]
+    objects = [ssd_node("a"), *owned("web", 5, "1500m"), *owned("api", 3, "8"), *bare, selecting]
     return write(tmp_path_factory.mktemp("waiting") / "report.html", *objects)
 
 
@@ -46,11 +46,11 @@ def test_pods_of_a_workload_that_wait_for_the_same_are_one_row(open_page: Open, 
 
 
 def test_pods_without_an_owner_are_rows_by_devices(open_page: Open, tmp_path: Path) -> None:
-    pods = [make_pod(f"p-{i}", "9") for i in range(9)]
+    pods = [web_pod(f"p-{i}", "9") for i in range(9)]
     for i, pod in enumerate(pods[3:]):
         pod["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": str(1 + i % 2)}
 
-    tab = open_page(write(tmp_path / "report.html", make_node("a"), *pods))
+    tab = open_page(write(tmp_path / "report.html", ssd_node("a"), *pods))
 
     assert names(tab) == ["p-0 and 2 more", "p-3 and 2 more", "p-4 and 2 more"]
     assert [why.partition(" · ")[0] for why in tab.texts(f"{ROW} .why")][1:] == ["gpu 1", "gpu 2"]

@@ -14,7 +14,8 @@ from bayplan.api.schema.input_check import (
     unknown_fields,
 )
 from bayplan.apiserver.registry.resource_table import RESOURCES
-from tests.rig.api_server import pod_tree, workload_tree
+from tests.rig.api_server import workload_tree
+from tests.rig.trees import pod_tree
 
 SCHEMAS = sorted({resource.schema for resource in RESOURCES if resource.schema in FIELDS})
 VALUES = st.recursive(

@@ -8,7 +8,8 @@ import pytest
 from bayplan.apiserver.access import AccessQuestion
 from bayplan.apiserver.access.bootstrap import bootstrap_objects
 from bayplan.apiserver.access.rbac import allows
-from tests.rig.api_server import PODS, ServerInThread, api_server, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server
+from tests.rig.trees import pod_tree
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/default/roles"

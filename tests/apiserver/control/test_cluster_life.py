@@ -11,10 +11,9 @@ from tests.rig.api_server import (
     api_server,
     bind_tree,
     config_map_tree,
-    node_tree,
-    pod_tree,
     workload_tree,
 )
+from tests.rig.trees import node_tree, pod_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import ServerInThread, node_tree, workload_tree
+from tests.rig.api_server import ServerInThread, workload_tree
+from tests.rig.trees import node_tree
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"

@@ -4,14 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import (
-    PODS,
-    ServerInThread,
-    api_server,
-    node_tree,
-    pod_tree,
-    workload_tree,
-)
+from tests.rig.api_server import PODS, ServerInThread, api_server, workload_tree
+from tests.rig.trees import node_tree, pod_tree
 
 NODES = "/api/v1/nodes"
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.rig.api_server import PODS, ServerInThread, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import node_tree, pod_tree
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 EVENTS = "/api/v1/namespaces/default/events"

@@ -5,13 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import (
-    PODS,
-    ServerInThread,
-    node_tree,
-    pod_tree,
-    workload_tree,
-)
+from tests.rig.api_server import PODS, ServerInThread, workload_tree
+from tests.rig.trees import node_tree, pod_tree
 
 APPS = "/apis/apps/v1/namespaces/default"
 BATCH = "/apis/batch/v1/namespaces/default"

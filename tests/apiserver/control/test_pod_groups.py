@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.apiserver import ApiServer
 from bayplan.errors import ApiError, InputError, NotFoundError
-from tests.rig.api_server import PODS, ServerInThread, api_server, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server
+from tests.rig.trees import pod_tree
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 WORKLOADS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/workloads"

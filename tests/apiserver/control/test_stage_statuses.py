@@ -7,14 +7,8 @@ import pytest
 
 from bayplan.api.pod_stages import PodStages, StageRule
 from bayplan.api.selectors import LabelSelector
-from tests.rig.api_server import (
-    PODS,
-    ServerInThread,
-    api_server,
-    node_tree,
-    pod_tree,
-    workload_tree,
-)
+from tests.rig.api_server import PODS, ServerInThread, api_server, workload_tree
+from tests.rig.trees import node_tree, pod_tree
 
 NODES = "/api/v1/nodes"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

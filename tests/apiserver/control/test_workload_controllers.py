@@ -5,14 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import (
-    PODS,
-    ServerInThread,
-    api_server,
-    bind_tree,
-    node_tree,
-    workload_tree,
-)
+from tests.rig.api_server import PODS, ServerInThread, api_server, bind_tree, workload_tree
+from tests.rig.trees import node_tree
 
 APPS = "/apis/apps/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

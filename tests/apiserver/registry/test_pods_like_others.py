@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.framework import PodEvent
-from tests.rig.api_server import PODS, ServerInThread, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import node_tree, pod_tree
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 RANGES = "/api/v1/namespaces/default/limitranges"

@@ -12,7 +12,8 @@ import msgspec
 import yaml
 
 from bayplan.apiserver.registry.resource_table import RESOURCES, ApiResource
-from tests.rig.api_server import PATCH_TYPES, pod_tree
+from tests.rig.api_server import PATCH_TYPES
+from tests.rig.trees import pod_tree
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "BREW")
 NAMES = ("a", "b", "node-0", "default", "kube-system", "-", "A_B", "x" * 300, "ü", "%00", "..")

@@ -7,7 +7,8 @@ import pytest
 
 from bayplan.cli.commands.up import start_scheduler
 from bayplan.sim.settings import DEFAULT_SETTINGS
-from tests.rig.api_server import PODS, api_server, node_tree, pod_tree
+from tests.rig.api_server import PODS, api_server
+from tests.rig.trees import node_tree, pod_tree
 
 from .fuzzing import random_requests
 

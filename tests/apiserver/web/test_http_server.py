@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from bayplan.apiserver.web.http_requests import MAX_BODY
-from tests.rig.api_server import PODS, TIMEOUT_S, ServerInThread, pod_tree
+from tests.rig.api_server import PODS, TIMEOUT_S, ServerInThread
+from tests.rig.trees import pod_tree
 
 GET = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.rig.api_server import PODS, ServerInThread, config_map_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, config_map_tree
+from tests.rig.trees import pod_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

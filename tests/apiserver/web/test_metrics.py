@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import PODS, ServerInThread, bind_tree, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, bind_tree
+from tests.rig.trees import node_tree, pod_tree
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -7,14 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.rig.api_server import (
-    PODS,
-    ServerInThread,
-    api_server,
-    bind_tree,
-    pod_tree,
-    workload_tree,
-)
+from tests.rig.api_server import PODS, ServerInThread, api_server, bind_tree, workload_tree
+from tests.rig.trees import pod_tree
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "5%", "x y"])

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import PODS, ServerInThread, config_map_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, config_map_tree
+from tests.rig.trees import pod_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

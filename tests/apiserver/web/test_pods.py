@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.api_server import PODS, ServerInThread, bind_tree, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, bind_tree
+from tests.rig.trees import node_tree, pod_tree
 
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

@@ -17,13 +17,6 @@ NODE = {
 }
 
 
-def make_pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    metadata = {"name": name}
-    spec = {"containers": [container], **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
 def write(name: str, *objects: dict[str, Any]) -> str:
     Path(name).write_text(yaml.safe_dump_all(objects))
     return name

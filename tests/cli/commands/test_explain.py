@@ -12,27 +12,14 @@ from typer.testing import CliRunner
 
 from bayplan.answers import PodExplanation, PodGroupExplanation, RemedyStep, apply_changes
 from bayplan.cli.main import app
+from tests.rig.trees import node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
 
 
-def make_node(name: str, cpu: str = "4", **more: Any) -> dict[str, Any]:
-    labels = {"kubernetes.io/hostname": name, **more.pop("labels", {})}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": more,
-        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}},
-    }
-
-
-def make_pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any) -> dict[str, Any]:
-    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}
-    metadata = {"name": name, "namespace": namespace}
-    spec = {"containers": [container], **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+def named_pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any) -> dict[str, Any]:
+    return pod_tree(name, cpu, metadata={"namespace": namespace}, **spec)
 
 
 def write(*objects: dict[str, Any]) -> str:
@@ -54,7 +41,9 @@ def explain_json(*args: str, code: int = 0) -> dict[str, Any]:
 
 
 def test_a_pending_pod_that_fits_names_the_node_the_margin_and_the_points(folder: Path) -> None:
-    file = write(make_node("a"), make_node("b"), make_pod("runs", "2", nodeName="a"), make_pod("p"))
+    file = write(
+        node_tree("a"), node_tree("b"), named_pod("runs", "2", nodeName="a"), named_pod("p")
+    )
 
     out, err = explain("pod/p", "-f", file)
 
@@ -68,7 +57,7 @@ def test_a_pending_pod_that_fits_names_the_node_the_margin_and_the_points(folder
 
 def test_every_plugin_that_refuses_a_node_is_named(folder: Path) -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
-    file = write(make_node("a", "1", taints=[taint]), make_node("b", "1"), make_pod("p", "2"))
+    file = write(node_tree("a", "1", taints=[taint]), node_tree("b", "1"), named_pod("p", "2"))
 
     told = explain_json("p", "-f", file, code=1)
 
@@ -80,7 +69,7 @@ def test_every_plugin_that_refuses_a_node_is_named(folder: Path) -> None:
 
 
 def test_a_placed_pod_is_judged_as_if_it_waited(folder: Path) -> None:
-    file = write(make_node("a"), make_node("b"), make_pod("p", "3", nodeName="a"))
+    file = write(node_tree("a"), node_tree("b"), named_pod("p", "3", nodeName="a"))
 
     told = explain_json("p", "-f", file)
 
@@ -91,8 +80,8 @@ def test_a_placed_pod_is_judged_as_if_it_waited(folder: Path) -> None:
 
 
 def test_a_placed_pod_for_which_another_node_is_better_today_says_so(folder: Path) -> None:
-    other = make_pod("other", "2", nodeName="a")
-    file = write(make_node("a"), make_node("b"), other, make_pod("p", nodeName="a"))
+    other = named_pod("other", "2", nodeName="a")
+    file = write(node_tree("a"), node_tree("b"), other, named_pod("p", nodeName="a"))
 
     out, _ = explain("p", "-f", file)
 
@@ -101,7 +90,7 @@ def test_a_placed_pod_for_which_another_node_is_better_today_says_so(folder: Pat
 
 
 def test_a_placed_pod_that_its_node_would_refuse_today_says_so(folder: Path) -> None:
-    file = write(make_node("a", unschedulable=True), make_pod("p", nodeName="a"))
+    file = write(node_tree("a", unschedulable=True), named_pod("p", nodeName="a"))
 
     told = explain_json("p", "-f", file)
 
@@ -109,7 +98,7 @@ def test_a_placed_pod_that_its_node_would_refuse_today_says_so(folder: Path) -> 
 
 
 def test_a_gated_pod_is_explained_with_and_without_the_gate(folder: Path) -> None:
-    file = write(make_node("a"), make_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+    file = write(node_tree("a"), named_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
 
     told = explain_json("p", "-f", file, code=1)
 
@@ -120,7 +109,7 @@ def test_a_gated_pod_is_explained_with_and_without_the_gate(folder: Path) -> Non
 
 def test_a_pod_that_is_refused_without_a_look_at_the_nodes_says_by_whom(folder: Path) -> None:
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
-    file = write(make_node("a"), make_pod("p", volumes=volumes))
+    file = write(node_tree("a"), named_pod("p", volumes=volumes))
 
     told = explain_json("p", "-f", file, code=1)
 
@@ -130,9 +119,9 @@ def test_a_pod_that_is_refused_without_a_look_at_the_nodes_says_by_whom(folder: 
 
 def test_victims_of_preemption_are_named(folder: Path) -> None:
     file = write(
-        make_node("a"),
-        make_pod("low", "3", nodeName="a", priority=0),
-        make_pod("high", "3", priority=100),
+        node_tree("a"),
+        named_pod("low", "3", nodeName="a", priority=0),
+        named_pod("high", "3", priority=100),
     )
 
     before = explain_json("high", "-f", file, "--as-is", code=1)
@@ -154,7 +143,7 @@ def test_pods_of_a_workload_of_which_the_same_holds_are_told_once() -> None:
 
 def make_deployment(replicas: int, cpu: str) -> dict[str, Any]:
     labels = {"app": "web"}
-    template = {"metadata": {"labels": labels}, "spec": make_pod("web", cpu)["spec"]}
+    template = {"metadata": {"labels": labels}, "spec": named_pod("web", cpu)["spec"]}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -170,7 +159,7 @@ def make_deployment(replicas: int, cpu: str) -> dict[str, Any]:
 def test_one_pod_of_a_workload_is_explained_for_those_on_nodes_and_one_for_those_that_wait(
     folder: Path,
 ) -> None:
-    file = write(make_node("a"), make_node("b"), make_deployment(6, "2"))
+    file = write(node_tree("a"), node_tree("b"), make_deployment(6, "2"))
 
     told = explain_json("deployment/web", "-f", file, code=1)
     out, _ = explain("deployment/web", "-f", file, code=1)
@@ -192,9 +181,9 @@ def test_a_step_that_several_nodes_need_is_named_once_and_the_others_begin_with_
     names = [f"{name}.eu-west-1.compute.internal" for name in ("ip-10-0-0-1", "ip-10-0-0-2")]
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     nodes = [
-        make_node(name, cpu, taints=[taint]) for name, cpu in zip(names, ("4", "5"), strict=True)
+        node_tree(name, cpu, taints=[taint]) for name, cpu in zip(names, ("4", "5"), strict=True)
     ]
-    file = write(*nodes, make_pod("p", "6"))
+    file = write(*nodes, named_pod("p", "6"))
 
     out, _ = explain("p", "-f", file, code=1)
 
@@ -208,7 +197,7 @@ def test_a_step_that_several_nodes_need_is_named_once_and_the_others_begin_with_
 
 
 def test_nodes_can_be_picked(folder: Path) -> None:
-    file = write(make_node("a"), make_node("b"), make_node("c", "1"), make_pod("p", "2"))
+    file = write(node_tree("a"), node_tree("b"), node_tree("c", "1"), named_pod("p", "2"))
 
     told = explain_json("p", "-f", file, "--node", "b", "--node", "c")
 
@@ -219,7 +208,7 @@ def test_nodes_can_be_picked(folder: Path) -> None:
 
 @pytest.mark.parametrize("target", ["p", "pod/p", "here/p", "pod/here/p", "po/p"])
 def test_ways_to_name_a_pod(folder: Path, target: str) -> None:
-    file = write(make_node("a"), make_pod("p", namespace="here"))
+    file = write(node_tree("a"), named_pod("p", namespace="here"))
 
     assert explain_json(target, "-f", file)["pod"]["namespace"] == "here"
 
@@ -242,11 +231,11 @@ def test_wrong_input_is_one_line_and_status_2(
     folder: Path, args: list[str], complaint: str
 ) -> None:
     file = write(
-        make_node("a"),
-        make_pod("web-1"),
-        make_pod("twice", namespace="one"),
-        make_pod("twice", namespace="two"),
-        make_pod("other", schedulerName="other"),
+        node_tree("a"),
+        named_pod("web-1"),
+        named_pod("twice", namespace="one"),
+        named_pod("twice", namespace="two"),
+        named_pod("other", schedulerName="other"),
     )
 
     out, err = explain(*args, "-f", file, code=2)
@@ -385,7 +374,7 @@ def test_a_plugin_without_a_known_remedy_is_named(folder: Path) -> None:
         "    def filter_node(self, state, pod, node):\n"
         "        return unschedulable('not today')\n"
     )
-    file = write(make_node("a"), make_pod("p"))
+    file = write(node_tree("a"), named_pod("p"))
 
     out, _ = explain("p", "-f", file, "--plugins", "grumpy.py", code=1)
 

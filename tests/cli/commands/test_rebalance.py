@@ -9,38 +9,25 @@ import yaml
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
+from tests.rig.trees import node_tree, pod_tree
+
+OWNER = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "name": "web",
+    "uid": "1",
+    "controller": True,
+}
 
 
-def make_node(name: str) -> dict[str, Any]:
-    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
-
-
-def make_pod(name: str, node: str) -> dict[str, Any]:
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "name": "web",
-        "uid": "1",
-        "controller": True,
-    }
-    container = {
-        "name": "c",
-        "image": "web:1",
-        "resources": {"requests": {"cpu": "1", "memory": "2Gi"}},
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "ownerReferences": [owner]},
-        "spec": {"nodeName": node, "containers": [container]},
-    }
+def web_pod(name: str, node: str) -> dict[str, Any]:
+    return pod_tree(name, "1", memory="2Gi", node=node, metadata={"ownerReferences": [OWNER]})
 
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    objects = [make_node("a"), make_node("b"), make_pod("p", "a"), make_pod("q", "a")]
+    objects = [node_tree("a"), node_tree("b"), web_pod("p", "a"), web_pod("q", "a")]
     Path("cluster.yaml").write_text(yaml.safe_dump_all(objects))
     return "cluster.yaml"
 

@@ -19,7 +19,8 @@ from bayplan.config import default_config
 from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
-from tests.rig.api_server import PODS, ServerInThread, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import node_tree, pod_tree
 
 MOST_ALLOCATED = """
 apiVersion: kubescheduler.config.k8s.io/v1

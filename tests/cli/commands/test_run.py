@@ -19,7 +19,8 @@ import pytest
 
 from bayplan.apiserver import make_kubeconfig
 from bayplan.web.history import HistoryState
-from tests.rig.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server
+from tests.rig.trees import node_tree, pod_tree
 
 TIMEOUT_S = 60.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"

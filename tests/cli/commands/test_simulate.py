@@ -11,13 +11,14 @@ import yaml
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
-from tests.cli.commands.small_cluster import EXAMPLES, NODE, make_pod, simulate, write
+from tests.cli.commands.small_cluster import EXAMPLES, NODE, simulate, write
+from tests.rig.trees import pod_tree
 
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
 
 
 def test_the_table_of_a_small_cluster(folder: Path) -> None:
-    file = write("all.yaml", NODE, make_pod("runs", "2", nodeName="n"), make_pod("a", "1"))
+    file = write("all.yaml", NODE, pod_tree("runs", "2", nodeName="n"), pod_tree("a", "1"))
 
     out, err = simulate("-f", file)
 
@@ -35,7 +36,9 @@ def test_the_table_of_a_small_cluster(folder: Path) -> None:
 
 
 def test_pending_pods_have_their_message_and_the_status_is_1(folder: Path) -> None:
-    file = write("all.yaml", NODE, make_pod("a"), make_pod("large", "5"), make_pod("huge", "6"))
+    file = write(
+        "all.yaml", NODE, pod_tree("a", "1"), pod_tree("large", "5"), pod_tree("huge", "6")
+    )
 
     out, _ = simulate("-f", file, code=1)
 
@@ -45,7 +48,9 @@ def test_pending_pods_have_their_message_and_the_status_is_1(folder: Path) -> No
 
 
 def test_details_have_the_whole_message_and_every_name(folder: Path) -> None:
-    file = write("all.yaml", NODE, make_pod("a"), make_pod("large", "5"), make_pod("huge", "6"))
+    file = write(
+        "all.yaml", NODE, pod_tree("a", "1"), pod_tree("large", "5"), pod_tree("huge", "6")
+    )
 
     out, _ = simulate("-f", file, "--all", code=1)
 
@@ -63,13 +68,13 @@ def test_the_examples_show_what_is_pending() -> None:
 
 
 def test_the_input_may_come_from_standard_input(folder: Path) -> None:
-    text = yaml.safe_dump_all([NODE, make_pod("a")])
+    text = yaml.safe_dump_all([NODE, pod_tree("a", "1")])
 
     assert simulate("-f", "-", "-o", "name", stdin=text)[0] == "pod/default/a node/n\n"
 
 
 def test_names(folder: Path) -> None:
-    file = write("all.yaml", NODE, make_pod("a"), make_pod("large", "5"))
+    file = write("all.yaml", NODE, pod_tree("a", "1"), pod_tree("large", "5"))
 
     out, _ = simulate("-f", file, "-o", "name", code=1)
 
@@ -79,7 +84,11 @@ def test_names(folder: Path) -> None:
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_the_document_for_machines(folder: Path, form: str) -> None:
     file = write(
-        "all.yaml", NODE, make_pod("runs", "1500m", nodeName="n"), make_pod("a"), make_pod("z", "5")
+        "all.yaml",
+        NODE,
+        pod_tree("runs", "1500m", nodeName="n"),
+        pod_tree("a", "1"),
+        pod_tree("z", "5"),
     )
 
     out, _ = simulate("-f", file, "-o", form, code=1)
@@ -185,7 +194,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
 def test_the_explanation_for_machines(folder: Path) -> None:
     small = {**NODE, "metadata": {"name": "small"}, "status": {"allocatable": {"cpu": "1"}}}
     big = {**NODE, "metadata": {"name": "big"}}
-    file = write("all.yaml", NODE, big, small, make_pod("a", "2"))
+    file = write("all.yaml", NODE, big, small, pod_tree("a", "2"))
 
     out, _ = simulate("-f", file, "-o", "json", "--explain")
 
@@ -264,7 +273,7 @@ def test_where_only_ascii_can_be_shown_it_is_ascii() -> None:
 
 
 def test_a_reader_that_goes_away_gets_no_traceback(folder: Path) -> None:
-    pods = [make_pod(f"pod-{i}", "1m") for i in range(3000)]
+    pods = [pod_tree(f"pod-{i}", "1m") for i in range(3000)]
     node = {**NODE, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "5000"}}}
     file = write("all.yaml", node, *pods)
     command = [sys.executable, "-m", "bayplan.cli.main", "simulate", "-f", file, "-o", "json"]
@@ -318,7 +327,7 @@ def test_how_long_a_pod_stays_unschedulable(
         "metadata": {"name": "later"},
         "events": [{"at": "100s", "remove": ["pod/default/runs"]}],
     }
-    file = write("all.yaml", NODE, make_pod("runs", nodeName="n"), make_pod("large", "9"), timeline)
+    file = write("all.yaml", NODE, pod_tree("runs", nodeName="n"), pod_tree("large", "9"), timeline)
 
     out, _ = simulate("-f", file, "-o", "json", "--until", "99s", *options, code=1)
 

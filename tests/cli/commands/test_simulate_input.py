@@ -7,13 +7,14 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
-from tests.cli.commands.small_cluster import EXAMPLES, NODE, make_pod, simulate, write
+from tests.cli.commands.small_cluster import EXAMPLES, NODE, simulate, write
+from tests.rig.trees import pod_tree
 
 
 def test_kinds_without_use_are_named_on_standard_error(folder: Path) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
 
-    out, err = simulate("-f", write("all.yaml", NODE, other, make_pod("a")), "-o", "name")
+    out, err = simulate("-f", write("all.yaml", NODE, other, pod_tree("a", "1")), "-o", "name")
 
     assert out == "pod/default/a node/n\n"
     assert err == "note: 1 object has no bearing on scheduling: 1 ConfigMap\n"
@@ -39,7 +40,7 @@ def test_objects_of_custom_kinds_are_named_apart(count: int, note: str, folder: 
 
 
 def test_stages_of_pods_are_played(folder: Path) -> None:
-    pod = make_pod("a")
+    pod = pod_tree("a", "1")
     pod["metadata"]["annotations"] = {"bayplan.dev/duration": "5s"}
     spec = {"startDelay": "20s"}
     stages = {"apiVersion": "bayplan.dev/v1", "kind": "PodStages", "spec": spec}
@@ -60,9 +61,9 @@ MISSPELT = [
 @pytest.fixture
 def misspelt(folder: Path) -> str:
     """A file with two fields that do not exist."""
-    other = make_pod("b")
+    other = pod_tree("b", "1")
     other["spec"]["containers"][0]["resources"] = {"request": {"cpu": "1"}}
-    return write("all.yaml", NODE, make_pod("a", nodeSelecter={"disk": "ssd"}), other)
+    return write("all.yaml", NODE, pod_tree("a", nodeSelecter={"disk": "ssd"}), other)
 
 
 def test_unknown_fields_are_warnings_and_remarks_if_lenient(misspelt: str) -> None:
@@ -90,7 +91,7 @@ def test_unknown_fields_are_refused_all_at_once(misspelt: str) -> None:
     ],
 )
 def test_the_questions_have_the_remarks_and_the_option(misspelt: str, command: list[str]) -> None:
-    write("pod.yaml", make_pod("c"))
+    write("pod.yaml", pod_tree("c", "1"))
     config = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     Path("config.yaml").write_text(config)
     args = [*command, "-f", misspelt]
@@ -128,7 +129,7 @@ def test_the_questions_have_the_remarks_and_the_option(misspelt: str, command: l
 )
 def test_bad_input_is_one_line_and_status_2(folder: Path, args: list[str], expected: str) -> None:
     Path("bad.yaml").write_text("kind: Pod\n")
-    write("pods.yaml", make_pod("a"))
+    write("pods.yaml", pod_tree("a", "1"))
 
     out, err = simulate(*args, code=2)
 
@@ -142,7 +143,7 @@ def test_a_configuration_is_used(folder: Path) -> None:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "other"}],
     }
-    file, settings = write("all.yaml", NODE, make_pod("a")), write("config.yaml", config)
+    file, settings = write("all.yaml", NODE, pod_tree("a", "1")), write("config.yaml", config)
 
     out, _ = simulate("-f", file, "--config", settings, code=1)
 
@@ -157,7 +158,7 @@ def test_a_plugin_file_is_used(folder: Path) -> None:
         "    def filter_node(self, state, pod, node):\n"
         "        return unschedulable('not on my watch') if pod.name == 'a' else SUCCESS\n"
     )
-    file = write("all.yaml", NODE, make_pod("a"), make_pod("b"))
+    file = write("all.yaml", NODE, pod_tree("a", "1"), pod_tree("b", "1"))
 
     out, _ = simulate("-f", file, "--plugins", "policy.py", code=1)
 
@@ -213,7 +214,7 @@ REFUSED = 'pod default/b: pods "b" is forbidden: exceeded quota: q, requested: p
 
 
 def test_refused_pods_stand_beside_the_result(folder: Path) -> None:
-    file = write("all.yaml", NODE, QUOTA, make_pod("a"), make_pod("b"))
+    file = write("all.yaml", NODE, QUOTA, pod_tree("a", "1"), pod_tree("b", "1"))
 
     table, _ = simulate("-f", file, code=1)
     document, _ = simulate("-f", file, "-o", "json", code=1)
@@ -234,8 +235,8 @@ def test_refused_pods_stand_beside_the_result(folder: Path) -> None:
     ],
 )
 def test_the_questions_name_refused_pods(folder: Path, command: list[str]) -> None:
-    write("pod.yaml", make_pod("c"))
-    args = [*command, "-f", write("all.yaml", NODE, QUOTA, make_pod("a"), make_pod("b"))]
+    write("pod.yaml", pod_tree("c", "1"))
+    args = [*command, "-f", write("all.yaml", NODE, QUOTA, pod_tree("a", "1"), pod_tree("b", "1"))]
 
     table = CliRunner().invoke(app, args)
     document = json.loads(CliRunner().invoke(app, [*args, "-o", "json"]).stdout)
@@ -258,7 +259,7 @@ def test_custom_workloads_are_named_beside_the_result(folder: Path) -> None:
 
 
 def test_objects_that_kube_apiserver_refuses_are_refused_or_warnings(folder: Path) -> None:
-    file = write("bad.yaml", NODE, make_pod("A"))
+    file = write("bad.yaml", NODE, pod_tree("A", "1"))
 
     _, refused = simulate("-f", file, code=2)
     _, warned = simulate("-f", file, "--lenient")
@@ -276,7 +277,7 @@ def test_workload_kinds_of_a_file_make_pods(folder: Path) -> None:
         "apiVersion": "example.dev/v1",
         "kind": "Farm",
         "metadata": {"name": "f"},
-        "spec": {"size": 2, "pod": {"spec": make_pod("x")["spec"]}},
+        "spec": {"size": 2, "pod": {"spec": pod_tree("x", "1")["spec"]}},
     }
     file = write("farm.yaml", NODE, farm)
 

@@ -20,7 +20,8 @@ from bayplan.kube.cluster_reader import KINDS_READ, WORKLOADS, read_snapshot
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
 from bayplan.sim import Simulation, read_manifests
-from tests.rig.api_server import PODS, ServerInThread, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import node_tree, pod_tree
 
 ROOT = Path(__file__).resolve().parents[3]
 runner = CliRunner()

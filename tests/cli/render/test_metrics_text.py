@@ -1,7 +1,6 @@
 """`bayplan simulate --metrics`: what the scheduler counted, beside the result."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -9,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
+from tests.rig.trees import pod_tree
 
 NODE = {
     "apiVersion": "v1",
@@ -18,21 +18,11 @@ NODE = {
 }
 
 
-def make_pod(name: str, cpu: str) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"containers": [container]},
-    }
-
-
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A node, two pods that fit and one that does not, in an otherwise empty working directory."""
     monkeypatch.chdir(tmp_path)
-    objects = [NODE, make_pod("a", "1"), make_pod("b", "1"), make_pod("big", "9")]
+    objects = [NODE, pod_tree("a", "1"), pod_tree("b", "1"), pod_tree("big", "9")]
     Path("all.yaml").write_text(yaml.safe_dump_all(objects))
     return "all.yaml"
 

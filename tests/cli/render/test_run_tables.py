@@ -1,20 +1,18 @@
 """Tables: bars, durations, and what is left out on a terminal."""
 
 import io
-from typing import Any
 
 import pytest
 from rich.console import Console
 
-from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.api.wire.decode import decode_object
 from bayplan.cli.render.plugin_results import render_explanation
 from bayplan.cli.render.run_tables import MAX_NODES, MAX_PODS, render_report
 from bayplan.cli.render.tables import duration, make_bar
 from bayplan.framework import SUCCESS, unschedulable
 from bayplan.scheduler import Attempt, Explanation, Outcome, PluginScore
 from bayplan.sim import NodeUse, PodResult, SimulationReport
+from tests.rig.trees import node_of
 
 
 def make_console(width: int = 80) -> Console:
@@ -51,18 +49,6 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def make_node(name: str, labels: Any = None) -> Node:
-    node = decode_object(
-        {
-            "kind": "Node",
-            "metadata": {"name": name},
-            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "example.com/gpu": "2"}},
-        }
-    )
-    assert isinstance(node, Node)
-    return node
-
-
 def make_report(pods: int, nodes: int, pending: int = 0) -> SimulationReport:
     placed = [
         PodResult(Attempt(Pod(f"p{i}"), Outcome.BOUND, node_name="n0", score=7))
@@ -72,7 +58,10 @@ def make_report(pods: int, nodes: int, pending: int = 0) -> SimulationReport:
         PodResult(Attempt(Pod(f"w{i}"), Outcome.UNSCHEDULABLE, message=f"reason {i // 5}"))
         for i in range(pending)
     ]
-    uses = [NodeUse(make_node(f"n{i}"), {}, {"cpu": 2000}, 0, i) for i in range(nodes)]
+    uses = [
+        NodeUse(node_of(f"n{i}", extended={"example.com/gpu": "2"}), {}, {"cpu": 2000}, 0, i)
+        for i in range(nodes)
+    ]
     return SimulationReport(placed + waiting, uses, running=0, seconds=0.003)
 
 

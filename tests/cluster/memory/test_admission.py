@@ -9,6 +9,7 @@ from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.encode import to_dict
 from bayplan.api.workloads import Namespace
 from bayplan.cluster.memory import Admission, AdmissionError, MemoryCluster, admit_namespace
+from bayplan.testing.builders import make_object
 
 PATIENCE = [
     {
@@ -21,13 +22,6 @@ PATIENCE = [
 ]
 
 
-def make_pod(spec: dict[str, Any], labels: dict[str, str] | None = None) -> Pod:
-    metadata = {"name": "p", "labels": labels or {}}
-    pod = decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    assert isinstance(pod, Pod)
-    return pod
-
-
 def make_admission(*classes: dict[str, Any]) -> Admission:
     cluster = MemoryCluster()
     for fields in classes:
@@ -37,11 +31,16 @@ def make_admission(*classes: dict[str, Any]) -> Admission:
     return Admission(cluster)
 
 
+def decoded_pod(spec: dict[str, Any], labels: dict[str, str] | None = None) -> Pod:
+    pod: Pod = make_object("Pod", "p", metadata={"labels": labels or {}}, spec=spec)
+    return pod
+
+
 def admit(
     spec: dict[str, Any], labels: dict[str, str] | None = None, *classes: dict[str, Any]
 ) -> dict[str, Any]:
     """The spec as admitted, as plain data."""
-    admitted = make_admission(*classes).admit(make_pod(spec, labels))
+    admitted = make_admission(*classes).admit(decoded_pod(spec, labels))
     found: dict[str, Any] = to_dict(admitted)["spec"]
     return found
 
@@ -284,7 +283,7 @@ def test_pods_of_one_spec_and_different_labels_get_their_own_selectors() -> None
     admission = make_admission()
     spec = {"topologySpreadConstraints": [make_spread({}, ["rev"])]}
 
-    first, second = (admission.admit(make_pod(spec, {"rev": rev})) for rev in ("7", "8"))
+    first, second = (admission.admit(decoded_pod(spec, {"rev": rev})) for rev in ("7", "8"))
 
     values = [
         to_dict(pod)["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"]
@@ -304,7 +303,7 @@ def test_admitting_again_changes_nothing() -> None:
         ],
         "topologySpreadConstraints": [make_spread({}, ["rev"])],
     }
-    once = admission.admit(make_pod(spec, {"rev": "7"}))
+    once = admission.admit(decoded_pod(spec, {"rev": "7"}))
 
     assert admission.admit(once) is once
 
@@ -312,7 +311,7 @@ def test_admitting_again_changes_nothing() -> None:
 def test_a_priority_class_added_later_counts() -> None:
     cluster = MemoryCluster()
     admission = Admission(cluster)
-    assert admission.admit(make_pod({})).priority == 0
+    assert admission.admit(decoded_pod({})).priority == 0
 
     cluster.add(
         decode_object(
@@ -326,7 +325,7 @@ def test_a_priority_class_added_later_counts() -> None:
         )
     )
 
-    assert admission.admit(make_pod({})).priority == 7
+    assert admission.admit(decoded_pod({})).priority == 7
 
 
 def test_a_namespace_has_its_name_as_a_label() -> None:

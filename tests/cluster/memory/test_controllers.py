@@ -15,6 +15,7 @@ from bayplan.cluster.memory import (
     MemoryCluster,
 )
 from bayplan.cluster.memory.created_names import ALPHABET
+from tests.rig.trees import node_of
 
 SAFE = f"[{ALPHABET}]"
 LABELS = {"app": "web"}
@@ -42,11 +43,6 @@ def make_workload(
     spec.setdefault("template", make_template())
     meta = {"name": name, "namespace": "shop", **(metadata or {})}
     return decode_object({"apiVersion": group, "kind": kind, "metadata": meta, "spec": spec})
-
-
-def make_node(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Any:
-    metadata = {"name": name, "labels": labels or {}}
-    return decode_object({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec})
 
 
 def make_owned(
@@ -131,7 +127,7 @@ def test_replicas_default_to_one_and_zero_is_zero() -> None:
 
 def test_running_the_controllers_again_makes_nothing() -> None:
     cluster = make_cluster(
-        make_node("n"),
+        node_of("n"),
         make_workload("Deployment", replicas=2),
         make_workload("StatefulSet", "db", replicas=2, podManagementPolicy="Parallel"),
         make_workload("DaemonSet", "logs"),
@@ -349,7 +345,7 @@ def test_a_long_job_name_is_cut_before_the_number() -> None:
 
 
 def test_a_daemon_set_creates_a_pod_for_each_node_and_binds_it_there() -> None:
-    cluster = make_cluster(make_node("n1"), make_node("n2"), make_workload("DaemonSet", "logs"))
+    cluster = make_cluster(node_of("n1"), node_of("n2"), make_workload("DaemonSet", "logs"))
 
     pods = run(cluster)
 
@@ -377,24 +373,24 @@ SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}
 @pytest.mark.parametrize(
     ("node", "spec", "runs"),
     [
-        pytest.param(make_node("n", unschedulable=True), {}, True, id="cordoned"),
+        pytest.param(node_of("n", unschedulable=True), {}, True, id="cordoned"),
         pytest.param(
-            make_node("n", taints=[{"key": "gpu", "effect": "NoSchedule"}]), {}, False, id="tainted"
+            node_of("n", taints=[{"key": "gpu", "effect": "NoSchedule"}]), {}, False, id="tainted"
         ),
         pytest.param(
-            make_node("n", taints=[{"key": "gpu", "effect": "NoSchedule"}]),
+            node_of("n", taints=[{"key": "gpu", "effect": "NoSchedule"}]),
             {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
             True,
             id="tainted and tolerated",
         ),
         pytest.param(
-            make_node("n", taints=[{"key": "gpu", "effect": "PreferNoSchedule"}]),
+            node_of("n", taints=[{"key": "gpu", "effect": "PreferNoSchedule"}]),
             {},
             True,
             id="a soft taint",
         ),
         pytest.param(
-            make_node(
+            node_of(
                 "n",
                 taints=[{"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}],
             ),
@@ -403,10 +399,13 @@ SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}
             id="no network, and none needed",
         ),
         pytest.param(
-            make_node("n", {"disk": "hdd"}), {"nodeSelector": {"disk": "ssd"}}, False, id="selector"
+            node_of("n", labels={"disk": "hdd"}),
+            {"nodeSelector": {"disk": "ssd"}},
+            False,
+            id="selector",
         ),
         pytest.param(
-            make_node("n", {"disk": "hdd"}),
+            node_of("n", labels={"disk": "hdd"}),
             {
                 "affinity": {
                     "nodeAffinity": {
@@ -419,7 +418,7 @@ SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}
             False,
             id="affinity",
         ),
-        pytest.param(make_node("n"), {"nodeName": "m"}, False, id="tied to another node"),
+        pytest.param(node_of("n"), {"nodeName": "m"}, False, id="tied to another node"),
     ],
 )
 def test_where_a_daemon_belongs(node: Any, spec: dict[str, Any], runs: bool) -> None:
@@ -445,7 +444,7 @@ def test_a_node_with_a_daemon_gets_no_second_one() -> None:
         }
     }
     cluster = make_cluster(
-        *(make_node(name) for name in ("n1", "n2", "n3")),
+        *(node_of(name) for name in ("n1", "n2", "n3")),
         make_owned("logs-a", "DaemonSet", "logs", spec={"nodeName": "n1"}),
         make_owned("logs-b", "DaemonSet", "logs", spec=waiting),
         make_workload("DaemonSet", "logs"),

@@ -9,6 +9,7 @@ from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory import Admission, Controllers, MemoryCluster, QuotaLedger
 from bayplan.cluster.memory.pod_index import target_node
 from bayplan.cluster.memory.workload_pods import first_to_go
+from tests.rig.trees import node_of
 
 LABELS = {"app": "web"}
 SELECTOR = {"matchLabels": LABELS}
@@ -28,11 +29,6 @@ def make_workload(
     spec.setdefault("template", make_template())
     meta = {"name": name, "namespace": "shop", **(metadata or {})}
     return decode_object({"apiVersion": group, "kind": kind, "metadata": meta, "spec": spec})
-
-
-def make_node(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Any:
-    metadata = {"name": name, "labels": labels or {}}
-    return decode_object({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec})
 
 
 def make_owned(
@@ -137,10 +133,10 @@ def test_a_deleted_adopted_pod_is_replaced() -> None:
 def test_a_daemon_is_deleted_from_a_node_that_no_longer_matches() -> None:
     selector = {"nodeSelector": {"disk": "ssd"}}
     daemons = make_workload("DaemonSet", template=make_template(**selector))
-    watched = Watched(make_node("n", {"disk": "ssd"}), daemons)
+    watched = Watched(node_of("n", labels={"disk": "ssd"}), daemons)
     assert len(watched.pods()) == 1
 
-    watched.cluster.update(make_node("n", {"disk": "hdd"}))
+    watched.cluster.update(node_of("n", labels={"disk": "hdd"}))
     watched.controllers.run()
 
     assert watched.pods() == []
@@ -154,12 +150,15 @@ def daemons_of(watched: Watched) -> list[str]:
 def test_daemons_come_to_nodes_that_join_or_change_and_come_back_where_they_were_deleted() -> None:
     template = make_template(nodeSelector={"disk": "ssd"})
     daemons = make_workload("DaemonSet", template=template)
-    watched = Watched(make_node("first", {"disk": "ssd"}), make_node("other"), daemons)
+    watched = Watched(node_of("first", labels={"disk": "ssd"}), node_of("other"), daemons)
     assert daemons_of(watched) == ["first"]
 
-    for node in (make_node("third", {"disk": "ssd"}), make_node("second", {"disk": "ssd"})):
+    for node in (
+        node_of("third", labels={"disk": "ssd"}),
+        node_of("second", labels={"disk": "ssd"}),
+    ):
         watched.cluster.add(node)
-    watched.cluster.update(make_node("other", {"disk": "ssd"}))
+    watched.cluster.update(node_of("other", labels={"disk": "ssd"}))
     watched.controllers.run()
     assert daemons_of(watched) == ["first", "other", "third", "second"]
 
@@ -168,7 +167,7 @@ def test_daemons_come_to_nodes_that_join_or_change_and_come_back_where_they_were
     watched.controllers.run()
     assert daemons_of(watched) == ["third", "second", "first", "other"]
 
-    watched.cluster.delete(make_node("third"))
+    watched.cluster.delete(node_of("third"))
     watched.controllers.run()
     assert daemons_of(watched) == ["second", "first", "other"]
 
@@ -185,7 +184,7 @@ def test_daemons_that_a_quota_refuses_are_made_when_there_is_room() -> None:
     watched.controllers = Controllers(watched.cluster, Admission(watched.cluster, ledger), ())
     watched.cluster.watch(watched.controllers)
     for name in "abc":
-        watched.cluster.add(make_node(name))
+        watched.cluster.add(node_of(name))
     watched.controllers.run()
     assert daemons_of(watched) == ["a", "b"]
 

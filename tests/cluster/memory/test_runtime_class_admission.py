@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory import Admission, AdmissionRefusedError, MemoryCluster
+from tests.rig.trees import pod_of
 
 CLASS = {
     "apiVersion": "node.k8s.io/v1",
@@ -20,13 +21,6 @@ CLASS = {
 }
 
 
-def make_pod(uid: str = "", **spec: Any) -> Any:
-    metadata = {"name": "p", "namespace": "shop", **({"uid": uid} if uid else {})}
-    containers = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]
-    spec = {"containers": containers, "runtimeClassName": "sandboxed"} | spec
-    return decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-
-
 @pytest.fixture
 def admission() -> Admission:
     cluster = MemoryCluster()
@@ -34,8 +28,15 @@ def admission() -> Admission:
     return Admission(cluster)
 
 
+def sandboxed_pod(uid: str = "", **spec: Any) -> Any:
+    metadata = {"namespace": "shop", **({"uid": uid} if uid else {})}
+    return pod_of("p", "1", metadata=metadata, **{"runtimeClassName": "sandboxed", **spec})
+
+
 def test_a_new_pod_gets_overhead_node_selector_and_tolerations(admission: Admission) -> None:
-    given = make_pod(nodeSelector={"zone": "a"}, tolerations=[{"key": "x", "operator": "Exists"}])
+    given = sandboxed_pod(
+        nodeSelector={"zone": "a"}, tolerations=[{"key": "x", "operator": "Exists"}]
+    )
 
     pod = admission.admit(given)
 
@@ -48,13 +49,13 @@ def test_a_new_pod_gets_overhead_node_selector_and_tolerations(admission: Admiss
 
 
 def test_a_toleration_that_another_one_covers_is_left_out(admission: Admission) -> None:
-    pod = admission.admit(make_pod(tolerations=[{"operator": "Exists"}]))
+    pod = admission.admit(sandboxed_pod(tolerations=[{"operator": "Exists"}]))
 
     assert [one.key for one in pod.spec.tolerations or ()] == [""]
 
 
 def test_a_pod_of_a_cluster_is_left_as_it_is(admission: Admission) -> None:
-    pod = admission.admit(make_pod(uid="1"))
+    pod = admission.admit(sandboxed_pod(uid="1"))
 
     admission.check(pod)
     assert pod.spec.overhead is None
@@ -89,6 +90,6 @@ def test_a_pod_of_a_cluster_is_left_as_it_is(admission: Admission) -> None:
 )
 def test_kube_apiserver_refuses(admission: Admission, spec: dict[str, Any], problem: str) -> None:
     with pytest.raises(AdmissionRefusedError) as refused:
-        admission.check(admission.admit(make_pod(**spec)))
+        admission.check(admission.admit(sandboxed_pod(**spec)))
 
     assert str(refused.value) == f'pods "p" is forbidden: {problem}'

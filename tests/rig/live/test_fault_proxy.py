@@ -9,10 +9,11 @@ import pytest
 import yaml
 
 from bayplan.apiserver import make_kubeconfig
-from tests.rig.api_server import ServerInThread, api_server, node_tree
+from tests.rig.api_server import ServerInThread, api_server
 from tests.rig.faults import Faults
 from tests.rig.live.client import GONE_WRONG, LiveClient
 from tests.rig.live.fault_proxy import FaultProxy
+from tests.rig.trees import node_tree
 
 NODES = "/api/v1/nodes"
 
