@@ -32,7 +32,14 @@ from ..framework import (
     Settled,
 )
 from ..framework.interface import goes_by_outline
-from ..runtime.plugin_calls import ask_hook, ask_hooks, check_keys, has_own, is_normalized
+from ..runtime.plugin_calls import (
+    ask_hook,
+    ask_hooks,
+    check_keys,
+    has_own,
+    ignores_repetition,
+    is_normalized,
+)
 from ..stamped_cache import StampedCache
 
 SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]
@@ -71,6 +78,8 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     object_scores: list[Scorer]
     object_raws: list[Scorer]
     """Scores that are normalised over the feasible nodes."""
+    counting: frozenset[Plugin]
+    """The plugins that may normalise by how many nodes have a score."""
     rule_scores: list[Scorer]
     row_scores: list[Scorer]
     row_raws: list[Scorer]
@@ -123,6 +132,9 @@ class Planner:
         rows = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
         self._row_hooks = [entry for entry in rows if goes_by_outline(entry[1])]
         self._amount_hooks = [entry for entry in rows if not goes_by_outline(entry[1])]
+        self._counting = frozenset(
+            p for p, _ in points.scores if is_normalized(p) and not ignores_repetition(p)
+        )
         self._is_by_outline = all(
             goes_by_outline(hook) for _, hook in (*self._settled_hooks, *self._object_hooks)
         )
@@ -199,7 +211,7 @@ class Planner:
         codes = dict(zip([plugin for plugin, _ in self._settled_hooks], settled, strict=True))
         filtered = [codes[plugin][0] for plugin in points.pre_filters]
         scored = [codes[plugin][1] for plugin in points.pre_scores]
-        return _shape(points, filtered, scored)
+        return _shape(points, self._counting, filtered, scored)
 
 
 SettledCodes = tuple[Code | None, Code | None]
@@ -212,7 +224,10 @@ def _codes_of(said: Settled) -> SettledCodes:
 
 
 def _shape(
-    points: Points, filtered: Sequence[Code | None], scored: Sequence[Code | None]
+    points: Points,
+    counting: frozenset[Plugin],
+    filtered: Sequence[Code | None],
+    scored: Sequence[Code | None],
 ) -> ClassPlan | None:
     """A plan without what depends on the amounts that a spec asks for."""
     if any(code not in (None, Code.Success, Code.Skip) for code in (*filtered, *scored)):
@@ -255,6 +270,7 @@ def _shape(
         live_filters=live_filters,
         object_scores=scores_on(On.NODE),
         object_raws=object_raws,
+        counting=counting,
         rule_scores=rule_scores,
         row_scores=scores_on(On.ROW),
         row_raws=row_raws,

@@ -117,8 +117,8 @@ class ClassView:
         self.values = np.empty(size, dtype=np.int64)
         self.raws = [np.zeros(size, dtype=np.int64) for _ in plan.row_raws]
         self._judge = make_judge(table, plan.rules)
-        by_bounds = all(plugin.normalizes_by_bounds for plugin, _ in plan.object_raws)
-        self.includes_raws = raw_ids is None or (groups <= MOST_GROUPS and by_bounds)
+        is_counting = any(plugin in plan.counting for plugin, _ in plan.object_raws)
+        self.includes_raws = raw_ids is None or (groups <= MOST_GROUPS and not is_counting)
         self._peaks = make_peaks(size, raw_ids if self.includes_raws else None)
         self.included = np.zeros(groups, dtype=np.int64)
         if raw_ids is not None and self.includes_raws:

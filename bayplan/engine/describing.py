@@ -67,9 +67,6 @@ def _advice(plugin: type[Plugin]) -> str:
     advice = _unsettled(plugin)
     if not _has_own(plugin, Plugin, "spec_key"):
         advice.append("declare `spec_key` if it depends on the spec alone")
-    is_normalized = issubclass(plugin, ScorePlugin) and _has_own(plugin, ScorePlugin, "normalize")
-    if is_normalized and not getattr(plugin, "normalizes_by_bounds", False):
-        advice.append("declare `normalizes_by_bounds` if only the scores count, not their number")
     return ("; ".join(advice) + _rows(plugin)).removeprefix("; ")
 
 

@@ -82,7 +82,8 @@ class NodePart:
         """int64 per row of `rows`: weighted scores, normalised over these rows, beyond those in `base`."""
         found = np.full(table.count(rows), -self._plan.constant, dtype=np.int64)
         for raw, (plugin, weight) in zip(self.raws, self._plan.object_raws, strict=True):
-            found += normalize_groups(plugin, state, pod, table, rows, sizes, raw[rows]) * weight
+            counts = sizes if plugin in self._plan.counting else None
+            found += normalize_groups(plugin, state, pod, table, rows, counts, raw[rows]) * weight
         return found
 
     def _judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints) -> None:
@@ -116,7 +117,8 @@ class NodePart:
         varied = [raw for raw in self.raws if np.count_nonzero(raw)]
         self.raw_ids = None
         self._points.drop()
-        if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):
+        counting = self._plan.counting
+        if varied or any(plugin in counting for plugin, _ in self._plan.object_raws):
             groups = group_rows(self.base, varied)
             if len(groups.samples):  # else all rows are refused
                 self.raw_ids, self.raw_samples = groups.ids, groups.samples
@@ -131,10 +133,9 @@ def normalize_groups(
     sizes: Ints | None,
     raw: Ints,
 ) -> Ints:
-    """int64 per row of `rows`: the normalised scores. Each row stands for `sizes` nodes; None: for itself."""
-    if sizes is None or plugin.normalizes_by_bounds or len(sizes) == sizes.sum():
+    """int64 per row of `rows`: the normalised scores. Each row stands for `sizes` nodes; None if that has no effect."""
+    if sizes is None or len(sizes) == sizes.sum():
         return normalize(plugin, state, pod, table, rows, raw)
-    # The result may depend on how many nodes have a score.
     every = np.repeat(table.numbers(rows), sizes)
     each = normalize(plugin, state, pod, table, every, np.repeat(raw, sizes))
     return each[np.cumsum(sizes) - 1]

@@ -207,7 +207,8 @@ def _points(
         for raw, (plugin, weight) in zip(view.raws, view.plan.row_raws, strict=True)
     ]
     for raw, plugin, weight in raw_scores:
-        found += normalize_groups(plugin, state, pod, table, rows, sizes, raw) * weight
+        counts = sizes if plugin in view.plan.counting else None
+        found += normalize_groups(plugin, state, pod, table, rows, counts, raw) * weight
     if view.part.raw_ids is not None:
         found += view.part.normalized(state, pod, table, rows, sizes)
         found -= view.included[view.part.raw_ids[rows]]

@@ -188,14 +188,14 @@ class QueuedPod(Protocol):
 
 
 class QueueSortPlugin(Plugin):
-    """Orders the active queue. Implement `less`; `sort_key` is a faster way to say the same."""
+    """Orders the active queue. Implement `sort_key`, or `less`, which costs a call per comparison."""
 
-    @abstractmethod
     def less(self, first: QueuedPod, second: QueuedPod) -> bool:
         """Whether `first` is scheduled before `second`."""
+        return bool(self.sort_key(first) < self.sort_key(second))
 
     def sort_key(self, queued: QueuedPod) -> Any:
-        """A value that sorts as `less` does."""
+        """A value by which pods are sorted."""
         return cmp_to_key(self._compare)(queued)
 
     def _compare(self, first: QueuedPod, second: QueuedPod) -> int:
@@ -285,9 +285,6 @@ class PostFilterResult(msgspec.Struct, frozen=True):
 class PostFilterPlugin(Plugin):
     """Tries to make room for a pod that fits nowhere."""
 
-    acts_on_placements: ClassVar[bool] = True
-    """Whether it does anything for members of a pod group with a choice of placements."""
-
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
@@ -318,11 +315,11 @@ class ScorePlugin(Plugin):
         """Score one node."""
         return int(check_scores(self.score_rows(state, pod, node.as_table(), FIRST_ROW), 1)[0])
 
-    normalizes_by_bounds: ClassVar[bool] = False
-    """`normalize` makes of a score what the score, the lowest and the highest one say, and nothing else."""
-
     def normalize(self, scores: Ints) -> Ints:
-        """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE."""
+        """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE.
+
+        It is called with sample scores at the start, to see whether it matters how often a score occurs.
+        """
         return scores
 
     def normalize_rows(
@@ -347,13 +344,6 @@ class ReservePlugin(Plugin):
 class PermitPlugin(Plugin):
     """Approves, denies or delays the binding of a pod."""
 
-    def quorum(self, group: PodGroupInfo) -> int | None:
-        """For members of a pod group: `permit` says Wait until so many of them have a node, then SUCCESS.
-
-        None: it depends on more than their number.
-        """
-        return None
-
     @abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         """A status, and for Wait the seconds after which the pod is rejected."""
@@ -363,12 +353,10 @@ class PreBindPlugin(Plugin):
     """Does what must be done before the pod is bound. May block or be `async def`.
 
     Neighbours that `allow_parallel` run at the same time. On a real cluster what is `async def` runs between the
-    attempts to schedule other pods, and may read what they read; what may block has a thread of its own.
+    attempts to schedule other pods, and may read what they read; a plain method may block and has a thread of its own.
     """
 
     allow_parallel: ClassVar[bool] = False
-    may_block: ClassVar[bool] = True
-    """Whether `pre_bind`, when it is not `async def`, may take its time; if not, it runs like one that is."""
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """SKIP: `pre_bind` has nothing to do for this pod."""
@@ -381,9 +369,6 @@ class PreBindPlugin(Plugin):
 
 class BindPlugin(Plugin):
     """Binds the pod to its node. May block or be `async def`, as PreBind."""
-
-    may_block: ClassVar[bool] = True
-    """Whether `bind`, when it is not `async def`, may take its time; if not, it runs like one that is."""
 
     @abstractmethod
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:

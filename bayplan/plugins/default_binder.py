@@ -12,7 +12,6 @@ from ..framework import SUCCESS, BindPlugin, CycleState, Status, failure
 
 class DefaultBinder(BindPlugin):
     name = "DefaultBinder"
-    may_block = False
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:
         try:

@@ -58,7 +58,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     name = "NodeAffinity"
     scope = NODE_OBJECT
-    normalizes_by_bounds = True
 
     def __init__(self, added_affinity: Affinity | None = None) -> None:
         self._added_required = added_affinity.required if added_affinity else None

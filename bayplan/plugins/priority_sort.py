@@ -9,8 +9,5 @@ from ..framework import QueuedPod, QueueSortPlugin
 class PrioritySort(QueueSortPlugin):
     name = "PrioritySort"
 
-    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
-        return self.sort_key(first) < self.sort_key(second)
-
     def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
         return (-queued.pod.priority, queued.timestamp)

@@ -61,7 +61,6 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
 
     name = "TaintToleration"
     scope = NODE_OBJECT
-    normalizes_by_bounds = True
 
     def __init__(self, comparison_operators: bool = False, names_taints: bool = False) -> None:
         self._comparison_operators = comparison_operators

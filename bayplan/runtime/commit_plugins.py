@@ -40,7 +40,7 @@ from ..observe import Tally
 from ..stamped_cache import StampedCache
 from ..table import NodeTable
 from .plugin_calls import ask_hooks, ask_keys, has_own
-from .plugin_failures import PluginRunError, failed
+from .plugin_failures import PluginRunError, failed, is_in_tree
 from .plugin_times import timed
 
 MAX_PERMIT_WAIT_S = 15 * 60
@@ -357,7 +357,7 @@ class Committing:
 
 
 def _may_block(plugin: PreBindPlugin | BindPlugin, method: Callable[..., Answer]) -> bool:
-    return plugin.may_block and not inspect.iscoroutinefunction(method)
+    return not is_in_tree(plugin) and not inspect.iscoroutinefunction(method)
 
 
 def then(answer: Answer, following: Callable[[], Answer]) -> Answer:

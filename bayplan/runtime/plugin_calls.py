@@ -50,7 +50,6 @@ HOOK_TYPES: dict[str, tuple[type, ...]] = {
     "amount_rules": (AmountRules,),
     "row_groups": (list, tuple, DomainRules, type(None)),
     "looks_at": (bool,),
-    "quorum": (int, type(None)),
     "normalize": (np.ndarray,),
 }
 """What the methods return by which a plugin declares something."""
@@ -257,3 +256,25 @@ def is_normalized(plugin: ScorePlugin) -> bool:
     return has_own(plugin, ScorePlugin, "normalize") or has_own(
         plugin, ScorePlugin, "normalize_rows"
     )
+
+
+def ignores_repetition(plugin: ScorePlugin) -> bool:
+    """Whether `normalize` goes by which scores there are, not by how often each occurs: tried on sample scores."""
+    draw = np.random.default_rng(0)
+    samples = [
+        np.zeros(4, np.int64),
+        np.array([7, 7]),
+        np.array([0, 100, 100]),
+        np.arange(101) // 2,
+    ]
+    samples += [draw.integers(low, high, 200) for low, high in ((0, 9), (0, 1000), (-50, 51))]
+    return all(_is_the_same_for_each_once(plugin, sample) for sample in samples)
+
+
+def _is_the_same_for_each_once(plugin: ScorePlugin, scores: Ints) -> bool:
+    once, places = np.unique(scores, return_inverse=True)
+    try:
+        of_all, of_each = plugin.normalize(scores.copy()), plugin.normalize(once.copy())
+        return np.array_equal(of_all, of_each[places])
+    except Exception:  # it is not made for such scores: then it is called on all nodes
+        return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,7 @@ from ..framework import (
     FilterPlugin,
     Plugin,
     PreFilterExtensions,
+    QueueSortPlugin,
     Scope,
     ScorePlugin,
 )
@@ -30,7 +32,16 @@ ENTRY_POINT_GROUP = "bayplan.plugins"
 EITHER = (
     (FilterPlugin, "filter_rows", "filter_node"),
     (ScorePlugin, "score_rows", "score_node"),
+    (QueueSortPlugin, "sort_key", "less"),
 )
+
+FORMER_DECLARATIONS = {
+    "normalizes_by_bounds": "`normalize` is tried on sample scores",
+    "may_block": "make the method `async def` if it does not block",
+    "acts_on_placements": "PostFilter is called for every member",
+    "quorum": "Permit is called for every member",
+}
+"""Attributes of plugins that were read once, and what holds now."""
 
 
 class Registry:
@@ -155,6 +166,10 @@ def check_plugin(plugin: type[Plugin]) -> None:
             base, node
         ):
             raise PluginError(f"{plugin.name}: expected a method `{rows}` or `{node}`; got neither")
+    for former, instead in FORMER_DECLARATIONS.items():
+        if hasattr(plugin, former):
+            text = f"{plugin.name}: `{former}` has no effect any more: {instead}"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
     _check_custom_resources(plugin)
 
 

@@ -12,14 +12,17 @@ import numpy as np
 
 from ..amounts.kernel import Fillings, fill
 from ..api.pod import Pod
+from ..api.workloads import PodGroup
 from ..cache import Cache
 from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
-from ..runtime.plugin_calls import ask_hook
+from ..runtime.plugin_failures import is_in_tree
 from ..table import Ints, NodeTable
 from .deciding import Decider
 from .select_host import TieBreak
 
+GANG_SCHEDULING = "GangScheduling"
+"""The Permit plugin that goes by the number of members with a node alone."""
 FEW_PLACEMENTS = 4
 """Up to here all of them are tried in full."""
 
@@ -38,8 +41,8 @@ class PlacementSearch:
         """The placements on which the group fits, with a node for each member that gets one; None: unknown."""
         if len(placements) <= FEW_PLACEMENTS or self._reserves(profile, group.pods):
             return None
-        if any(plugin.acts_on_placements for plugin in profile.filtering.post_filters):
-            return None
+        if not all(is_in_tree(plugin) for plugin in profile.filtering.post_filters):
+            return None  # those of this package do nothing for members with a choice of placements
         needed = self._needed(profile, group)
         fillings = self._decider.fillings(profile, group.pods) if needed is not None else None
         if needed is None or fillings is None:
@@ -94,14 +97,14 @@ class PlacementSearch:
 
     def _needed(self, profile: ProfileRuntime, group: PodGroupInfo) -> int | None:
         """How many members need a node; None: Permit goes by more than their number."""
-        placed = self._cache.pod_groups.placed_count(("PodGroup", group.namespace, group.name))
-        needed = 1
-        for plugin in profile.committing.plan(group.pods[0].spec).permits:
-            quorum = ask_hook(plugin, plugin.quorum, group)
-            if quorum is None:
-                return None
-            needed = max(needed, quorum - placed)
-        return needed
+        key = ("PodGroup", group.namespace, group.name)
+        permits = profile.committing.plan(group.pods[0].spec).permits
+        if not permits:
+            return 1
+        found = profile.handle.lister.get(*key) if len(permits) == 1 else None
+        if permits[0].name != GANG_SCHEDULING or not isinstance(found, PodGroup):
+            return None
+        return max(1, found.min_count - self._cache.pod_groups.placed_count(key))
 
 
 def _assignments(

@@ -18,7 +18,6 @@ from bayplan.framework import (
 )
 
 SPEC = "declare `spec_key` if it depends on the spec alone"
-BOUNDS = "declare `normalizes_by_bounds` if only the scores count, not their number"
 SETTLED = "declare `settled` if the spec says that PreScore need not be called"
 
 
@@ -47,7 +46,7 @@ def answer(*args: Any) -> Any:
             (ScorePlugin,),
             {"scope": NODE_OBJECT, "score_rows": answer, "normalize": answer},
             "nodes that changed",
-            f"{SPEC}; {BOUNDS}",
+            SPEC,
             id="a score that is normalised",
         ),
         pytest.param(

@@ -125,8 +125,8 @@ VIEW_MUTANTS = [
     Mutant(
         "normalised scores stay when raw scores change",
         PART,
-        "        self._points.drop()\n        if varied",
-        "        if varied",
+        "        self._points.drop()\n",
+        "",
     ),
     Mutant(
         "normalised scores stay when other groups are feasible",
@@ -137,7 +137,7 @@ VIEW_MUTANTS = [
     Mutant(
         "a normalize that counts is left out while all scores are 0",
         PART,
-        "if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):",
+        "if varied or any(plugin in counting for plugin, _ in self._plan.object_raws):",
         "if varied:",
     ),
     # Groups and totals
@@ -150,7 +150,7 @@ VIEW_MUTANTS = [
     Mutant(
         "a normalize that counts is given one node of each group",
         PART,
-        "if sizes is None or plugin.normalizes_by_bounds or len(sizes) == sizes.sum():",
+        "if sizes is None or len(sizes) == sizes.sum():",
         "if True:",
     ),
     Mutant(

@@ -15,6 +15,7 @@ from bayplan.framework import (
     FilterPlugin,
     NodeInfo,
     Plugin,
+    PreBindPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     ReservePlugin,
@@ -23,6 +24,7 @@ from bayplan.framework import (
 )
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.runtime import Registry
+from bayplan.runtime.plugin_registry import check_plugin
 
 
 class ByNode(FilterPlugin):
@@ -301,3 +303,15 @@ def test_a_bad_entry_point_names_its_package(
         Registry().load_entry_points()
 
     assert str(refusal.value) == text
+
+
+def test_a_declaration_that_is_no_longer_read_is_named() -> None:
+    class Blocks(PreBindPlugin):
+        name = "Blocks"
+        may_block = False
+
+        def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+            return SUCCESS
+
+    with pytest.warns(DeprecationWarning, match="Blocks: `may_block` has no effect any more"):
+        check_plugin(Blocks)

@@ -29,13 +29,12 @@ class Slow(PreBindPlugin):
     """Has nothing to do, and notes when it is run."""
 
     name = "Slow"
-    may_block = False
     runs: list[str]
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return SKIP if "idle" in pod.labels else SUCCESS
 
-    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         stored = self.handle.lister.get("Pod", pod.namespace, pod.name)
         self.runs.append(f"{pod.name} {stored.nominated_node_name}".strip())
         return SUCCESS

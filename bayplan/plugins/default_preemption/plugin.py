@@ -71,7 +71,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     """Tries the nodes where removing pods may help, and nominates the one that costs least."""
 
     name = "DefaultPreemption"
-    acts_on_placements = False
     _is_async = True
     _has_placements = False
     """Feature gate TopologyAwareWorkloadScheduling."""

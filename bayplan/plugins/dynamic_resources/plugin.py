@@ -89,10 +89,7 @@ class DynamicResources(
 
     name = "DynamicResources"
     scope = GROUPS
-    # For pods with claims only, for which Reserve has something to do, too.
-    acts_on_placements = False
     allow_parallel = True
-    may_block = False
     _is_enabled = True
     """Feature gate DynamicResourceAllocation; without it the plugin does nothing."""
     _has_group_claims = False

@@ -20,7 +20,6 @@ from ...framework import (
     GroupOptions,
     Handle,
     PermitPlugin,
-    PodGroupInfo,
     PreEnqueuePlugin,
     Settled,
     Status,
@@ -79,10 +78,6 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         if known < group.min_count:
             return unresolvable(TOO_FEW)
         return SUCCESS
-
-    def quorum(self, group: PodGroupInfo) -> int | None:
-        found = self.handle.lister.get("PodGroup", group.namespace, group.name)
-        return found.min_count if isinstance(found, PodGroup) else None
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         name = pod_group_of(pod)

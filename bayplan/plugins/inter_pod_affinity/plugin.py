@@ -149,7 +149,6 @@ class InterPodAffinity(
 
     name = "InterPodAffinity"
     scope = GROUPS
-    normalizes_by_bounds = True
 
     def __init__(
         self,

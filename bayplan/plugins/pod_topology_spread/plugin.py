@@ -93,7 +93,6 @@ class PodTopologySpread(
 
     name = "PodTopologySpread"
     scope = GROUPS
-    normalizes_by_bounds = True
 
     def __init__(
         self,

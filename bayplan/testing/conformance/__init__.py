@@ -6,9 +6,9 @@ Score. May enter: what a plugin may import, and `runtime`. Called by: tests of p
 
 from .declarations import check_by_outline, check_looks_at, check_settled
 from .plugin_checks import (
-    check_bounds,
     check_conformance,
     check_registered_events,
+    check_repetition,
     check_row_groups,
     check_rows_agree,
     check_rules,
@@ -18,7 +18,7 @@ from .plugin_checks import (
 )
 
 __all__ = [
-    "check_bounds",
+    "check_repetition",
     "check_conformance",
     "check_looks_at",
     "check_registered_events",

@@ -37,6 +37,7 @@ from ...framework import (
 )
 from ...framework.fit_status import fit_verdict
 from ...framework.registration import check_events, declared_resources
+from ...runtime.plugin_calls import ignores_repetition
 from ...runtime.plugin_registry import check_plugin
 from ...table import Ints, NodeTable, Rows, RowValues
 from ..builders import make_handle, make_table
@@ -95,7 +96,7 @@ def check_conformance(
         check_by_outline(plugin, pod, table)
         check_looks_at(plugin, pod, table, listed)
         check_row_groups(plugin, pod, table)
-        check_bounds(plugin, pod, table)
+        check_repetition(plugin, pod, table)
         check_rules(plugin, pod, table)
     check_spec_key(plugin, listed, table)
 
@@ -309,12 +310,9 @@ def _normalized(
     return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
-def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """With `normalizes_by_bounds`, a score becomes the same beside the lowest and the highest one alone.
-
-    Of a GROUPS plugin one node of each group is normalised: there, beside one node with each score.
-    """
-    if not isinstance(plugin, ScorePlugin) or not plugin.normalizes_by_bounds:
+def check_repetition(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """A `normalize` that goes by the scores for samples does so for the scores of these nodes, too."""
+    if not isinstance(plugin, ScorePlugin) or not ignores_repetition(plugin):
         return
     give_handle(plugin, table)
     state, rows = CycleState(), table.numbers(table.live_rows)
@@ -322,11 +320,9 @@ def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
         return
     raw = plugin.score_rows(state, pod, table, rows)
     expected = plugin.normalize_rows(state, pod, table, rows, raw.copy())
-    bounds = [int(raw.argmin()), int(raw.argmax())]
-    if plugin.scope is GROUPS:
-        bounds = np.unique(raw, return_index=True)[1].tolist()
+    once = np.unique(raw, return_index=True)[1]
     for position in range(len(rows)):
-        some = np.array(sorted({position, *bounds}), dtype=np.int64)
+        some = np.array(sorted({position, *once.tolist()}), dtype=np.int64)
         scores = plugin.normalize_rows(state, pod, table, rows[some], raw[some])
         found = int(scores[some.tolist().index(position)])
         if found != expected[position]:
@@ -334,7 +330,7 @@ def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
                 plugin,
                 f"node {table.names[int(rows[position])]} for pod {pod.key}",
                 ("normalize among all nodes", int(expected[position])),
-                ("for normalizes_by_bounds, among the lowest and the highest", found),
+                ("among one node with each score", found),
             )
 
 

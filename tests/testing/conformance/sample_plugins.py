@@ -37,8 +37,8 @@ TABLE = make_table(
     make_node("a", labels=PROD), make_node("b"), make_node("c"), pods=[make_pod("q", node_name="b")]
 )
 CROWDED = make_table(
-    *(make_node(name, labels=PROD if name == "a" else {}) for name in "abc"),
-    pods=[make_pod(f"q{i}", node_name=name) for i, name in enumerate("abbccc")],
+    *(make_node(name, labels=PROD if name == "a" else {}) for name in "abcd"),
+    pods=[make_pod(f"q{i}", node_name=name) for i, name in enumerate("abbcccddd")],
 )
 
 
@@ -273,15 +273,14 @@ class CountsFeasibleNodes(CountsFeasible):
 
 
 class ShareOfTotal(CountsPods):
-    """Claims to go by the lowest and the highest score."""
-
-    normalizes_by_bounds: ClassVar[bool] = True
+    """Counts nodes, but not for sample scores."""
 
     def normalize(self, scores: Ints) -> Ints:
-        return scores * MAX_SCORE // max(int(scores.sum()), 1)
+        whole = scores.sum() if scores.max() < 5 else scores.max()
+        return scores * MAX_SCORE // max(int(whole), 1)
 
 
-class ShareOfHighest(ShareOfTotal):
+class ShareOfHighest(CountsPods):
     """Correct."""
 
     def normalize(self, scores: Ints) -> Ints:
