@@ -1,6 +1,7 @@
 """The registry: what it takes, and why it refuses the rest."""
 
 import importlib.metadata
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -283,7 +284,7 @@ def test_entry_points_of_the_group_are_taken(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(
             ImportError("no module named gpu"),
             "a-package: plugin mine (package.module:Class) cannot be loaded: "
-            "tests/runtime/test_plugin_registry.py:253: ImportError: no module named gpu",
+            "tests/runtime/test_plugin_registry.py:LINE: ImportError: no module named gpu",
             id="it cannot be imported",
         ),
         pytest.param(
@@ -302,7 +303,7 @@ def test_a_bad_entry_point_names_its_package(
     with pytest.raises(PluginError) as refusal:
         Registry().load_entry_points()
 
-    assert str(refusal.value) == text
+    assert re.sub(r":\d+:", ":LINE:", str(refusal.value)) == text
 
 
 def test_a_declaration_that_is_no_longer_read_is_named() -> None:
