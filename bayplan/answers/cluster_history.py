@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, zip_longest
 from typing import Any, TypeAlias
@@ -140,8 +140,10 @@ class ClusterHistory:
         near = (one for one in self._changes if abs(one.at_s - moment.at_s) <= LAG_S)
         return [one for one in near if is_wanted(one)]
 
-    def numbers_of(self, keys: Collection[Key], first: int, last: int) -> frozenset[int]:
-        """Numbers of the changes of these objects, from `first` up to and without `last`."""
+    def numbers_since(self, changes: Sequence[Change], last: int) -> frozenset[int]:
+        """Numbers of the changes of these objects, from the first of `changes` up to and without `last`."""
+        keys = {change.key for change in changes}
+        first = min((change.number for change in changes), default=last)
         every = (one for one in self._changes if first <= one.number < last)
         return frozenset(one.number for one in every if one.key in keys)
 

@@ -5,7 +5,9 @@ The one judge of recorded and of live decisions. It has no effects: what it trie
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -20,13 +22,18 @@ from ..scheduler.find_nodes import num_feasible_nodes_to_find
 from ..scheduler.preemption_assessment import assess_preemption
 from ..sim.replay import was_preempted
 from ..sim.replay_report import ReplayVerdict
-from .cluster_history import Change, ClusterHistory, PastState
+from .cluster_history import MOST_STATES, Change, ClusterHistory, PastState
 from .cluster_view import ClusterView
 from .judged_decision import Agreement, JudgedDecision
 
 SAMPLED_STATES = 12
 """States that a decision is compared with, at most, where a node with a lower total is explained by sampling."""
+OFTEN = 3
+LATEST = 20
+FEW_STATES = 8
+"""States that are compared for pods whose decisions have differed `OFTEN`, or while most of the `LATEST` do."""
 MOST_SPECS = 10_000
+MOST_NOMINATIONS = 8
 MOST_CANDIDATES = 100
 """kube-scheduler tries to preempt on at least this many nodes, and on a part of more."""
 
@@ -57,6 +64,10 @@ class DecisionJudge:
         self._default = (
             DEFAULT_SCHEDULER_NAME if DEFAULT_SCHEDULER_NAME in profiles else next(iter(profiles))
         )
+        self._differing: Counter[tuple[PodSpec, bool]] = Counter()
+        """Differences of pods with equal specs, of bindings and of refusals."""
+        self._latest: deque[bool] = deque(maxlen=LATEST)
+        """Whether the decisions that were compared with several states differed."""
         self._specs: dict[PodSpec, PodSpec] = {}
         """Specs of pods without a profile, and the same with the default one."""
 
@@ -98,7 +109,7 @@ class DecisionJudge:
         own = PastState(moment.number)
         with self._history.past() as show:
             states = self._history.states_around(moment, decision.created_s)
-            for number, state in enumerate(states):
+            for number, state in enumerate(islice(states, self._most_states(decision))):
                 show(state)
                 if self.judge(decision):
                     decision.settle(state, moment)
@@ -112,8 +123,19 @@ class DecisionJudge:
                 self._tell_difference(decision)
             elif decision.nominated_node:
                 self._judge_preemption(decision, moment, show)
-            if self._on_difference and decision.agreement is Agreement.DIFFERENT:
-                self._on_difference(decision, self._view)
+            self._latest.append(decision.agreement is Agreement.DIFFERENT)
+            if decision.agreement is Agreement.DIFFERENT:
+                self._differing[_kind_of(decision)] += 1
+                if self._on_difference is not None:
+                    self._on_difference(decision, self._view)
+
+    def _most_states(self, decision: JudgedDecision) -> int:
+        """The number of states to compare: few where decisions have differed again and again."""
+        if len(self._differing) > MOST_SPECS:
+            self._differing.clear()
+        is_known = self._differing[_kind_of(decision)] >= OFTEN
+        is_common = len(self._latest) == LATEST and sum(self._latest) > LATEST // 2
+        return FEW_STATES if is_known or is_common else MOST_STATES
 
     def _tell_difference(self, decision: JudgedDecision) -> None:
         """Judge by the state that the view shows, with reasons."""
@@ -148,23 +170,57 @@ class DecisionJudge:
     def _judge_preemption(
         self, decision: JudgedDecision, moment: Change, show: Callable[[PastState], None]
     ) -> None:
-        """Compare the victims on the nominated node with ours, in the state in which the pod was refused."""
-        node_name, state = decision.nominated_node, decision.state
+        """Compare the victims on the nominated node with ours, in states around that in which the pod was refused."""
+        node_name = decision.nominated_node
         evictions = self._history.changes_near(moment, lambda one: _is_eviction(one, node_name))
-        if not evictions or state is None:
+        if not evictions:
             return  # room is made by pods that were leaving already, or the victims are not visible
-        keys = {change.key for change in evictions}
-        first = min(change.number for change in evictions)
-        undone = self._history.numbers_of(keys, first, moment.number)
-        show(
-            PastState(state.moment, state.left_out | undone, frozenset(state.anticipated) - undone)
-        )
         victims = [change.old for change in evictions]
-        decision.preemption = found = assess_preemption(self.ask(decision.pod), node_name, victims)
-        if found.is_best:
+        for state in self._preemption_states(decision, moment, evictions):
+            show(state)
+            found = assess_preemption(self.ask(decision.pod), node_name, victims)
+            decision.preemption = decision.preemption or found
+            if found.is_best:
+                decision.preemption = found
+                return
+        if self._has_rivals(moment, node_name):
+            decision.preemption = None  # which pod was evicted for which is not visible
             return
-        is_part = found.has_same_victims and self._view.table.node_count > MOST_CANDIDATES
+        assert decision.preemption is not None, "the first state is always compared"
+        is_part = decision.preemption.has_same_victims
+        is_part = is_part and self._view.table.node_count > MOST_CANDIDATES
         decision.verdict = ReplayVerdict.SAMPLED if is_part else ReplayVerdict.OTHER_VICTIMS
+
+    def _has_rivals(self, moment: Change, node_name: str) -> bool:
+        """Whether room was made on the node for other pods, too."""
+        nominations = self._history.changes_near(moment, _is_nomination)
+        return any(
+            change.key != moment.key and change.new.nominated_node_name == node_name
+            for change in nominations
+        )
+
+    def _preemption_states(
+        self, decision: JudgedDecision, moment: Change, evictions: Sequence[Change]
+    ) -> Iterator[PastState]:
+        """States in which the victims were still there, nearest first.
+
+        A scheduler counts the nominations of its earlier preemptions before they become visible, and the victims of
+        these until they do: with nominations just after the moment, and without other evictions just before it.
+        """
+        state, history = decision.state, self._history
+        assert state is not None, "the refusal was judged in a state"
+        undone = history.numbers_since(evictions, moment.number)
+        others = history.changes_near(moment, _is_eviction)
+        all_undone = history.numbers_since(others, moment.number)
+        nominations = [
+            change.number
+            for change in history.changes_near(moment, _is_nomination)
+            if change.key != moment.key and change.number > moment.number
+        ][:MOST_NOMINATIONS]
+        for size in range(len(nominations) + 1):
+            for left_out in dict.fromkeys((undone, undone | all_undone)):
+                more = state.anticipated | frozenset(nominations[:size])
+                yield PastState(state.moment, state.left_out | left_out, more - left_out)
 
     def _as_judged(self, pod: Pod) -> Pod:
         """The pod, with the default profile if there is none of its scheduler's name."""
@@ -178,9 +234,22 @@ class DecisionJudge:
         return pod.replace(spec=spec)
 
 
-def _is_eviction(change: Change, node_name: str) -> bool:
-    """Whether a scheduler evicted a pod from the node with this change."""
+def _kind_of(decision: JudgedDecision) -> tuple[PodSpec, bool]:
+    return decision.pod.spec, bool(decision.node_name)
+
+
+def _is_eviction(change: Change, node_name: str = "") -> bool:
+    """Whether a scheduler evicted a pod with this change, from the node if one is given."""
     old, new = change.old, change.new
-    if not isinstance(old, Pod) or not isinstance(new, Pod) or old.node_name != node_name:
+    if not isinstance(old, Pod) or not isinstance(new, Pod):
         return False
-    return was_preempted(new) and not was_preempted(old)
+    is_there = not node_name or old.node_name == node_name
+    return is_there and was_preempted(new) and not was_preempted(old)
+
+
+def _is_nomination(change: Change) -> bool:
+    """Whether a scheduler nominated a pod with this change."""
+    old, new = change.old, change.new
+    if not isinstance(old, Pod) or not isinstance(new, Pod) or new.node_name:
+        return False
+    return bool(new.nominated_node_name) and new.nominated_node_name != old.nominated_node_name

@@ -55,6 +55,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "replay": CommandEntry(
         "replay", "replay", "Judge the decisions in a recording, or make them again."
     ),
+    "shadow": CommandEntry(
+        "shadow", "shadow", "Watch a live cluster, and judge the decisions of its scheduler."
+    ),
     "trace": CommandEntry("import_trace", "app", "Convert traces of real clusters to manifests."),
     "up": CommandEntry("up", "up", "Run a cluster on this machine, for kubectl."),
     "down": CommandEntry("down", "down", "End a cluster that up runs."),

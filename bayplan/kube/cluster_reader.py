@@ -86,6 +86,11 @@ async def read_snapshot(
     return objects
 
 
+def _number(version: str) -> int:
+    """A resource version as a number; 0 for other texts."""
+    return int(version) if version.isdecimal() else 0
+
+
 def within(resources: Sequence[Resource], namespace: str) -> list[Resource]:
     """The resources; namespaced ones restricted to `namespace` unless it is empty."""
     if not namespace:
@@ -123,16 +128,52 @@ class ClusterFollower:
     """Passes existing objects, then changes, to `deliver`; `synced` is set after the existing
     objects."""
 
-    def __init__(self, connection: Connection, deliver: Callable[[Batch], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        deliver: Callable[[Batch], None],
+        kinds: Sequence[Resource] = KINDS_READ,
+        tries: int = 1,
+    ) -> None:
         self._connection = connection
         self._deliver = deliver
+        self._kinds = kinds
+        self._tries = tries
         self._waiting_for: set[str] = set()
+        self._reflectors: dict[str, Reflector] = {}
+        self._runs: dict[str, asyncio.Future[None]] = {}
         self.synced = asyncio.Event()
+
+    @property
+    def interrupted(self) -> list[str]:
+        """The kinds whose changes do not arrive now."""
+        return [
+            plural
+            for plural, one in self._reflectors.items()
+            if one.problem
+            and not one.is_current  # without a problem the first watch is being opened
+        ]
+
+    def is_behind(self, listed: Batch) -> bool:
+        """Whether an object was listed that is not known, or known in an older version."""
+        return any(self._is_newer(event.obj) for event in listed)
+
+    def _is_newer(self, obj: Any) -> bool:
+        resource = RESOURCES[obj.kind]
+        known = self._reflectors[resource.plural].version_of(obj.namespace, obj.name)
+        return known is None or _number(known) < _number(obj.resource_version)
+
+    def restart(self, kinds: Sequence[str]) -> None:
+        """Open the watches of these kinds again, where they stopped."""
+        for kind in kinds:
+            run = self._runs.get(RESOURCES[kind].plural)
+            if run is not None:
+                run.cancel()
 
     async def run(self) -> None:
         """Follow until cancelled. Raises ApiError, a line per kind without permission, when that is
         refused."""
-        served = await find_served(self._connection, KINDS_READ)
+        served = await find_served(self._connection, self._kinds, self._tries)
         self._waiting_for = {resource.plural for resource in served}
         tasks = [asyncio.ensure_future(self._follow(resource)) for resource in served]
         try:
@@ -151,7 +192,18 @@ class ClusterFollower:
             if not self._waiting_for:
                 self.synced.set()
 
-        await Reflector(resource, self._connection, self._deliver, synced).run()
+        reflector = Reflector(resource, self._connection, self._deliver, synced)
+        self._reflectors[resource.plural] = reflector
+        while True:
+            run = asyncio.ensure_future(reflector.run())
+            self._runs[resource.plural] = run
+            try:
+                await asyncio.wait({run})
+            finally:
+                run.cancel()
+            if not run.cancelled():
+                run.result()
+            reflector.is_current, reflector.problem = False, "opened again"
 
     def _raise(self, served: Sequence[Resource], tasks: Sequence[asyncio.Future[Any]]) -> None:
         refused = []

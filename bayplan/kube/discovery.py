@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 from ..api.custom import CustomResource, custom_kind
-from ..errors import NotFoundError
+from ..errors import ApiError, NotFoundError
 from .connection import Connection
 from .watched_kinds import Resource
 
+log = logging.getLogger(__name__)
+RETRY_S = 1.0
 
-async def find_served(connection: Connection, resources: Iterable[Resource]) -> list[Resource]:
-    """Those of `resources` that the server serves, in order. Raises ApiError when discovery fails."""
+
+async def find_served(
+    connection: Connection, resources: Iterable[Resource], tries: int = 1
+) -> list[Resource]:
+    """Those of `resources` that the server serves, in order. Raises ApiError when discovery fails so many times."""
     wanted = list(resources)
     paths = list(dict.fromkeys(resource.group_path for resource in wanted))
-    served = await asyncio.gather(*(_served(connection, path) for path in paths))
+    for left in range(tries - 1, -1, -1):
+        try:
+            served = await asyncio.gather(*(_served(connection, path) for path in paths))
+            break
+        except ApiError as error:
+            if not left or error.code in (401, 403):
+                raise
+            log.warning("discovery: %s; next try in %.0f s", error, RETRY_S)
+            await connection.pause(RETRY_S)
     groups = dict(zip(paths, served, strict=True))
     return [resource for resource in wanted if resource.plural in groups[resource.group_path]]
 

@@ -154,6 +154,8 @@ class Reflector:
         self._events = 0
         self._event_decoder = _event_decoder(resource.kind.wire)
         self.is_synced = False
+        self.is_current = False
+        """Whether a watch is open, so that every change arrives as it happens."""
         self.problem = ""
         """Why the last list or watch failed."""
         self.unreadable = 0
@@ -171,7 +173,7 @@ class Reflector:
                     await self.read_all()
                 await self.watch()
             except ApiError as error:
-                self.problem = str(error)
+                self.problem, self.is_current = str(error), False
                 if self._events > events:
                     self._backoff.reset()
                 if not self.is_synced and error.code in (401, 403, 404):
@@ -186,6 +188,11 @@ class Reflector:
                 wait_s = self._backoff.next_s()
                 log.log(level, "%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
                 await self._reader.pause(wait_s)
+
+    def version_of(self, namespace: str, name: str) -> str | None:
+        """The resource version at which an object is known; None if it is not."""
+        known = self._known.get((namespace, name))
+        return None if known is None else str(known.resource_version)
 
     def forget(self) -> None:
         """Deliver that all objects are gone."""
@@ -320,6 +327,7 @@ class Reflector:
             async with self._reader.stream(
                 self.resource.path, query, timeout_s + SILENCE_S
             ) as body:
+                self.is_current = True
                 rest = b""
                 async for chunk in body.iter_any():
                     lines = (rest + chunk).split(b"\n")

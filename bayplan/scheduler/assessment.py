@@ -108,13 +108,12 @@ def _feasible(inquiry: Inquiry) -> tuple[Ints, Ints]:
 
 
 def _with_reasons(inquiry: Inquiry, found: Assessment, row: int | None) -> Assessment:
-    if not found.feasible_nodes:
-        message = inquiry.diagnosis.fit_error()
+    if not found.node_name or not found.feasible_nodes:
         statuses = [status for status, _ in inquiry.diagnosis.by_status()]
         reasons = {(status.plugin, reason) for status in statuses for reason in status.reasons}
-        found = msgspec.structs.replace(
-            found, message=message, refusal_reasons=tuple(sorted(reasons))
-        )
+        found = msgspec.structs.replace(found, refusal_reasons=tuple(sorted(reasons)))
+    if not found.feasible_nodes:
+        found = msgspec.structs.replace(found, message=inquiry.diagnosis.fit_error())
     if found.is_best or not found.node_name:
         return found
     if found.fits:

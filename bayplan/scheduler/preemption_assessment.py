@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from ..api.pod import Pod
 from ..framework import Preemption, Victims
 from ..plugins.default_preemption.candidates import cost, earliest_start
+from ..table.pod_matrix import start_of
 from .inquiry import Inquiry
 
 
@@ -22,7 +23,7 @@ class PreemptionAssessment(msgspec.Struct, frozen=True, kw_only=True):
     """Where room would be made; "" if no node can be helped."""
     chosen_victims: tuple[str, ...] = ()
     has_same_victims: bool = False
-    """Whether the same pods would be evicted from that node."""
+    """Whether the same pods would be evicted from that node, or others of equal priorities and starts."""
     is_best: bool = False
     """Whether they are, and the victims of no other node are missed less."""
     candidates: int = 0
@@ -43,7 +44,7 @@ def assess_preemption(
     account.complete()
     every = {**account.candidates, account.chosen.node_name: account.chosen}
     here = every.get(node_name)
-    is_same = here is not None and {pod.uid for pod in here.evicted} == {p.uid for p in victims}
+    is_same = here is not None and _ranks(here.evicted) == _ranks(victims)
     return msgspec.structs.replace(
         found,
         chosen_node=account.chosen.node_name,
@@ -52,6 +53,11 @@ def assess_preemption(
         is_best=is_same and here is not None and _is_least(here, account),
         candidates=len(every),
     )
+
+
+def _ranks(pods: Iterable[Pod]) -> list[tuple[int, int]]:
+    """Priorities and starts: of pods that are equal in both, any may be evicted."""
+    return sorted((pod.priority, start_of(pod)) for pod in pods)
 
 
 def _is_least(here: Victims, account: Preemption) -> bool:

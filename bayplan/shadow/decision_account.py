@@ -9,6 +9,7 @@ import msgspec
 
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..answers.judged_replay import plugins_of, reason_of
+from ..api.text.known_reasons import is_known_reason
 from ..api.text.refusal_message import refusals_of
 from ..sim.replay_report import ReplayVerdict
 
@@ -87,13 +88,14 @@ class SchedulerAccount(AccountPart):
             one.high += high
 
     def _add_reasons(self, decision: JudgedDecision) -> None:
-        if decision.verdict is not ReplayVerdict.OTHER_REASON or decision.assessment is None:
-            return
-        ours = refusals_of(decision.assessment.message)
+        """Count the reasons of a refusal that neither our plugins nor those of kube-scheduler give."""
+        found = decision.assessment
+        ours = {reason for _, reason in found.refusal_reasons} if found is not None else set()
         for reason in refusals_of(decision.message):
-            if reason not in ours and (
-                reason in self.foreign_reasons or len(self.foreign_reasons) < MOST_REASONS
-            ):
+            is_new = reason not in self.foreign_reasons
+            if reason in ours or is_known_reason(reason):
+                continue
+            if not is_new or len(self.foreign_reasons) < MOST_REASONS:
                 self.foreign_reasons[reason] = self.foreign_reasons.get(reason, 0) + 1
 
 

@@ -79,6 +79,13 @@ class EvidenceFolder:
             ) from None
         return path.name
 
+    def remove(self, name: str) -> None:
+        """Remove a file, and its line in the index."""
+        (self._folder / name).unlink(missing_ok=True)
+        index = self._folder / INDEX
+        lines = index.read_text("utf-8").splitlines(keepends=True)
+        index.write_text("".join(one for one in lines if json.loads(one)["file"] != name), "utf-8")
+
     def _needed(self, decision: JudgedDecision, view: ClusterView) -> list[Any]:
         every = list(_state_of(decision, view))
         found = decision.assessment

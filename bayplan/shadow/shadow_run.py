@@ -44,7 +44,7 @@ class ShadowRun:
             self.view,
             RandomTies(settings.seed or 0),
             takes_all=True,
-            deliver=self._count,
+            deliver=self._take_decision,
             on_difference=self._keep_evidence if evidence is not None else None,
         )
         self._evidence = evidence
@@ -52,6 +52,8 @@ class ShadowRun:
         """By number of the decision: the evidence that was written for it."""
         self._time_text = time_text
         self._on_decision = on_decision
+        self.holds: Callable[[JudgedDecision], bool] = lambda decision: False
+        """Whether a decision is not counted yet: it is given to `count` or `drop` later."""
         self._waits = WaitProbe(self.account.waits, self._has_room)
         self._resumed_s = self.account.watched_s
 
@@ -84,11 +86,22 @@ class ShadowRun:
     def _has_room(self, pod: Pod) -> bool:
         return self.follower.has_room(pod)
 
-    def _count(self, decision: JudgedDecision) -> None:
+    def _take_decision(self, decision: JudgedDecision) -> None:
+        if not self.holds(decision):
+            self.count(decision)
+
+    def count(self, decision: JudgedDecision) -> None:
+        """Add a decision to the account."""
         file = self._files.pop(decision.number, "")
         agreement = self.account.add(decision, self._time_text(decision.at_s), file)
         if agreement is not None and self._on_decision is not None:
             self._on_decision(decision, agreement)
+
+    def drop(self, decision: JudgedDecision) -> None:
+        """Leave a decision out of the account; its evidence is removed."""
+        file = self._files.pop(decision.number, "")
+        if file and self._evidence is not None:
+            self._evidence.remove(file)
 
     def _keep_evidence(self, decision: JudgedDecision, view: ClusterView) -> None:
         assert self._evidence is not None

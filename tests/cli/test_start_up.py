@@ -37,7 +37,7 @@ HEAVY = {
     "rich",
     "yaml",
 }
-MAY_USE_ASYNCIO = {"record", "run", "up"}
+MAY_USE_ASYNCIO = {"record", "run", "shadow", "up"}
 COUNT = """
 import atexit, sys
 atexit.register(lambda: print("MODULES", *sys.modules))
@@ -148,7 +148,8 @@ def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
     allowed = {"asyncio"} if name in MAY_USE_ASYNCIO else set()
     assert modules & HEAVY == allowed
     others = {f"bayplan.cli.{e.module}" for word, e in COMMANDS.items() if word != name}
-    assert modules & others <= {"bayplan.cli.commands.snapshot"}  # record shares an option with it
+    shared = {"bayplan.cli.commands.snapshot", "bayplan.cli.commands.replay"}
+    assert modules & others <= shared  # record and shadow share options with them
 
 
 CLUSTER = """{"apiVersion": "v1", "kind": "List", "items": [

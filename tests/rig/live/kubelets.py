@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from .client import GONE_WRONG, LiveClient, RefusedError, Tree
 from .follower import ListFollower, key_of
@@ -59,7 +60,8 @@ class LiveKubelets:
 
     def _run(self, pod: Tree) -> None:
         ready = {"type": "Ready", "status": "True"}
-        status = {"phase": "Running", "conditions": [ready]}
+        started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = {"phase": "Running", "conditions": [ready], "startTime": started}
         with suppress(RefusedError, *GONE_WRONG):
             path = path_of("Pod", *key_of(pod))
             body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}

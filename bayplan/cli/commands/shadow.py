@@ -1,0 +1,289 @@
+"""Shadow: `bayplan shadow`, a live cluster watched beside its scheduler, with every decision judged."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...clock import SystemClock
+from ...errors import ApiError, InputError
+from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
+from ..options.config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    KubernetesVersionOption,
+    PluginFilesOption,
+    SeedOption,
+    read_settings,
+)
+from ..options.input_options import seconds_if_given
+from ..render.consoles import stderr_console, stdout_console, written_to_stdout
+from ..render.plain_data import print_json_document, print_yaml_document
+from .replay import DIFFERS, FORMS, ReplayOutput
+
+if TYPE_CHECKING:
+    from ...kube.connection import Connection
+    from ...shadow.gain import Gain
+    from ...shadow.live_shadow import LiveShadow
+    from ...shadow.shadow_run import ShadowRun
+    from ...sim.settings import Settings
+
+LINE_S = 1.0
+QUIET_LINE_S = 60.0
+"""Time between two lines where standard error is not a terminal."""
+SAVE_S = 10.0
+DEFAULT_ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowOptions:
+    """How long to watch, and where results go."""
+
+    seconds: float | None
+    evidence: Path | None
+    state: Path | None
+    port: int | None
+    address: str
+    is_summary: bool
+
+
+def shadow(
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    config: ConfigOption = None,
+    kubernetes_version: KubernetesVersionOption = "",
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+    seed: SeedOption = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="DURATION",
+            help="How long, such as 90s or 2h. Default: until Ctrl-C or SIGTERM.",
+            show_default=False,
+        ),
+    ] = None,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            help="Print the account in the file of --state, with what the cluster as it is now could gain, and end.",
+        ),
+    ] = False,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the objects of each difference to a file here, for `bayplan explain -f`; at most 50 files.",
+            show_default=False,
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the account in this file, and continue with it after a restart.",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            help="Serve the page with the differences, /report.json and /metrics on this port; 0 for a free one.",
+            show_default=False,
+            min=0,
+            max=65535,
+        ),
+    ] = None,
+    bind_address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of --port. Beyond the loopback only /metrics, /healthz and /readyz are served.",
+        ),
+    ] = DEFAULT_ADDRESS,
+    output: Annotated[
+        ReplayOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print the summary: {FORMS}."),
+    ] = ReplayOutput.TABLE,
+) -> None:
+    """Watch a live cluster beside its scheduler, and judge every decision; nothing is written to the cluster.
+
+    Each pod that another scheduler binds or refuses is judged in the states of the cluster between its arrival and the
+    decision: same (a node with the highest total, or the same message), sampled (feasible, but nodes with a higher
+    total existed), other state, or different, which names plugin, node and reason. Pods whose schedulerName has no
+    profile in --config are judged with the default profile. A line shows the counts; the summary comes at the end.
+
+    Exit status: 0 when no decision differs, 1 when one does, 2 when the input is wrong or access is refused.
+
+    Example: bayplan shadow --for 1h --evidence differences/
+    """
+    from ...kube.live_cluster import connected
+    from ...observe.logs import set_up_logging
+
+    if summary and state is None:
+        raise InputError("--summary: expected --state FILE; got none")
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
+    options = ShadowOptions(
+        seconds_if_given("--for", duration), evidence, state, port, bind_address, summary
+    )
+    set_up_logging()
+
+    def settings_of(version: str) -> Settings:
+        chosen = kubernetes_version or version
+        return read_settings(config, None, feature_gates, plugins, seed, chosen)
+
+    async def watch() -> ShadowRun | None:
+        async with connected(kubeconfig, context) as connection:
+            return await Watching(connection, options, settings_of).watch()
+
+    run = asyncio.run(watch())
+    if run is None:
+        return
+    _print(run, output)
+
+
+class Watching:
+    """One run of the command."""
+
+    def __init__(self, connection: Connection, options: ShadowOptions, settings_of: Any) -> None:
+        self._connection = connection
+        self._options = options
+        self._settings_of = settings_of
+        self._version = ""
+        self._clock = SystemClock()
+
+    async def watch(self) -> ShadowRun | None:
+        """Watch until the end; the run, None if it ended before all objects were read."""
+        from ...kube.live_cluster import read_version
+        from ...shadow.live_shadow import LiveShadow
+
+        ended = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        await self._check_access()
+        self._version = await read_version(self._connection, ended)
+        self._settings = self._settings_of(self._version)
+        live = self._live = LiveShadow(self._connection, self._make_run, self._clock)
+        seconds = 0.0 if self._options.is_summary else self._options.seconds
+        server = await self._serve(live)
+        beside = [asyncio.ensure_future(work) for work in (self._show(live), self._save(live))]
+        following = asyncio.ensure_future(live.follow(ended, seconds))
+        try:
+            await asyncio.wait({following, *beside}, return_when=asyncio.FIRST_COMPLETED)
+            for task in beside:
+                if task.done():
+                    task.result()
+            await following
+        finally:
+            for task in (following, *beside):
+                task.cancel()
+            await asyncio.gather(following, *beside, return_exceptions=True)
+            if server is not None:
+                await server.stop()
+            if sys.stderr.isatty():
+                sys.stderr.write("\n")
+        self._write_state(live)
+        return live.run
+
+    async def _check_access(self) -> None:
+        from ...kube.discovery import find_served
+        from ...kube.permissions import missing_permissions
+        from ...kube.watched_kinds import RESOURCES
+        from ...shadow.live_shadow import START_TRIES
+
+        served = await find_served(self._connection, RESOURCES.values(), START_TRIES)
+        missing = await missing_permissions(self._connection, served)
+        if missing:
+            raise ApiError(
+                f"expected to be allowed to read the cluster; got no permission to {', '.join(missing)}."
+                " Try: kubectl apply -k deploy/shadow, which has a role with these"
+            )
+
+    def _make_run(self, objects: list[Any]) -> ShadowRun:
+        from ...shadow.evidence import EvidenceFolder
+        from ...shadow.shadow_run import ShadowRun
+        from ...shadow.state_file import StateFile
+
+        options, settings = self._options, self._settings
+        state = StateFile(options.state) if options.state is not None else None
+        evidence = None
+        if options.evidence is not None:
+            evidence = EvidenceFolder(options.evidence, settings, self._version)
+        return ShadowRun(
+            objects,
+            settings,
+            account=state.read() if state is not None else None,
+            evidence=evidence,
+            time_text=self._time_of,
+        )
+
+    def _time_of(self, at_s: float) -> str:
+        """The wall clock at a time after the start."""
+        ago = timedelta(seconds=self._live.now_s - at_s)
+        return (self._clock.now() - ago).isoformat(timespec="seconds")
+
+    async def _serve(self, live: LiveShadow) -> Any:
+        if self._options.port is None:
+            return None
+        from .run_server import need_web_server
+
+        need_web_server()
+        from .shadow_server import make_server
+
+        server = make_server(live, self._options.address)
+        await server.start(self._options.port)
+        stderr_console().print(f"serving {server.url}", soft_wrap=True)
+        return server
+
+    async def _show(self, live: LiveShadow) -> None:
+        """Print a line about the state: one that changes on a terminal, else one a minute."""
+        from .shadow_line import line_of
+
+        is_terminal = sys.stderr.isatty()
+        while True:
+            text = line_of(live)
+            sys.stderr.write(f"\r\x1b[K{text}" if is_terminal else f"{text}\n")
+            sys.stderr.flush()
+            await asyncio.sleep(LINE_S if is_terminal else QUIET_LINE_S)
+
+    async def _save(self, live: LiveShadow) -> None:
+        while True:
+            await asyncio.sleep(SAVE_S)
+            self._write_state(live)
+
+    def _write_state(self, live: LiveShadow) -> None:
+        from ...shadow.state_file import StateFile
+
+        if self._options.state is not None and live.run is not None:
+            StateFile(self._options.state).write(live.run.account)
+
+
+def _print(run: ShadowRun, output: ReplayOutput) -> None:
+    """Print the summary, and end with 1 if a decision differs."""
+    from ...answers.judged_decision import Agreement
+    from ...shadow.gain import compute_gain
+    from ...shadow.report import report_tree
+    from ..render.judged_decisions import render_account
+
+    gain: Gain = compute_gain(run.account, run.view, run.settings)
+    match output:
+        case ReplayOutput.JSON:
+            print_json_document(report_tree(run.account, gain))
+        case ReplayOutput.YAML:
+            print_yaml_document(report_tree(run.account, gain))
+        case _:
+            console = stdout_console()
+            with written_to_stdout(console):
+                render_account(console, run.account, gain)
+    if run.account.count_of(Agreement.DIFFERENT):
+        raise typer.Exit(DIFFERS)

@@ -1,0 +1,248 @@
+"""Live shadow: follows a live cluster, and judges the decisions of its schedulers as they become visible.
+
+Everything runs on one event loop: reflectors fill a backlog, and the work on it is done in slices. A decision is
+judged only if every watch was open around it; while the work is behind, changes are followed and decisions skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ..answers.judged_decision import Agreement, JudgedDecision
+from ..api.pod import Pod
+from ..clock import Clock
+from ..kube.cluster_reader import ClusterFollower
+from ..kube.connection import Connection
+from ..kube.reflector import ADDED, DELETED, Batch
+from ..kube.watched_kinds import RESOURCES
+from .arrival_delays import ArrivalDelays
+from .backlog import Backlog
+from .freshness import FreshnessCheck
+from .shadow_run import ShadowRun
+
+log = logging.getLogger(__name__)
+
+BEHIND_S = 2.0
+"""Age of the oldest change at which decisions are skipped."""
+CAUGHT_UP_S = 0.5
+SETTLE_S = 2.0
+"""Time after an interruption during which decisions are not judged."""
+START_TRIES = 5
+SLICE_S = 0.02
+IDLE_S = 0.02
+MOST_OPEN = 2_000
+"""Decisions whose verdict is open, at most."""
+
+INTERRUPTED = "the connection to the API server was interrupted"
+BEHIND = "it had fallen behind"
+STALE = "the watch had stalled"
+
+MakeRun = Callable[[list[Any]], ShadowRun]
+
+
+class LiveShadow:
+    """Follows the cluster behind `connection`; `make_run` gets all objects once they are read."""
+
+    def __init__(self, connection: Connection, make_run: MakeRun, clock: Clock) -> None:
+        self.run: ShadowRun | None = None
+        self.is_behind = False
+        self._connection = connection
+        self._make_run = make_run
+        self._clock = clock
+        self._follower = ClusterFollower(
+            connection, self._receive, tuple(RESOURCES.values()), START_TRIES
+        )
+        self._fresh = FreshnessCheck(connection, self._follower)
+        self._present: dict[tuple[str, str, str], Any] = {}
+        self._backlog = Backlog()
+        self._started_s = clock.monotonic()
+        self._unclear_until_s = 0.0
+        self._delays = ArrivalDelays()
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the start."""
+        return self._clock.monotonic() - self._started_s
+
+    @property
+    def lag_s(self) -> float:
+        """Age of the oldest change that was not followed yet."""
+        now_s = self.now_s
+        return now_s - self._backlog.oldest_s(now_s)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all objects were read."""
+        return self.run is not None
+
+    @property
+    def interrupted(self) -> list[str]:
+        """The kinds whose changes do not arrive now."""
+        return self._follower.interrupted
+
+    async def follow(self, ended: asyncio.Event, seconds: float | None = None) -> None:
+        """Follow until `ended`, or for so many seconds after all objects were read. Raises ApiError if refused."""
+        following = asyncio.ensure_future(self._follower.run())
+        ending = asyncio.ensure_future(ended.wait())
+        working: asyncio.Future[None] | None = None
+        try:
+            await _first(following, ending, asyncio.ensure_future(self._follower.synced.wait()))
+            if not ended.is_set():
+                self._begin()
+                working = asyncio.ensure_future(self._work())
+                await asyncio.wait(
+                    {following, ending, working},
+                    timeout=seconds,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                for task in (following, working):
+                    if task.done():
+                        task.result()
+        finally:
+            every: tuple[asyncio.Future[Any] | None, ...] = (following, ending, working)
+            tasks = [task for task in every if task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await self._finish()
+
+    def _begin(self) -> None:
+        """All objects are known: build the view."""
+        self.run = self._make_run(list(self._present.values()))
+        self.run.holds = self._hold
+        self._present = {}
+        self._started_s = self._clock.monotonic()
+        self._unclear_until_s = 0.0
+
+    async def _finish(self) -> None:
+        """Follow and judge all that was received, unless that takes too long."""
+        if self.run is None:
+            return
+        end_s = self.now_s + BEHIND_S
+        while len(self._backlog) and self.now_s < end_s:
+            self._take_next()
+        for decision in self._fresh.take_all():
+            self.run.count(decision)
+        self.run.finish(self.now_s)
+        self._count_skipped(BEHIND)
+        for decision in self._fresh.take_all():
+            self.run.count(decision)
+
+    # Receiving
+
+    def _receive(self, batch: Batch) -> None:
+        if self.run is None:
+            for type, obj in batch:
+                key = (obj.kind, obj.namespace, obj.name)
+                if type == DELETED:
+                    self._present.pop(key, None)
+                else:
+                    self._present[key] = obj
+            return
+        now_s = self.now_s
+        self._note_delay(now_s, batch)
+        self._backlog.add(now_s, batch, self._cause(now_s))
+
+    def _cause(self, now_s: float) -> str:
+        """Why decisions cannot be judged now; "" if they can."""
+        if self._follower.interrupted:
+            self._unclear_until_s = now_s + SETTLE_S
+        return INTERRUPTED if now_s < self._unclear_until_s else ""
+
+    def _note_delay(self, now_s: float, batch: Batch) -> None:
+        """Compare the age of new pods with that of others: a watch that stalled delivers them late."""
+        created = [
+            obj.creation_timestamp
+            for type, obj in batch
+            if type == ADDED and isinstance(obj, Pod) and obj.creation_timestamp
+        ]
+        if created and self._delays.is_late(now_s, self._clock.now(), created):
+            self._unclear_until_s = now_s + SETTLE_S
+
+    # Working
+
+    async def _work(self) -> None:
+        """Follow the changes as they come; in between, judge what is open."""
+        assert self.run is not None
+        while True:
+            end_s = self.now_s + SLICE_S
+            while len(self._backlog) and self.now_s < end_s:
+                self._take_next()
+            await asyncio.sleep(0)
+            now_s = self.now_s
+            if self._cause(now_s) and self.run.follower.open_decisions:
+                self.run.follower.skip_open()
+                self._count_skipped(INTERRUPTED)
+            self.run.look_at_waits(now_s)
+            for decision, is_fresh in await self._fresh.results(now_s):
+                self._count_held(decision, is_fresh)
+            if not self.is_behind and self.run.follower.resolve_next(self._backlog.oldest_s(now_s)):
+                continue
+            if not len(self._backlog):
+                await asyncio.sleep(IDLE_S)
+
+    def _take_next(self) -> None:
+        assert self.run is not None
+        change = self._backlog.pop()
+        self._note_age(self.now_s - change.at_s)
+        cause = change.cause or (BEHIND if self.is_behind else "")
+        self.run.take(
+            change.at_s,
+            change.obj,
+            is_deleted=change.is_deleted,
+            is_judged=not cause,
+            resolves=False,
+        )
+        if cause:
+            self._count_skipped(cause)
+        elif self.run.follower.open_decisions > MOST_OPEN:
+            self.run.follower.skip_open()
+            self._count_skipped(BEHIND)
+
+    def _note_age(self, age_s: float) -> None:
+        assert self.run is not None
+        if self.is_behind:
+            if age_s < CAUGHT_UP_S:
+                self.is_behind = False
+                log.warning("caught up: decisions are judged again")
+        elif age_s > BEHIND_S:
+            self.is_behind = True
+            log.warning("%.1f s behind: decisions are skipped until it has caught up", age_s)
+            self.run.follower.skip_open()
+            self._count_skipped(BEHIND)
+
+    def _count_skipped(self, cause: str) -> None:
+        assert self.run is not None
+        follower = self.run.follower
+        self.run.account.skip(cause, follower.skipped)
+        follower.skipped = 0
+
+    # Differences
+
+    def _hold(self, decision: JudgedDecision) -> bool:
+        """Hold a difference back until the objects that it is about were listed again."""
+        if decision.agreement is not Agreement.DIFFERENT:
+            return False
+        self._fresh.add(decision)
+        return True
+
+    def _count_held(self, decision: JudgedDecision, is_fresh: bool) -> None:
+        assert self.run is not None
+        if is_fresh:
+            self.run.count(decision)
+            return
+        log.warning("nodes, pods: a watch has stalled; it is opened again")
+        self._unclear_until_s = self.now_s + SETTLE_S
+        self.run.drop(decision)
+        self.run.account.skip(STALE, 1)
+
+
+async def _first(*tasks: asyncio.Future[Any]) -> None:
+    """Wait for the first of the tasks, and raise if it failed; the last one is ended."""
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    tasks[-1].cancel()
+    if tasks[0].done():
+        tasks[0].result()
