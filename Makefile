@@ -105,7 +105,7 @@ counterfactuals: kernel ## Make every change that explain names, and see that th
 	$(BIN)/python -m tests.rig.conformance.counterfactuals $(CASES)
 
 bench: kernel ## Measure speed (ARGS=...)
-	$(BIN)/bayplan bench $(ARGS)
+	$(BIN)/bayplan research bench $(ARGS)
 
 bench-stream: kernel ## Measure speed and memory by the length of a trace (ARGS="1000000 10000000")
 	$(BIN)/python -m benchmarks.stream $(ARGS)

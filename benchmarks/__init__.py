@@ -1,1 +1,1 @@
-"""Benchmarks of this project that are not part of the package; `bayplan bench` is. The Makefile names each."""
+"""Benchmarks of this project that are not part of the package; `bayplan research bench` is. The Makefile names each."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import typer
@@ -22,55 +23,94 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
 class CommandEntry(NamedTuple):
-    """One command: the module of `commands` and the name in it, and what the list of commands says."""
+    """One command: the module of `commands` and the name in it, and the line about it in the list of commands."""
 
     module: str
     attribute: str
     summary: str
+    below: Mapping[str, CommandEntry] = MappingProxyType({})
+    """Further commands whose names follow its own; without a module it has only these."""
 
 
-COMMANDS: Mapping[str, CommandEntry] = {
-    "simulate": CommandEntry("simulate", "app", "Place pods on a cluster, and show where they go."),
-    "explain": CommandEntry(
-        "explain", "explain_command", "Say why a pod is pending, or why it is where it is."
-    ),
-    "what-if": CommandEntry("what_if", "app", "Say what a change to a cluster would lead to."),
-    "capacity": CommandEntry(
-        "capacity", "capacity", "Say how many more pods fit, and what runs out first."
-    ),
-    "compare": CommandEntry(
-        "compare", "compare", "Place the same pods under several configurations."
-    ),
-    "sweep": CommandEntry(
-        "sweep", "sweep", "Simulate many inputs, configurations and seeds, on all cores or on Ray."
-    ),
-    "rebalance": CommandEntry(
-        "rebalance", "rebalance", "Plan the moves of pods that improve a cluster most."
-    ),
-    "plan": CommandEntry("plan", "plan", "Find the cheapest nodes that hold a workload."),
-    "pools": CommandEntry("pools", "app", "Check node pools, and list their types and prices."),
-    "example": CommandEntry("example", "example", "Write example files to try the commands with."),
-    "snapshot": CommandEntry("snapshot", "snapshot", "Write a live cluster to a file."),
-    "record": CommandEntry("record", "record", "Record the changes of a live cluster to a file."),
-    "replay": CommandEntry(
-        "replay", "replay", "Judge the decisions in a recording, or make them again."
-    ),
-    "shadow": CommandEntry(
-        "shadow", "shadow", "Watch a live cluster, and judge the decisions of its scheduler."
-    ),
-    "trace": CommandEntry("import_trace", "app", "Convert traces of real clusters to manifests."),
-    "up": CommandEntry("up", "up", "Run a cluster on this machine, for kubectl."),
-    "down": CommandEntry("down", "down", "End a cluster that up runs."),
-    "clusters": CommandEntry("list_clusters", "clusters", "List the clusters that up runs."),
-    "run": CommandEntry("run", "app", "Schedule the pods of a real cluster."),
-    "config": CommandEntry("config", "app", "Show, check and convert configuration files."),
-    "plugins": CommandEntry("plugins", "plugins", "List every plugin and its extension points."),
-    "bench": CommandEntry("bench", "bench", "Measure pods per second and memory."),
+DOWN = CommandEntry("down", "down", "End a cluster that up runs.")
+CLUSTERS = CommandEntry("list_clusters", "clusters", "List the clusters that up runs.")
+POOLS = CommandEntry("pools", "check", "Check node pools, and list their types and prices.")
+PLUGINS = CommandEntry("plugins", "plugins", "List every plugin and its extension points.")
+BENCH = CommandEntry("bench", "bench", "Measure pods per second and memory.")
+SWEEP = CommandEntry(
+    "sweep", "sweep", "Simulate many inputs, configurations and seeds, on all cores or on Ray."
+)
+TRACE = CommandEntry("import_trace", "app", "Convert traces of real clusters to manifests.")
+GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
+    "Ask": {
+        "simulate": CommandEntry("simulate", "app", "Place pods, and show where they go."),
+        "explain": CommandEntry(
+            "explain", "explain_command", "Say why a pod is pending, or where it is."
+        ),
+        "what-if": CommandEntry("what_if", "app", "Say what a change would lead to."),
+        "capacity": CommandEntry("capacity", "capacity", "Say how many more pods fit."),
+        "compare": CommandEntry("compare", "compare", "Compare configurations or releases."),
+        "rebalance": CommandEntry("rebalance", "rebalance", "Plan moves that improve a cluster."),
+        "plan": CommandEntry(
+            "plan", "plan", "Find the cheapest nodes for a workload.", {"pools": POOLS}
+        ),
+    },
+    "Live cluster": {
+        "snapshot": CommandEntry("snapshot", "snapshot", "Write a live cluster to a file."),
+        "record": CommandEntry("record", "record", "Record the changes of a live cluster."),
+        "replay": CommandEntry("replay", "replay", "Judge the decisions in a recording."),
+        "shadow": CommandEntry("shadow", "shadow", "Judge the decisions of a live cluster."),
+        "run": CommandEntry("run", "app", "Schedule the pods of a real cluster."),
+    },
+    "Local cluster": {
+        "up": CommandEntry(
+            "up", "up", "Run a cluster here, for kubectl.", {"list": CLUSTERS, "down": DOWN}
+        ),
+        "example": CommandEntry("example", "example", "Write example files to try commands with."),
+    },
+    "Research": {
+        "config": CommandEntry(
+            "config", "app", "Show, check and convert configurations.", {"plugins": PLUGINS}
+        ),
+        "research": CommandEntry(
+            "",
+            "",
+            "Traces, sweeps and benchmarks.",
+            {"trace": TRACE, "sweep": SWEEP, "bench": BENCH},
+        ),
+    },
 }
+"""The commands in the order and the groups of the help."""
+COMMANDS: Mapping[str, CommandEntry] = {
+    name: entry for group in GROUPS.values() for name, entry in group.items()
+}
+FORMER: Mapping[str, CommandEntry] = {
+    "down": DOWN,
+    "clusters": CLUSTERS,
+    "pools": CommandEntry("pools", "app", POOLS.summary),
+    "plugins": PLUGINS,
+    "bench": BENCH,
+    "trace": TRACE,
+    "sweep": SWEEP,
+}
+"""Names of v0.2 and before, which help does not list; they go with v0.5."""
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help names arguments as kubectl does: `NODE...`, and `[FILE]` for one that may be left out."""
+    """A command whose help names arguments as kubectl does: `NODE...`, and `[FILE]` for one that may be left out.
+
+    `below` are further commands that may follow its name; the help lists them.
+    """
+
+    below: Mapping[str, LazyCommand] = MappingProxyType({})
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands below it that the word may become, then its options."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.below if name.startswith(incomplete)]
+        found: list[Any] = super().shell_complete(ctx, incomplete)
+        return [*map(CompletionItem, names), *found]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -91,6 +131,9 @@ class PlainCommand(TyperCommand):
         records = [param.get_help_record(ctx) for param in options]
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record is not None])
+        if self.below:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, each.short_help) for name, each in self.below.items()])
 
     def _arguments(self) -> list[Any]:
         return [param for param in self.params if param.param_type_name == "argument"]
@@ -123,16 +166,22 @@ class CommandApp(typer.Typer):
 class LazyCommand(TyperCommand):
     """Stands in the list of commands for one that is not loaded; the context it makes is that of the real one."""
 
-    def __init__(self, name: str, entry: CommandEntry) -> None:
-        super().__init__(name, short_help=entry.summary, rich_markup_mode=None)
+    def __init__(self, name: str, entry: CommandEntry, hidden: bool = False) -> None:
+        super().__init__(name, short_help=entry.summary, rich_markup_mode=None, hidden=hidden)
         self._entry = entry
+        self.below = {word: LazyCommand(word, each) for word, each in entry.below.items()}
 
-    def make_context(self, *args: Any, **extra: Any) -> Any:
-        """Load the command, and let it read its arguments."""
-        return self.load().make_context(*args, **extra)
+    def make_context(self, info_name: str | None, args: list[str], **extra: Any) -> Any:
+        """Load the command, or the one below it whose name is the first argument, and let it read its arguments."""
+        if args and args[0] in self.below:
+            path = f"{info_name} {args[0]}"
+            return self.below[args[0]].make_context(path, args[1:], **extra)
+        return self.load().make_context(info_name, args, **extra)
 
     def load(self) -> Any:
         """The real command."""
+        if not self._entry.module:
+            return _make_group(self.name or "", self._entry, self.below)
         found = getattr(
             import_module(f".commands.{self._entry.module}", __package__), self._entry.attribute
         )
@@ -140,9 +189,29 @@ class LazyCommand(TyperCommand):
             app = CommandApp()
             app.command(self.name)(found)
             found = app
-        command = get_command(found)
+        command: Any = get_command(found)
         command.name, command.short_help = self.name, self._entry.summary
+        if isinstance(command, TyperGroup):
+            command.commands = {**command.commands, **self.below}
+        elif self.below:
+            command.below = self.below
         return command
+
+
+def _make_group(name: str, entry: CommandEntry, below: Mapping[str, LazyCommand]) -> TyperGroup:
+    """A command that has others below it only."""
+    first = next(iter(below))
+    group = TyperGroup(
+        name=name,
+        commands=dict(below),
+        help=entry.summary,
+        epilog=f"Example: bayplan {name} {first} list",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings=HELP_OPTIONS,
+    )
+    group.short_help = entry.summary
+    return group
 
 
 class LazyGroup(TyperGroup):
@@ -150,7 +219,23 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: LazyCommand(name, entry) for name, entry in COMMANDS.items()}
+        former = {name: LazyCommand(name, entry, hidden=True) for name, entry in FORMER.items()}
+        self.commands = former | {name: LazyCommand(name, each) for name, each in COMMANDS.items()}
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help on one screen: the commands by groups, and the options in a line."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        words = max(map(len, COMMANDS))
+        titles = max(map(len, GROUPS))
+        for title, group in GROUPS.items():
+            for number, (name, entry) in enumerate(group.items()):
+                shown = "" if number else title
+                formatter.write(f"{shown:{titles}}  {name:{words}}  {entry.summary}\n")
+        formatter.write_paragraph()
+        options = [name for one in self.get_params(ctx) for name in reversed(one.opts)]
+        formatter.write_text(f"Options: {' '.join(options)}")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options in front of the command."""
@@ -171,9 +256,11 @@ class LazyGroup(TyperGroup):
 def walk_commands(
     command: Any, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command and group, loaded, with the words that lead to it."""
+    """Every command and group that help lists, loaded, with the words that lead to it."""
     if isinstance(command, LazyCommand):
         command = command.load()
     yield path, command
-    for name, each in getattr(command, "commands", {}).items():
-        yield from walk_commands(each, (*path, name))
+    inner = getattr(command, "commands", None) or getattr(command, "below", {})
+    for name, each in inner.items():
+        if not each.hidden:
+            yield from walk_commands(each, (*path, name))

@@ -55,8 +55,6 @@ def root(
 ) -> None:
     """The Kubernetes scheduler on your desk: where would this pod go, and why.
 
-    Decides as kube-scheduler v1.36 does, with a cluster or without.
-
     Example: bayplan simulate -f cluster.yaml -f workload.yaml
     """
     if debug:

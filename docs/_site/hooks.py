@@ -142,7 +142,7 @@ def metrics() -> str:
 
 
 def plugins() -> str:
-    """Every plugin with its extension points and arguments, as `bayplan plugins` lists them."""
+    """Every plugin with its extension points and arguments, as `bayplan config plugins` lists them."""
     import json
 
     from typer.testing import CliRunner

@@ -1,4 +1,4 @@
-"""`bayplan plugins`: every plugin with its points, arguments and origin."""
+"""`bayplan config plugins`: every plugin with its points, arguments and origin."""
 
 import json
 from pathlib import Path
@@ -141,4 +141,4 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
 
 
 def test_help_has_an_example() -> None:
-    assert "Example: bayplan plugins" in run("--help")
+    assert "Example: bayplan config plugins" in run("--help")

@@ -7,10 +7,11 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from bayplan.cli.command_table import walk_commands
+from bayplan.cli.command_table import FORMER, GROUPS, walk_commands
 from bayplan.cli.flags.command import FlagCommand
 from bayplan.cli.flags.table import BY_NAME
 from bayplan.cli.kubectl import app as kubectl_app
+from bayplan.cli.kubectl import completions
 from bayplan.cli.main import app
 
 WIDTH = 80
@@ -123,3 +124,24 @@ def test_a_legend_explains_the_signs_of_the_tables() -> None:
 
 def test_the_plugin_of_kubectl_has_the_same_commands() -> None:
     assert set(get_command(kubectl_app).commands) == set(get_command(app).commands)
+
+
+def test_the_list_of_commands_fits_on_one_screen() -> None:
+    shown = help_of(())
+
+    assert len(shown.splitlines()) <= 24
+    for title, group in GROUPS.items():
+        assert title in shown
+        assert all(f" {name} " in shown for name in group)
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_former_name_still_works_and_is_not_listed(name: str) -> None:
+    assert help_of((name,)).startswith(f"Usage: bayplan {name} ")
+    assert not re.search(rf"^\S* +{name} ", help_of(()), re.M)
+
+
+def test_the_commands_below_another_are_completed() -> None:
+    assert completions(["up", "d"]) == ["down"]
+    assert completions(["research", ""]) == ["trace", "sweep", "bench"]
+    assert "--all" in completions(["up", "down", "--"])

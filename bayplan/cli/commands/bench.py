@@ -37,7 +37,7 @@ def complete_workload(incomplete: str) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions:
-    """The options of `bayplan bench`."""
+    """The options of `bayplan research bench`."""
 
     workload: Annotated[
         list[str] | None,
@@ -137,7 +137,7 @@ def bench(options: BenchOptions) -> None:
     Exit status: 0, 1 when a result is slower than --compare or the workload's threshold allows, 2 when the input is
     wrong.
 
-    Example: bayplan bench --workload basic --nodes 5000 --pods 10000
+    Example: bayplan research bench --workload basic --nodes 5000 --pods 10000
     """
     from ...sim.bench import (
         GROWTH_NODES,

@@ -101,7 +101,7 @@ def claim(name: str, *, next_free: bool) -> ClusterEntry:
         while (other := find_entry(tried)) is not None and other.is_running():
             if not next_free:
                 expected = "expected a name that no running cluster has"
-                ending = f"bayplan down {tried} ends it"
+                ending = f"bayplan up down {tried} ends it"
                 raise InputError(
                     f'--name: {expected}; got "{tried}" (process {other.pid}); {ending}'
                 )

@@ -1,4 +1,4 @@
-"""Down: `bayplan down`, the end of a cluster of `bayplan up`."""
+"""Down: `bayplan up down`, the end of a cluster of `bayplan up`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def down(
 
     Exit status: 0, or 2 when there is no such cluster.
 
-    Example: bayplan down
+    Example: bayplan up down
     """
     if every:
         for entry in all_entries():

@@ -1,4 +1,4 @@
-"""Import published: the commands of `bayplan trace import` for published traces besides openb."""
+"""Import published: the commands of `bayplan research trace import` for published traces besides openb."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def import_alibaba_2018(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import alibaba-2018 traces/v2018 --to 2018.jsonl.gz
+    Example: bayplan research trace import alibaba-2018 v2018 --to 2018.jsonl
     """
     from ...sim.traces import Alibaba2018
 
@@ -153,7 +153,7 @@ def import_alibaba_2020(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import alibaba-2020 traces/pai --to pai.jsonl.gz
+    Example: bayplan research trace import alibaba-2020 pai --to pai.jsonl.gz
     """
     from ...sim.traces import Alibaba2020
 
@@ -181,7 +181,7 @@ def import_alibaba_2025(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import alibaba-2025 dlrm.csv.gz --to dlrm.json
+    Example: bayplan research trace import alibaba-2025 dlrm.csv.gz --to dlrm.json
     """
     from ...sim.traces import Alibaba2025
     from ...sim.traces.alibaba_2025 import SHAPES
@@ -211,7 +211,7 @@ def import_alibaba_2026(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import alibaba-2026 traces/spot --to spot.json
+    Example: bayplan research trace import alibaba-2026 traces/spot --to spot.json
     """
     from ...sim.traces import Alibaba2026, find_alibaba_2026
 
@@ -258,7 +258,7 @@ def import_azure_packing(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import azure-packing zone.sqlite --to azure.jsonl.gz
+    Example: bayplan research trace import azure-packing a.sqlite --to a.jsonl
     """
     from ...sim.traces import AzurePacking
 
@@ -287,7 +287,7 @@ def import_azure_vms(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import azure-vms vmtable.csv.gz --to vms.jsonl.gz
+    Example: bayplan research trace import azure-vms vmtable.csv.gz --to vms.json
     """
     from ...sim.traces import AzureVms
     from ...sim.traces.azure_vms import SHAPES
@@ -318,7 +318,7 @@ def import_google_2019(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import google-2019 traces/cell-a --to a.jsonl.gz
+    Example: bayplan research trace import google-2019 cell-a --to a.jsonl.gz
     """
     from ...sim.traces import Google2019
 

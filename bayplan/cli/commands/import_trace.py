@@ -1,4 +1,4 @@
-"""Import trace: `bayplan trace`, tables of nodes and pods made into manifests."""
+"""Import trace: `bayplan research trace`, tables of nodes and pods made into manifests."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ app = CommandApp(
     name="trace",
     no_args_is_help=True,
     help="Convert traces of real clusters to manifests.",
-    epilog="Example: bayplan trace import openb traces/openb --to openb.json",
+    epilog="Example: bayplan research trace import openb traces/openb --to openb.json",
 )
 import_app = CommandApp(
     name="import",
     no_args_is_help=True,
     help="Convert the tables of a trace to manifests.",
-    epilog="Example: bayplan trace import openb traces/openb --to openb.json",
+    epilog="Example: bayplan research trace import openb traces/openb --to openb.json",
 )
 app.add_typer(import_app)
 
@@ -56,7 +56,7 @@ def list_traces(
 ) -> None:
     """List the published traces that can be imported, with their files and where their schema is described.
 
-    Example: bayplan trace list -o json
+    Example: bayplan research trace list -o json
     """
     match output:
         case TraceListOutput.JSON:
@@ -135,7 +135,7 @@ def import_openb(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import openb traces/openb --to openb.json
+    Example: bayplan research trace import openb traces/openb --to openb.json
     """
     from ...sim.traces import find_openb
 
@@ -174,7 +174,7 @@ def import_csv(
 
     Exit status: 0, or 2 when a file is wrong.
 
-    Example: bayplan trace import csv --pods jobs.csv --column memory=mem_mb:M
+    Example: bayplan research trace import csv --pods jobs.csv --to jobs.json
     """
     from ...sim.traces import parse_columns, read_own_tables
 

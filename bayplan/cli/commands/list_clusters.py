@@ -1,4 +1,4 @@
-"""List clusters: `bayplan clusters`, the clusters of `bayplan up` on this machine."""
+"""List clusters: `bayplan up list`, the clusters of `bayplan up` on this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clusters(
 ) -> None:
     """List the clusters of bayplan up that run on this machine.
 
-    Example: bayplan clusters -o json
+    Example: bayplan up list -o json
     """
     found = running_clusters()
     document = {

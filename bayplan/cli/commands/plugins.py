@@ -1,4 +1,4 @@
-"""Plugins: `bayplan plugins`, what a configuration can name."""
+"""Plugins: `bayplan config plugins`, what a configuration can name."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def plugins(
     about, and WOULD BE FASTER what a plugin of your own could declare or implement. A second table lists when cached
     answers do not decide, with the labels of the metric bayplan_reference_decisions_total.
 
-    Example: bayplan plugins -o wide
+    Example: bayplan config plugins -o wide
     """
     from ...config import load_config
     from ...scheduler import describe_plugins

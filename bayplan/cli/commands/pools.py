@@ -1,4 +1,4 @@
-"""Pools: `bayplan pools`, to check the files that describe node pools."""
+"""Pools: `bayplan plan pools`, to check the files that describe node pools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ app = CommandApp(
     name="pools",
     no_args_is_help=True,
     help="Check the files that describe node pools.",
-    epilog="Example: bayplan pools check pools.yaml --instance-types types.csv",
+    epilog="Example: bayplan plan pools pools.yaml --instance-types types.csv",
 )
 
 
@@ -51,7 +51,7 @@ def check(
 
     Exit status: 0 when all files are good, 2 when one is not.
 
-    Example: bayplan pools check pools.yaml --instance-types types.csv
+    Example: bayplan plan pools pools.yaml --instance-types types.csv
     """
     from ...planning import read_pools
 

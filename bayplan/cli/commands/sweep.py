@@ -1,4 +1,4 @@
-"""Sweep: `bayplan sweep`, many simulations on many cores or machines."""
+"""Sweep: `bayplan research sweep`, many simulations on many cores or machines."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def sweep(
 
     Exit status: 0, 1 when a run failed, or 2 when the input is wrong.
 
-    Example: bayplan sweep sweep.yaml --to results.parquet
+    Example: bayplan research sweep sweep.yaml --to results.parquet
     """
     from ...sweeps import Sweep, read_sweep
 

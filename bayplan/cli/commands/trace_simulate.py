@@ -1,4 +1,4 @@
-"""Trace simulate: `bayplan trace simulate`, the scheduler on a trace of any length."""
+"""Trace simulate: `bayplan research trace simulate`, the scheduler on a trace of any length."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def simulate_trace(
 
     Exit status: 0 when every pod had a node, 1 when some are pending, 2 when the input is wrong.
 
-    Example: bayplan trace simulate a.jsonl.gz --results pods.csv.gz
+    Example: bayplan research trace simulate a.jsonl.gz --results pods.csv.gz
     """
     from ...sim import Manifests
     from ...sim.settings import reading_for

@@ -124,7 +124,7 @@ class UpOptions:
         typer.Option(
             "--detach",
             "-d",
-            help="End when the cluster serves, and let it go on; bayplan down ends it.",
+            help="End when the cluster serves, and let it go on; bayplan up down ends it.",
         ),
     ] = False
     kubeconfig: Annotated[
@@ -219,7 +219,7 @@ class UpOptions:
 def up(options: UpOptions) -> None:
     """Run a cluster on this machine: an API server, controllers, a scheduler, and simulated nodes.
 
-    Prints the line that points kubectl to it. Ctrl-C ends it, or bayplan down.
+    Prints the line that points kubectl to it. Ctrl-C ends it, or bayplan up down.
 
     Exit status: 0, or 2 when the input is wrong.
 
@@ -476,7 +476,7 @@ def say_ready(
 def announce(known: Mapping[str, Any]) -> None:
     """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
     console = stderr_console()
-    ending = f"bayplan down {known['name']}" if known.get("is_detached") else "Ctrl-C"
+    ending = f"bayplan up down {known['name']}" if known.get("is_detached") else "Ctrl-C"
     serving = f"Serving {known['server']} with {known['nodes']} nodes. {ending} ends it."
     console.print(serving, highlight=False)
     if known["page"]:

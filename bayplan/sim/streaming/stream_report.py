@@ -115,7 +115,7 @@ class StreamReport:
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole report as plain data, as `bayplan trace simulate -o json` prints it."""
+        """The whole report as plain data, as `bayplan research trace simulate -o json` prints it."""
         return {
             "apiVersion": API_VERSION,
             "kind": "StreamReport",

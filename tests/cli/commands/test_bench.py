@@ -1,4 +1,4 @@
-"""bayplan bench: what it prints, what it writes, and how it ends."""
+"""bayplan research bench: what it prints, what it writes, and how it ends."""
 
 import json
 from pathlib import Path

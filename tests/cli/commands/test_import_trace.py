@@ -1,4 +1,4 @@
-"""`bayplan trace import`: tables become manifests that `bayplan simulate` reads."""
+"""`bayplan research trace import`: tables become manifests that `bayplan simulate` reads."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""`bayplan pools check`: what is printed, and how it ends."""
+"""`bayplan plan pools`: what is printed, and how it ends."""
 
 import json
 from pathlib import Path

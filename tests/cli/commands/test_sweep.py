@@ -1,4 +1,4 @@
-"""`bayplan sweep`: what is printed, and how it ends."""
+"""`bayplan research sweep`: what is printed, and how it ends."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayplan trace simulate`: a sorted trace is simulated, and rows of pods are written as they end."""
+"""`bayplan research trace simulate`: a sorted trace is simulated, and rows of pods are written as they end."""
 
 import csv
 import json
