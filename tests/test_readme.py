@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
+from bayplan.cli.render import consoles
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKED = ["docs/tutorial.md", "docs/plugins.md"]
@@ -111,7 +112,9 @@ def run(command: str, folder: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _width_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are whole; the answer comes last, as on the reader's terminal."""
     monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(consoles, "answer_comes_first", lambda: False)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,25 @@
 ignored. Mirrors staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import ClassVar
 
 from msgspec import Struct
+
+DEFAULT_NAMESPACE: ContextVar[str] = ContextVar("default_namespace", default="default")
+"""The namespace of namespaced objects that name none, while they are decoded."""
+
+
+@contextmanager
+def reading_into(namespace: str | None) -> Iterator[None]:
+    """Within it, decoded objects without a namespace are in this one, as with `kubectl apply -n`; None is `default`."""
+    token = DEFAULT_NAMESPACE.set(namespace or "default")
+    try:
+        yield
+    finally:
+        DEFAULT_NAMESPACE.reset(token)
 
 
 class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):

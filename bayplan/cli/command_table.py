@@ -171,12 +171,14 @@ class LazyCommand(TyperCommand):
         self._entry = entry
         self.below = {word: LazyCommand(word, each) for word, each in entry.below.items()}
 
-    def make_context(self, info_name: str | None, args: list[str], **extra: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
         """Load the command, or the one below it whose name is the first argument, and let it read its arguments."""
         if args and args[0] in self.below:
             path = f"{info_name} {args[0]}"
-            return self.below[args[0]].make_context(path, args[1:], **extra)
-        return self.load().make_context(info_name, args, **extra)
+            return self.below[args[0]].make_context(path, args[1:], parent, **extra)
+        return self.load().make_context(info_name, args, parent, **extra)
 
     def load(self) -> Any:
         """The real command."""
@@ -219,8 +221,9 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        former = {name: LazyCommand(name, entry, hidden=True) for name, entry in FORMER.items()}
-        self.commands = former | {name: LazyCommand(name, each) for name, each in COMMANDS.items()}
+        self.commands = {name: LazyCommand(name, each) for name, each in COMMANDS.items()}
+        former = {name: LazyCommand(name, each, hidden=True) for name, each in FORMER.items()}
+        self.commands.update(former)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help on one screen: the commands by groups, and the options in a line."""

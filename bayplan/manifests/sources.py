@@ -7,6 +7,8 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -20,6 +22,7 @@ Buffer: TypeAlias = bytes | mmap.mmap
 """Bytes that can be searched and sliced, in memory or on disk."""
 
 STDIN = "-"
+_URL = re.compile(r"https?:/")
 SUFFIXES = (".yaml", ".yml", ".json")
 _MAP_FROM = 1 << 20
 _PROBE = 8192
@@ -41,6 +44,19 @@ class Source(msgspec.Struct, frozen=True):
             whole_pages = end // mmap.PAGESIZE * mmap.PAGESIZE
             if whole_pages:
                 self.data.madvise(mmap.MADV_DONTNEED, 0, whole_pages)
+
+
+_IS_RECURSIVE: ContextVar[bool] = ContextVar("is_recursive", default=False)
+
+
+@contextmanager
+def searching_below(is_recursive: bool) -> Iterator[None]:
+    """Within it, a folder stands for the manifests in its folders, too, as with kubectl's -R."""
+    token = _IS_RECURSIVE.set(is_recursive)
+    try:
+        yield
+    finally:
+        _IS_RECURSIVE.reset(token)
 
 
 def find_files(paths: Iterable[str | Path]) -> list[str]:
@@ -86,6 +102,12 @@ def _expand(path: str) -> Iterator[str]:
     if path == STDIN:
         yield path
         return
+    if _URL.match(path):
+        address = re.sub("^(https?):/+", r"\1://", path)  # a path has one slash less
+        raise InputError(
+            f"{address}: expected a file or folder; got an address, which is not read: download it, or give the "
+            "output of curl with -f -"
+        )
     place = Path(path)
     if not place.exists():
         raise InputError(f"{path}: expected a file or folder; got nothing of that name")
@@ -95,9 +117,12 @@ def _expand(path: str) -> Iterator[str]:
     fault = folder_fault(place)
     if fault:
         raise InputError(f"{path}: {fault}")
-    found = sorted(file for file in place.iterdir() if _is_manifest(file))
+    is_recursive = _IS_RECURSIVE.get()
+    below = place.rglob("*") if is_recursive else place.iterdir()
+    found = sorted(file for file in below if _is_manifest(file))
     if not found:
-        raise InputError(f"{path}: expected files named *.yaml, *.yml or *.json; got none")
+        more = "" if is_recursive else "; -R reads folders below it, too"
+        raise InputError(f"{path}: expected files named *.yaml, *.yml or *.json; got none{more}")
     yield from map(str, found)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.apiserver import make_kubeconfig
+from bayplan.cli.render import consoles
 from tests.rig.api_server import ServerInThread, api_server
 
 
@@ -14,6 +15,12 @@ from tests.rig.api_server import ServerInThread, api_server
 def free_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines are as long as they need to be, however wide the terminal is."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def terminal_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer comes last, as on a terminal; tests/cli/render/test_consoles.py has the order of a pipe."""
+    monkeypatch.setattr(consoles, "answer_comes_first", lambda: False)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
+from bayplan.cli.render import consoles
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "plan.md").read_text()
@@ -35,6 +36,7 @@ def test_the_commands_of_the_how_to_print_what_it_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(consoles, "answer_comes_first", lambda: False)  # as on a terminal
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     asked = commands(HOW_TO)
 

@@ -13,7 +13,7 @@ from ..cron_jobs import CronJob, cron_job_problems
 from ..devices import DeviceTaintRule, ResourceSlice
 from ..dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from ..limits import LimitRange, ResourceQuota
-from ..meta import EMPTY_META, KubeObject, ObjectMeta, Wire
+from ..meta import DEFAULT_NAMESPACE, EMPTY_META, KubeObject, ObjectMeta, Wire
 from ..node import ContainerImage, Node, NodeCondition
 from ..pod import Pod
 from ..pod_spec import BoundPodSpec, PodSpec, share_spec, shared_spec, spec_key
@@ -153,7 +153,7 @@ def assemble_pod(
     pod_type: Any = Pod if source is None else SourcedPod
     made: Pod = pod_type(
         meta.name,
-        shared_text(meta.namespace or "default"),
+        shared_text(meta.namespace or DEFAULT_NAMESPACE.get()),
         uid=meta.uid,
         labels=shared_map(meta.labels),
         annotations=shared_map(meta.annotations),
@@ -225,6 +225,10 @@ def build_other(wire: KubeObject) -> KubeObject:
     if not wire.metadata.name and not wire.metadata.generate_name:
         raise FieldError("metadata.name", "expected a name; got none")
     _refuse(_object_problems(wire))
+    if wire.is_namespaced and not wire.metadata.namespace:
+        namespace = DEFAULT_NAMESPACE.get()
+        if namespace != "default":
+            _set(wire, "metadata", msgspec.structs.replace(wire.metadata, namespace=namespace))
     return wire
 
 

@@ -17,7 +17,7 @@ from ..options.scheduler_options import (
     takes_question,
     warn,
 )
-from ..render.answer_output import print_answer
+from ..render.answer_output import is_whole, print_answer
 from ..render.progress_bar import progress_bar
 
 DEFAULT_LIMIT = 100_000
@@ -96,7 +96,7 @@ def capacity(question: Question, options: CapacityOptions) -> None:
         options.output,
         lambda: [f"{kind.name} {kind.fits}" for kind in answer.kinds],
         lambda console: render_capacity(
-            console, answer, options.everything or not console.is_terminal
+            console, answer, is_whole(options.everything, options.output, console)
         ),
         [*question.remarks, *remarks],
     )

@@ -11,7 +11,7 @@ import typer
 
 from ...errors import InputError
 from ..options.autoscaler_options import complete_autoscaler, read_autoscalers
-from ..options.cluster_options import LiveContextOption, LiveKubeconfigOption
+from ..options.cluster_options import LiveContextOption, LiveKubeconfigOption, NamespaceOption
 from ..options.config_options import (
     FeatureGatesOption,
     PluginFilesOption,
@@ -26,13 +26,16 @@ from ..options.scheduler_options import (
     AnswerForm,
     AnswerOption,
     FilenameOption,
+    KustomizeOption,
+    RecursiveOption,
     StrictOption,
     WorkloadKindsOption,
     knowing_workloads,
     note_groups,
     read_cluster,
+    reading_files,
 )
-from ..render.answer_output import print_answer
+from ..render.answer_output import is_whole, print_answer
 from ..render.html import comparison_to
 from ..render.progress_bar import progress_bar
 
@@ -48,8 +51,11 @@ class CompareOptions:
     """The options of `bayplan compare`."""
 
     filename: FilenameOption = None
+    kustomize: KustomizeOption = None
+    recursive: RecursiveOption = False
     kubeconfig: LiveKubeconfigOption = None
     context: LiveContextOption = None
+    namespace: NamespaceOption = None
     strict: StrictOption = True
     workload_kinds: WorkloadKindsOption = None
     config: Annotated[
@@ -146,10 +152,9 @@ def compare(options: CompareOptions) -> None:
     until_s = seconds_if_given("--until", options.until)
     schedulers = _schedulers(options)
     needs = reading_for(*(settings for _, settings in schedulers))
-    with needs, knowing_workloads(options.workload_kinds):
-        reading = read_cluster(
-            options.filename, options.kubeconfig, options.context, options.strict
-        )
+    files = (options.filename, options.kustomize, options.recursive, options.namespace)
+    with needs, knowing_workloads(options.workload_kinds), reading_files(*files) as paths:
+        reading = read_cluster(paths, options.kubeconfig, options.context, options.strict)
     if reading.version and not options.kubernetes_version:
         schedulers = _schedulers(options, reading.version)
     manifests = reading.manifests
@@ -176,7 +181,10 @@ def compare(options: CompareOptions) -> None:
         options.output,
         lambda: _names(answer),
         lambda console: render_comparison(
-            console, answer, options.everything or not console.is_terminal
+            console,
+            answer,
+            is_whole(options.everything, options.output, console),
+            options.everything or options.output is AnswerForm.WIDE,
         ),
         reading.remarks,
     )

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...api.own_documents import API_VERSION
 from ...errors import InputError
-from ..options.cluster_options import (
-    LiveContextOption,
-    LiveKubeconfigOption,
-    NamespaceOption,
-    with_namespace,
-)
-from ..options.config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
-    ProviderOption,
-    SeedOption,
-    read_settings,
-)
-from ..options.input_options import takes_input_limit
+from ..options.cluster_options import with_namespace
 from ..options.option_groups import takes_options
-from ..options.scheduler_options import (
-    AsIsOption,
-    FilenameOption,
-    StrictOption,
-    WorkloadKindsOption,
-    knowing_workloads,
-    note_groups,
-    read_cluster,
-    read_scheduler_and_cluster,
-)
+from ..options.scheduler_options import Question, takes_question
 from ..render.answer_output import print_settlement
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document, with_remarks
@@ -46,6 +21,7 @@ from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from ...answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
+    from ...answers.account import PodRefOnNode
 
 NEAREST = 5
 """As in `bayplan.answers`, which is not imported for a --help."""
@@ -57,6 +33,7 @@ class ExplainOutput(StrEnum):
 
     TABLE = "table"
     WIDE = "wide"
+    NAME = "name"
     JSON = "json"
     YAML = "yaml"
 
@@ -76,13 +53,6 @@ class ExplainOptions:
             show_default=False,
         ),
     ]
-    filename: FilenameOption = None
-    kubeconfig: LiveKubeconfigOption = None
-    context: LiveContextOption = None
-    strict: StrictOption = True
-    workload_kinds: WorkloadKindsOption = None
-    as_is: AsIsOption = False
-    namespace: NamespaceOption = None
     node: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,17 +78,11 @@ class ExplainOptions:
         bool,
         typer.Option("--all", help="Show all nodes, and explain each pod of a workload by itself."),
     ] = False
-    config: ConfigOption = None
-    algorithm_provider: ProviderOption = None
-    kubernetes_version: KubernetesVersionOption = ""
-    feature_gates: FeatureGatesOption = ""
-    plugins: PluginFilesOption = None
-    seed: SeedOption = None
 
 
-@takes_input_limit
+@takes_question
 @takes_options(ExplainOptions)
-def explain_command(options: ExplainOptions) -> None:
+def explain_command(question: Question, options: ExplainOptions) -> None:
     """Say why a pod is pending, or why it is where it is: the nodes' refusals and their scores.
 
     For a pod that fits nowhere, the answer names changes that would let it run on the nearest nodes; for a pod with a
@@ -139,39 +103,21 @@ def explain_command(options: ExplainOptions) -> None:
     from ...answers import PodVerdict, explain, explain_alike, explain_group, find_group, find_pods
     from ...answers.stage import Stage
 
-    with knowing_workloads(options.workload_kinds):
-        settings, reading = read_scheduler_and_cluster(
-            partial(
-                read_settings,
-                options.config,
-                options.algorithm_provider,
-                options.feature_gates,
-                options.plugins,
-                options.seed,
-            ),
-            options.kubernetes_version,
-            partial(
-                read_cluster,
-                options.filename,
-                options.kubeconfig,
-                options.context,
-                options.strict,
-            ),
-        )
-    manifests = reading.manifests
-    note_groups(manifests, settings)
+    manifests, namespace = question.manifests, question.given_namespace
     with progress_bar("scheduling") as on_pods:
-        stage = Stage(manifests.objects, settings, manifests.place_of, as_is=options.as_is)
+        stage = Stage(
+            manifests.objects, question.settings, manifests.place_of, as_is=question.as_is
+        )
         stage.begin(on_pods)
     view = stage.view()
     nodes = _known_nodes(view, options.node or [])
     kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
-    target = options.pod if options.namespace else with_namespace(kind_and_name, reading.namespace)
-    group = find_group(view, target, options.namespace)
+    target = options.pod if namespace else with_namespace(kind_and_name, question.namespace)
+    group = find_group(view, target, namespace)
     if group is not None:
-        _print_group(explain_group(view, *group, options.nearest), options, reading.remarks)
+        _print_group(explain_group(view, *group, options.nearest), options, question.remarks)
         return
-    pods = find_pods(view, target, options.namespace)
+    pods = find_pods(view, target, namespace)
     if options.everything:
         accounts = [explain(view, pod, nodes, options.nearest) for pod in pods]
     else:
@@ -179,7 +125,7 @@ def explain_command(options: ExplainOptions) -> None:
     for account in accounts:
         if nodes:
             account.keep_nodes(nodes)
-    _print(accounts, options.output, options.everything, reading.remarks)
+    _print(accounts, options.output, options.everything, question.remarks)
     without_node = {PodVerdict.UNSCHEDULABLE, PodVerdict.GATED, PodVerdict.ERROR}
     if any(account.verdict in without_node for account in accounts):
         raise typer.Exit(NO_NODE)
@@ -204,6 +150,8 @@ def _print_group(
         (print_json_document if is_json else print_yaml_document)(
             with_remarks(account.to_dict(), remarks)
         )
+    elif options.output is ExplainOutput.NAME:
+        _print_names((each.pod, each.node) for each in account.members)
     else:
         from ..render.group_explanation import render_group_account
 
@@ -234,6 +182,10 @@ def _print(
         is_one = len(accounts) == 1 and not accounts[0].alike
         show(with_remarks(documents[0] if is_one else document, remarks))
         return
+    if output is ExplainOutput.NAME:
+        for account in accounts:
+            _print_names([(account.pod, account.node), *((one, one.node) for one in account.alike)])
+        return
     from ..render.explanation import render_account, render_numbers
 
     console = stdout_console()
@@ -245,6 +197,12 @@ def _print(
             if i:
                 console.print()
             render_account(console, account, others, wide=wide, everything=everything or wide)
+
+
+def _print_names(pods: Iterable[tuple[PodRef | PodRefOnNode, str | None]]) -> None:
+    """Print `pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
+    for pod, node in pods:
+        print(f"pod/{pod.namespace}/{pod.name} {f'node/{node}' if node else '-'}")
 
 
 def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, list[PodRef]]]:

@@ -14,7 +14,7 @@ from ..options.scheduler_options import (
     Question,
     takes_question,
 )
-from ..render.answer_output import print_answer
+from ..render.answer_output import is_whole, print_answer
 from ..render.progress_bar import progress_bar
 
 OBJECTIVES = ("spread", "pack", "cost", "constraints")
@@ -83,6 +83,6 @@ def rebalance(
         "RebalancePlan",
         output,
         lambda: [f"pod/{move.pod} node/{move.source} node/{move.target}" for move in plan.moves],
-        lambda console: render_plan(console, plan, everything or not console.is_terminal),
+        lambda console: render_plan(console, plan, is_whole(everything, output, console)),
         question.remarks,
     )

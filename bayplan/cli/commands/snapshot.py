@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ...errors import InputError
 from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
 from ..options.output_files import write_whole
 from ..render.consoles import stderr_console
@@ -49,6 +50,10 @@ def snapshot(
             show_default=False,
         ),
     ] = "",
+    all_namespaces: Annotated[
+        bool,
+        typer.Option("-A", "--all-namespaces", help="Objects of all namespaces. The default."),
+    ] = False,
     output: Annotated[
         SnapshotOutput,
         typer.Option("-o", "--output", metavar="FORM", help=f"How to write it: {FORMS}."),
@@ -76,6 +81,8 @@ def snapshot(
     from ...api.wire.placement_fields import KEPT_ANNOTATIONS, clipped_tree, note_version
     from ...kube.live_cluster import read_live
 
+    if namespace and all_namespaces:
+        raise InputError(f"expected -n or -A; got both, -n {namespace} and it")
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     with progress_bar("reading the cluster") as on_kind:
         live = read_live(kubeconfig, context, namespace, on_kind)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,9 +27,12 @@ from ..options.change_options import (
     takes_answer_options,
     takes_manifests,
 )
-from ..options.cluster_options import NamespaceOption, with_namespace
+from ..options.cluster_options import with_namespace
 from ..options.input_options import parse_seconds
 from ..options.scheduler_options import Question, warn
+
+if TYPE_CHECKING:
+    from ...cluster.objects import ClusterObject
 
 app = CommandApp(
     name="what-if",
@@ -235,7 +239,6 @@ def resize(
             show_default=False,
         ),
     ] = "",
-    namespace: NamespaceOption = None,
 ) -> Changes:
     """Change the allocatable amounts of a node, or the requests of a pod or of a workload's pods.
 
@@ -245,7 +248,7 @@ def resize(
     """
     from ...answers.what_if import Resize, parse_resources
 
-    return [Resize(_found(question, namespace, target), parse_resources(resources), container)]
+    return [Resize(_found(question, target), parse_resources(resources), container)]
 
 
 @app.command()
@@ -256,7 +259,6 @@ def scale(
         str, typer.Argument(metavar="KIND/NAME", help="A workload, such as deployment/web.")
     ],
     replicas: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="How many pods.")],
-    namespace: NamespaceOption = None,
 ) -> Changes:
     """Change the number of a workload's pods.
 
@@ -264,7 +266,7 @@ def scale(
     """
     from ...answers.what_if import Scale
 
-    return [Scale(_found(question, namespace, workload), replicas)]
+    return [Scale(_found(question, workload), replicas)]
 
 
 @app.command(short_help="Delete objects, such as nodes with their pods.")
@@ -289,7 +291,6 @@ def delete(
             show_default=False,
         ),
     ] = "",
-    namespace: NamespaceOption = None,
 ) -> Changes:
     """Delete objects; the pods of a node are deleted with it, without asking disruption budgets.
 
@@ -299,7 +300,7 @@ def delete(
 
     # A kind alone stands for all of it; so a namespace can be put in front of the names.
     whole = [name if "/" in name or not selector else f"{name}/*" for name in objects or ()]
-    return [Delete(tuple(_found(question, namespace, each) for each in whole), selector)]
+    return [Delete(tuple(_found(question, each) for each in whole), selector)]
 
 
 @app.command(short_help="Apply manifests, as kubectl apply does, and follow the roll-outs.")
@@ -338,8 +339,19 @@ def apply(
         raise InputError(
             "apply: expected objects of a cluster; got a Timeline, which simulate plays"
         )
+    _check_namespace(question.given_namespace, objects)
     question = replace(question, remarks=[*question.remarks, *given.remarks])
     print_consequences(question, [Apply(tuple(objects), documents)], options)
+
+
+def _check_namespace(namespace: str | None, objects: Sequence[ClusterObject]) -> None:
+    """Raise InputError, in kubectl's words, if -n names another namespace than an object."""
+    for obj in objects if namespace else ():
+        if obj.namespace and obj.namespace != namespace:
+            raise InputError(
+                f'the namespace from the provided object "{obj.namespace}" does not match the namespace "{namespace}". '
+                f"You must pass '--namespace={obj.namespace}' to perform this operation."
+            )
 
 
 @app.command(short_help="Make the changes in a file, in order.")
@@ -374,11 +386,12 @@ def _make_changes(question: Question, options: AnswerOptions, file: Path) -> Non
     print_consequences(question, made, options)
 
 
-def _found(question: Question, namespace: str | None, target: str) -> str:
+def _found(question: Question, target: str) -> str:
     """The target, in the namespace that was given for it."""
     from ...answers.references import find_kind
 
     kind, *rest = target.split("/")
+    namespace = question.given_namespace
     if namespace and len(rest) == 1 and find_kind(kind) is None:
         return f"{kind}/{namespace}/{rest[0]}"  # of a custom workload, such as a Rollout
-    return with_namespace(target, namespace or question.namespace)
+    return with_namespace(target, question.namespace)

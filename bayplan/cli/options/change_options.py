@@ -6,8 +6,7 @@ A command in `answers_change` returns its changes; one in `takes_answer_options`
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -24,10 +23,13 @@ from .scheduler_options import (
     AllOption,
     AnswerForm,
     AnswerOption,
+    KustomizeOption,
     Question,
+    RecursiveOption,
     knowing_workloads,
     read_files,
     read_question,
+    reading_files,
     takes_question,
 )
 from .scheduler_options import SHARED as QUESTION
@@ -98,16 +100,6 @@ ManifestsOption = Annotated[
         help="File or folder with the manifests to apply; - is standard input. May be given several times.",
         show_default=False,
         allow_dash=True,
-    ),
-]
-KustomizeOption = Annotated[
-    Path | None,
-    typer.Option(
-        "-k",
-        "--kustomize",
-        metavar="FOLDER",
-        help="Apply what kubectl kustomize builds of this folder.",
-        show_default=False,
     ),
 ]
 ClusterFilesOption = Annotated[
@@ -186,20 +178,23 @@ def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:
 
         options = AnswerOptions(**{each.name: given.pop(each.name) for each in SHARED})
         file, cluster = given.pop("file"), given.pop("cluster")
-        filename, folder = given.pop("filename"), given.pop("kustomize")
-        asked = {name: given.pop(name) for name in QUESTION if name != "filename"}
+        files = {name: given.pop(name) for name in FILES}
+        asked = {name: given.pop(name) for name in QUESTION if name not in FILES}
         with knowing_workloads(asked["workload_kinds"]):
             if file is not None:
-                command(read_question(filename, **asked), options, file, None)
+                command(read_question(**files, **asked), options, file, None)
                 return
-            if not filename and folder is None:
-                raise InputError("apply: expected manifests, -f FILE or -k FOLDER; got neither")
             question = read_question(cluster, **asked)
-            with kustomized(folder) as built, keeping_documents() as documents:
-                manifests = read_files([*(filename or ()), *built], asked["strict"])
+            with (
+                reading_files(**files, namespace=asked["namespace"]) as paths,
+                keeping_documents() as documents,
+            ):
+                if paths is None:
+                    raise InputError("apply: expected manifests, -f FILE or -k FOLDER; got neither")
+                manifests = read_files(paths, asked["strict"])
             command(question, options, None, (manifests, documents))
 
-    shared = [one for name, one in QUESTION.items() if name != "filename"]
+    shared = [one for name, one in QUESTION.items() if name not in FILES]
     own = [each for each in parameters_of(command) if each.name in ("file",)]
     show_options(run, [*own, *parameters_of(_ApplyOptions), *shared, *SHARED])
     return takes_input_limit(run)
@@ -211,30 +206,8 @@ class _ApplyOptions:
 
     filename: ManifestsOption = None
     kustomize: KustomizeOption = None
+    recursive: RecursiveOption = False
     cluster: ClusterFilesOption = None
-
-
-@contextmanager
-def kustomized(folder: Path | None) -> Iterator[list[Path]]:
-    """A file with the output of `kubectl kustomize`, while it is needed; none without a folder."""
-    if folder is None:
-        yield []
-        return
-    import subprocess
-    import tempfile
-
-    try:
-        done = subprocess.run(
-            ["kubectl", "kustomize", str(folder)], capture_output=True, check=False
-        )
-    except FileNotFoundError:
-        raise InputError("-k: expected kubectl on the path, which builds it; got none") from None
-    if done.returncode:
-        raise InputError(f"-k {folder}: {done.stderr.decode(errors='replace').strip()}")
-    with tempfile.TemporaryDirectory() as made:
-        built = Path(made) / f"{folder.resolve().name}.yaml"
-        built.write_bytes(done.stdout)
-        yield [built]
 
 
 def answers_change(command: Callable[..., Changes]) -> Callable[..., None]:
@@ -252,12 +225,15 @@ def answers_change(command: Callable[..., Changes]) -> Callable[..., None]:
 
 
 SHARED = parameters_of(AnswerOptions)
+FILES = ("filename", "kustomize", "recursive")
+"""The options that name files."""
 
 
 def print_consequences(question: Question, changes: Changes, options: AnswerOptions) -> None:
     """Ask, print, and end with 1 when pods are worse off, or when no number of nodes is enough."""
     answer = _ask(question, changes, options)
-    _print(question, answer, options.output, options.everything)
+    everything = options.everything or options.output is AnswerForm.WIDE
+    _print(question, answer, options.output, everything)
     search = answer.search
     if answer.is_worse if search is None else search.hopeless:
         raise typer.Exit(PENDING)

@@ -66,8 +66,14 @@ NamespaceOption = Annotated[
         "-n",
         "--namespace",
         metavar="NAME",
-        help="Namespace of what is named without one.",
+        help="Namespace of what is named without one, and of manifests without one.",
         show_default=False,
+    ),
+]
+AllNamespacesOption = Annotated[
+    bool,
+    typer.Option(
+        "-A", "--all-namespaces", help="Find what is named without a namespace in any. The default."
     ),
 ]
 

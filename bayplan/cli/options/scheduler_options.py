@@ -20,8 +20,10 @@ from ..render.consoles import stderr_console
 from ..render.progress_bar import progress_bar
 from .cluster_options import (
     CLUSTER_DEFAULTS,
+    AllNamespacesOption,
     LiveContextOption,
     LiveKubeconfigOption,
+    NamespaceOption,
     chosen_cluster,
 )
 from .config_options import (
@@ -57,6 +59,19 @@ FilenameOption = Annotated[
         show_default=False,
     ),
 ]
+KustomizeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-k",
+        "--kustomize",
+        metavar="FOLDER",
+        help="Read what kubectl kustomize builds of this folder.",
+        show_default=False,
+    ),
+]
+RecursiveOption = Annotated[
+    bool, typer.Option("-R", "--recursive", help="Read the folders below a folder of -f, too.")
+]
 StrictOption = Annotated[
     bool,
     typer.Option(
@@ -87,6 +102,8 @@ class AnswerForm(StrEnum):
     """How an answer is printed."""
 
     TABLE = "table"
+    WIDE = "wide"
+    """The table with all rows."""
     JSON = "json"
     YAML = "yaml"
     NAME = "name"
@@ -116,6 +133,8 @@ class Question:
     """Whether that is an error."""
     as_is: bool = False
     """Whether it is about the cluster as it was read, before the waiting pods are placed."""
+    given_namespace: str | None = None
+    """The namespace of the option -n."""
 
 
 Own = ParamSpec("Own")
@@ -146,8 +165,12 @@ def _taking(
 
 def read_question(
     filename: FilenameOption = None,
+    kustomize: KustomizeOption = None,
+    recursive: RecursiveOption = False,
     kubeconfig: LiveKubeconfigOption = None,
     context: LiveContextOption = None,
+    namespace: NamespaceOption = None,
+    all_namespaces: AllNamespacesOption = False,
     strict: StrictOption = True,
     workload_kinds: WorkloadKindsOption = None,
     as_is: AsIsOption = False,
@@ -159,21 +182,70 @@ def read_question(
     seed: SeedOption = None,
 ) -> Question:
     """Read everything that the options name."""
-    settings, reading = read_scheduler_and_cluster(
-        functools.partial(read_settings, config, algorithm_provider, feature_gates, plugins, seed),
-        kubernetes_version,
-        functools.partial(read_cluster, filename, kubeconfig, context, strict),
-    )
+    if namespace and all_namespaces:
+        raise InputError(f"expected -n or -A; got both, -n {namespace} and it")
+    with reading_files(filename, kustomize, recursive, namespace) as paths:
+        settings, reading = read_scheduler_and_cluster(
+            functools.partial(
+                read_settings, config, algorithm_provider, feature_gates, plugins, seed
+            ),
+            kubernetes_version,
+            functools.partial(read_cluster, paths, kubeconfig, context, strict),
+        )
     note_groups(reading.manifests, settings)
     return Question(
         reading.manifests,
         settings,
         reading.sources,
-        reading.namespace,
+        None if all_namespaces else namespace or reading.namespace,
         reading.remarks,
         strict,
         as_is,
+        namespace,
     )
+
+
+@contextmanager
+def reading_files(
+    filename: Sequence[Path] | None,
+    kustomize: Path | None = None,
+    recursive: bool = False,
+    namespace: str | None = None,
+) -> Iterator[list[Path] | None]:
+    """The files of the options with kubectl's meaning, while they are read; None without any.
+
+    `recursive` includes folders below folders, `kustomize` adds what is built of a folder, and `namespace` is that of
+    objects without one.
+    """
+    from ...api.meta import reading_into
+    from ...manifests.sources import searching_below
+
+    chosen = namespace or CLUSTER_DEFAULTS.get().namespace
+    with kustomized(kustomize) as built, searching_below(recursive), reading_into(chosen):
+        yield [*(filename or ()), *built] or None
+
+
+@contextmanager
+def kustomized(folder: Path | None) -> Iterator[list[Path]]:
+    """A file with the output of `kubectl kustomize`, while it is needed; none without a folder."""
+    if folder is None:
+        yield []
+        return
+    import subprocess
+    import tempfile
+
+    try:
+        done = subprocess.run(
+            ["kubectl", "kustomize", str(folder)], capture_output=True, check=False
+        )
+    except FileNotFoundError:
+        raise InputError("-k: expected kubectl on the path, which builds it; got none") from None
+    if done.returncode:
+        raise InputError(f"-k {folder}: {done.stderr.decode(errors='replace').strip()}")
+    with tempfile.TemporaryDirectory() as made:
+        built = Path(made) / f"{folder.resolve().name}.yaml"
+        built.write_bytes(done.stdout)
+        yield [built]
 
 
 def read_scheduler_and_cluster(

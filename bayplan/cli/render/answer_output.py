@@ -44,12 +44,17 @@ def print_answer(
         case AnswerForm.NAME:
             for line in names():
                 print(line)
-        case AnswerForm.TABLE:
+        case AnswerForm.TABLE | AnswerForm.WIDE:
             console = stdout_console()
             with written_to_stdout(console):
                 print_settlement(console, getattr(answer, "settled", None))
                 render(console)
                 print_notices(console, getattr(answer, "notices", ()))
+
+
+def is_whole(everything: bool, form: AnswerForm, console: Console) -> bool:
+    """Whether all rows of a table are shown: if asked for, and where it does not go to a terminal."""
+    return everything or form is AnswerForm.WIDE or not console.is_terminal
 
 
 def print_settlement(console: Console, settled: Settlement | None) -> None:

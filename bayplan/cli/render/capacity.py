@@ -7,6 +7,7 @@ from rich.text import Text
 
 from ...answers.capacity import Capacity
 from .cluster_totals import render_totals
+from .consoles import conclude
 from .table_layout import Listing
 from .tables import count, hint, section
 
@@ -26,7 +27,7 @@ def render_capacity(console: Console, answer: Capacity, everything: bool = False
         for kind in answer.kinds:
             if kind.members and kind.message:
                 console.print(Text(f"one more {kind.name}: {kind.message}"))
-    console.print(summary(answer))
+    conclude(console, summary(answer))
 
 
 def summary(answer: Capacity) -> Text:

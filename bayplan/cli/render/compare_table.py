@@ -10,6 +10,7 @@ from rich.text import Text
 from ...answers.compare import Comparison, Contender, Difference
 from ...sim.measures import MeasureUnit, measure_of
 from ...sim.totals import MAIN_RESOURCES
+from .consoles import conclude
 from .node_names import NodeNames
 from .table_layout import Listing
 from .tables import amount, count, hint, section, shown_metric, titled, value_change
@@ -28,9 +29,18 @@ ALWAYS = {
 """Metrics that are shown also when they are 0."""
 
 
-def render_comparison(console: Console, answer: Comparison, everything: bool = False) -> None:
-    """Print the comparison; a long table of pods is cut unless `everything`."""
-    section(console, _metric_table(answer))
+def render_comparison(
+    console: Console, answer: Comparison, everything: bool = False, details: bool = False
+) -> None:
+    """Print the comparison; a long table of pods is cut unless `everything`, equal metrics are counted unless
+    `details`."""
+    table, equal = _metric_table(answer, details)
+    if table.rows:
+        section(console, table)
+    if equal:
+        verb, them = ("is", "it") if equal == 1 else ("are", "them")
+        text = f"{count(equal, 'metric')} {verb} equal (--all shows {them})\n"
+        console.print(text, style="dim", markup=False, highlight=False)
     differences = answer.differences()
     if differences:
         shown = differences if everything else differences[:MAX_PODS]
@@ -48,9 +58,8 @@ def render_comparison(console: Console, answer: Comparison, everything: bool = F
         console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
     verb = "lands" if len(differences) == 1 else "land"
     seeds = f", {count(len(answer.seeds), 'run')} each" if len(answer.seeds) > 1 else ""
-    console.print(
-        Text(f"{len(differences):,} of {count(pods, 'pod')} {verb} elsewhere{seeds}", style="bold")
-    )
+    text = f"{len(differences):,} of {count(pods, 'pod')} {verb} elsewhere{seeds}"
+    conclude(console, Text(text, style="bold"))
 
 
 KINDS = {
@@ -100,20 +109,25 @@ def _difference_table(
     return table
 
 
-def _metric_table(answer: Comparison) -> Listing:
+def _metric_table(answer: Comparison, details: bool) -> tuple[Listing, int]:
+    """The metrics that differ, or all with `details`; and the number of those that are left out."""
     contenders = [each.name for each in answer.contenders]
     table = Listing(("METRIC", *contenders), right=contenders)
     certain = [answer.against_first(each) for each in answer.contenders]
+    rows: list[list[str]] = []
     for name in _shown_names(answer):
         cells = []
         for each, differences in zip(answer.contenders, certain, strict=True):
             metric = each.metrics.get(name)
             mark = "*" if name in differences and differences[name].is_significant else ""
             cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
-        table.add(titled(measure_of(name)), *cells)
+        rows.append([titled(measure_of(name)), *cells])
     for resource in MAIN_RESOURCES:
-        table.add(f"{resource} free", *(_free(each, resource) for each in answer.contenders))
-    return table
+        rows.append([f"{resource} free", *(_free(each, resource) for each in answer.contenders)])
+    shown = [row for row in rows if details or len(set(row[1:])) > 1]
+    for row in shown:
+        table.add(*row)
+    return table, len(rows) - len(shown)
 
 
 def _shown_names(answer: Comparison) -> list[str]:

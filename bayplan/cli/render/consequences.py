@@ -11,6 +11,7 @@ from ...answers.what_if import PodChange, WhatIfAnswer, WhatIfState
 from ...answers.what_if.answer import Where
 from ...api.text.refusal_message import refusals_of
 from .cluster_totals import render_totals
+from .consoles import conclude
 from .drain_course import render_course, render_search
 from .node_names import NodeNames
 from .pending_rows import fitted, refusal_texts
@@ -54,7 +55,7 @@ def render_what_if(
         render_totals(console, answer.totals)
     for course in answer.courses:
         render_course(console, course, everything)
-    console.print(summary(answer))
+    conclude(console, summary(answer))
     for note in answer.notes:
         console.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
 

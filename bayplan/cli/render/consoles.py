@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
+ANSWER = "\x1e"
+"""Begins the line of an answer until it is written."""
 PIPE_WIDTH = 1000
 """Without a terminal nothing is cut to fit."""
 ASCII = str.maketrans(
@@ -35,15 +38,34 @@ def stderr_console() -> Console:
 
 @contextmanager
 def written_to_stdout(console: Console) -> Iterator[None]:
-    """Write what is printed to `console` at the end, in a form that suits where it goes."""
+    """Write what is printed to `console` at the end, in a form that suits where it goes.
+
+    The answer of `conclude` comes last on a terminal, and first in a pipe or a file.
+    """
     with console.capture() as captured:
         yield
     text = captured.get()
     if not console.is_terminal:
-        text = "\n".join(line.rstrip() for line in text.split("\n"))
+        lines = [line.rstrip() for line in text.split("\n")]
+        if answer_comes_first():
+            lines.sort(key=lambda line: not line.startswith(ANSWER))
+            text = "\n".join(lines).rstrip("\n") + "\n"
+        else:
+            text = "\n".join(lines)
+    text = text.replace(ANSWER, "")
     if console.options.ascii_only:
         text = text.translate(ASCII)
     sys.stdout.write(text)
+
+
+def conclude(console: Console, answer: Text) -> None:
+    """Print the answer in one line; `written_to_stdout` decides on its place."""
+    console.print(answer.__class__(ANSWER).append_text(answer), soft_wrap=True)
+
+
+def answer_comes_first() -> bool:
+    """Whether the answer comes before its tables where there is no terminal: `| head -1` shows it."""
+    return True
 
 
 def _console(stderr: bool) -> Console:

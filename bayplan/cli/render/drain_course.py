@@ -18,6 +18,7 @@ from ...answers.courses import (
 )
 from ...answers.what_if.answer import NodeSearch
 from ...api.text.durations import format_duration
+from .consoles import conclude
 from .node_names import NodeNames
 from .table_layout import Listing
 from .tables import count, hint, section
@@ -146,7 +147,7 @@ def _risk_table(risks: Sequence[PodAtRisk]) -> Listing:
 def render_search(console: Console, search: NodeSearch) -> None:
     """Print how many nodes it takes, and which pods fit on none of them."""
     style = "bold yellow" if search.hopeless else "bold green" if search.nodes == 0 else "bold"
-    console.print(Text(search_text(search), style=style), soft_wrap=True)
+    conclude(console, Text(search_text(search), style=style))
     alike: dict[str, list[str]] = {}
     for pod, message in search.hopeless.items():
         alike.setdefault(message, []).append(pod)

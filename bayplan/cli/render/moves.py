@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ...answers.rebalance import Move, Objective, RebalancePlan
 from .cluster_totals import render_totals
+from .consoles import conclude
 from .node_names import NodeNames
 from .table_layout import Listing
 from .tables import count, hint, section
@@ -29,7 +30,7 @@ def render_plan(console: Console, plan: RebalancePlan, everything: bool = False)
         section(console, _move_table(console, plan, shown))
         hint(console, len(plan.moves) - len(shown), "move")
     render_totals(console, plan.totals)
-    console.print(summary(plan))
+    conclude(console, summary(plan))
 
 
 def _move_table(console: Console, plan: RebalancePlan, moves: Sequence[Move]) -> Listing:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from rich.console import Console
+from rich.text import Text
 
 from ...planning.fleet_check import OtherSeeds
 from ...planning.node_exchange import NodeExchange
 from ...planning.node_plan import NodePlan
 from ...planning.staying_nodes import NO_TYPE
+from .consoles import conclude
 from .table_layout import Listing
 from .tables import count, percent, price_text, section
 
@@ -31,7 +33,8 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
         for reason, types in one.reasons.items():
             about = f" ({', '.join(types)})" if types else ""
             _print(console, f"  {reason}{about}", "red")
-    _print(console, plan.headline(), "bold green" if plan.is_complete else "bold red")
+    style = "bold green" if plan.is_complete else "bold red"
+    conclude(console, Text(plan.headline(), style=style))
     if plan.other_seeds is not None:
         _render_seeds(console, plan, plan.other_seeds)
     if plan.exchange is not None and plan.exchange.staying:

@@ -13,6 +13,7 @@ from ...api.pod_workload import workload_key
 from ...api.text.durations import format_duration
 from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
 from .cluster_totals import render_totals, render_use
+from .consoles import conclude
 from .launches import render_scaling
 from .node_names import NodeNames
 from .pending_rows import render_pending
@@ -68,7 +69,7 @@ def render_report(
     render_use(console, report.use_over_time(), report.time_s)
     if report.scaling is not None:
         render_scaling(console, report.scaling, report.pods)
-    console.print(summary(report))
+    conclude(console, summary(report))
 
 
 def summary(report: SimulationReport) -> Text:

@@ -27,8 +27,9 @@ def compare(*args: str, code: int = 0) -> tuple[str, str]:
 
 def rows(out: str) -> dict[str, list[str]]:
     """The table of metrics by title."""
-    lines = out.split("\n\n")[0].splitlines()[1:]
-    return {line[:36].strip(" ↑↓"): line[36:].split() for line in lines}
+    head, *lines = out.split("\n\n")[0].splitlines()
+    width = head.index("default") - 2 if "default" in head else 36
+    return {line[:width].strip(" ↑↓"): line[width:].split() for line in lines}
 
 
 def test_one_configuration_is_compared_with_the_default() -> None:
@@ -39,8 +40,17 @@ def test_one_configuration_is_compared_with_the_default() -> None:
     assert "default" in out.splitlines()[0]
     metrics = rows(out)
     assert metrics["nodes left empty"] == ["0", "1"]
-    assert "pods pending" in metrics
+    assert "pods pending" not in metrics, "it is equal"
+    assert "metrics are equal (--all shows them)" in out
     assert out.rstrip().endswith(" land elsewhere")
+
+
+@pytest.mark.parametrize("option", [["--all"], ["-o", "wide"]], ids=" ".join)
+def test_equal_metrics_are_shown_when_asked_for(option: list[str]) -> None:
+    out, _ = compare("--config", PACK, *option)
+
+    assert "pods pending" in rows(out)
+    assert "metrics are equal" not in out
 
 
 def test_a_configuration_and_itself_are_equal() -> None:
