@@ -26,7 +26,7 @@ from .cluster_history import MOST_STATES, Change, ClusterHistory, PastState
 from .cluster_view import ClusterView
 from .judged_decision import Agreement, JudgedDecision
 
-SAMPLED_STATES = 12
+SAMPLED_STATES = 4
 """States that a decision is compared with, at most, where a node with a lower total is explained by sampling."""
 OFTEN = 3
 LATEST = 20
@@ -37,6 +37,8 @@ MOST_NOMINATIONS = 8
 MOST_CANDIDATES = 100
 """kube-scheduler tries to preempt on at least this many nodes, and on a part of more."""
 
+Show: TypeAlias = Callable[[PastState], None]
+"""Shows a past state in the view."""
 OnDifference: TypeAlias = Callable[[JudgedDecision, ClusterView], None]
 """Called with a decision that differs, while the view shows the state in which it does."""
 
@@ -104,30 +106,39 @@ class DecisionJudge:
         decision.verdict = ReplayVerdict.SAME if is_same else ReplayVerdict.EQUAL
         return True
 
-    def resolve(self, decision: JudgedDecision, moment: Change) -> None:
+    def is_sampled(self, decision: JudgedDecision) -> bool:
+        """Judge a decision that disagrees with the state that the view shows as sampled, if it may be that.
+
+        Nearby states are not compared, and points not split by plugin: for times when there is no time for these.
+        """
+        found = decision.assessment
+        if found is None or not decision.node_name or not self._may_be_sampled(decision.pod, found):
+            return False
+        decision.verdict = ReplayVerdict.SAMPLED
+        return True
+
+    def resolve(self, decision: JudgedDecision, moment: Change, show: Show) -> None:
         """Judge a decision in the states around its moment; by the state of the moment if none explains it."""
-        own = PastState(moment.number)
-        with self._history.past() as show:
-            states = self._history.states_around(moment, decision.created_s)
-            for number, state in enumerate(islice(states, self._most_states(decision))):
-                show(state)
-                if self.judge(decision):
-                    decision.settle(state, moment)
-                    break
-                found = decision.assessment
-                if number >= SAMPLED_STATES and found and self._may_be_sampled(decision.pod, found):
-                    break
-            if decision.state is None:
-                decision.state = own
-                show(own)
-                self._tell_difference(decision)
-            elif decision.nominated_node:
-                self._judge_preemption(decision, moment, show)
-            self._latest.append(decision.agreement is Agreement.DIFFERENT)
-            if decision.agreement is Agreement.DIFFERENT:
-                self._differing[_kind_of(decision)] += 1
-                if self._on_difference is not None:
-                    self._on_difference(decision, self._view)
+        states = self._history.states_around(moment, decision.created_s)
+        for number, state in enumerate(islice(states, self._most_states(decision))):
+            show(state)
+            if self.judge(decision):
+                decision.settle(state, moment)
+                break
+            found = decision.assessment
+            if number >= SAMPLED_STATES and found and self._may_be_sampled(decision.pod, found):
+                break
+        if decision.state is None:
+            decision.state = PastState(moment.number)
+            show(decision.state)
+            self._tell_difference(decision)
+        elif decision.nominated_node:
+            self._judge_preemption(decision, moment, show)
+        self._latest.append(decision.agreement is Agreement.DIFFERENT)
+        if decision.agreement is Agreement.DIFFERENT:
+            self._differing[_kind_of(decision)] += 1
+            if self._on_difference is not None:
+                self._on_difference(decision, self._view)
 
     def _most_states(self, decision: JudgedDecision) -> int:
         """The number of states to compare: few where decisions have differed again and again."""
@@ -167,9 +178,7 @@ class DecisionJudge:
         compared = num_feasible_nodes_to_find(percentage or 0, nodes)
         return compared <= found.feasible_nodes - (found.rank - 1)
 
-    def _judge_preemption(
-        self, decision: JudgedDecision, moment: Change, show: Callable[[PastState], None]
-    ) -> None:
+    def _judge_preemption(self, decision: JudgedDecision, moment: Change, show: Show) -> None:
         """Compare the victims on the nominated node with ours, in states around that in which the pod was refused."""
         node_name = decision.nominated_node
         evictions = self._history.changes_near(moment, lambda one: _is_eviction(one, node_name))

@@ -47,6 +47,8 @@ class SchedulerAccount(AccountPart):
     points_lost: int = 0
     """Sum over the sampled decisions: the best total less that of the node."""
     points_lost_by_plugin: dict[str, PointRange] = msgspec.field(default_factory=dict)
+    split_decisions: int = 0
+    """Number of sampled decisions that `points_lost_by_plugin` is from; all but those of busy times."""
     different_by_plugin: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of different decisions per plugin that is named as the reason."""
     foreign_reasons: dict[str, int] = msgspec.field(default_factory=dict)
@@ -82,6 +84,7 @@ class SchedulerAccount(AccountPart):
         if found is None or found.total is None or found.best_total is None:
             return
         self.points_lost += found.best_total - found.total
+        self.split_decisions += bool(found.behind_range)
         for plugin, low, high in found.behind_range:
             one = self.points_lost_by_plugin.setdefault(plugin, PointRange())
             one.low += low

@@ -80,7 +80,7 @@ def _from_account(account: DecisionAccount) -> Gain:
             total.low += points.low
             total.high += points.high
     lost = sum(one.points_lost for one in every)
-    waits = account.waits
+    waits, split = account.waits, sum(one.split_decisions for one in every)
     return Gain(
         decisions=account.decisions,
         sampled=sum(one.agreements.get("sampled", 0) for one in every),
@@ -95,8 +95,8 @@ def _from_account(account: DecisionAccount) -> Gain:
             "pointsLost": "best total of all nodes less the total of the chosen node, summed over sampled decisions,"
             " each in the state of its own moment; earlier losses do not change later ones",
             "pointsLostPerDay": "the same, per 24 hours of watching",
-            "pointsLostByPlugin": "weighted points of the best nodes less those of the chosen one; where several nodes"
-            " are best, the lowest and the highest over all of them",
+            "pointsLostByPlugin": f"of {split:,} sampled decisions: weighted points of the best nodes less those of the"
+            " chosen one; where several nodes are best, the lowest and the highest over all of them",
             "waited": f"waiting pods asked about every {waits.every_s:g} s; the time between the first and the last"
             " question at which a node was feasible. Time in the scheduler's queue is included",
         },

@@ -33,6 +33,10 @@ SETTLE_S = 2.0
 START_TRIES = 5
 SLICE_S = 0.02
 IDLE_S = 0.02
+RESOLVE_S = 0.2
+"""Time for open decisions before changes are followed again."""
+HURRIED = 200
+"""Open decisions from which on nearby states are no longer compared for decisions that may be sampled."""
 MOST_OPEN = 2_000
 """Decisions whose verdict is open, at most."""
 
@@ -103,9 +107,9 @@ class LiveShadow:
                         task.result()
         finally:
             every: tuple[asyncio.Future[Any] | None, ...] = (following, ending, working)
-            tasks = [task for task in every if task is not None]
-            for task in tasks:
-                task.cancel()
+            tasks = [each for each in every if each is not None]
+            for each in tasks:
+                each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         await self._finish()
 
@@ -179,10 +183,18 @@ class LiveShadow:
             self.run.look_at_waits(now_s)
             for decision, is_fresh in await self._fresh.results(now_s):
                 self._count_held(decision, is_fresh)
-            if not self.is_behind and self.run.follower.resolve_next(self._backlog.oldest_s(now_s)):
+            if not self.is_behind and self._resolve(now_s):
                 continue
             if not len(self._backlog):
                 await asyncio.sleep(IDLE_S)
+
+    def _resolve(self, now_s: float) -> int:
+        """Judge what is open, for a while; the number of decisions."""
+        assert self.run is not None
+        follower, end_s = self.run.follower, now_s + RESOLVE_S
+        done = follower.resolve_some(self._backlog.oldest_s(now_s), lambda: self.now_s > end_s)
+        follower.is_hurried = follower.open_decisions > HURRIED
+        return done
 
     def _take_next(self) -> None:
         assert self.run is not None

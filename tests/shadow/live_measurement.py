@@ -39,10 +39,10 @@ NAMESPACE = "default"
 PRIORITIES = {"low": -10, "high": 1000}
 
 
-def nodes(count: int) -> Iterator[Tree]:
+def nodes(count: int, scale: float) -> Iterator[Tree]:
     """Nodes of four sizes in three zones; some have a taint, some a disk."""
     for number in range(count):
-        cores = (4, 8, 16, 32)[number % 4]
+        cores = max(1, round((4, 8, 16, 32)[number % 4] * scale))
         labels = {ZONE: f"z{number % 3}", "pool": f"p{number % 5}"}
         if number % 4 == 1:
             labels["disk"] = "ssd"
@@ -128,7 +128,7 @@ class Workload:
         self._draw = random.Random(seed)
         self._made: list[str] = []
 
-    def prepare(self, node_count: int) -> None:
+    def prepare(self, node_count: int, scale: float) -> None:
         client = self._client
         for name, value in PRIORITIES.items():
             tree = {"metadata": {"name": name}, "value": value}
@@ -139,7 +139,7 @@ class Workload:
             "volumeBindingMode": "WaitForFirstConsumer",
         }
         client.create(path_of("StorageClass"), with_head("StorageClass", tree))
-        client.create_all(path_of("Node"), nodes(node_count))
+        client.create_all(path_of("Node"), nodes(node_count, scale))
         self._nodes = node_count
 
     def run(self) -> None:
@@ -239,7 +239,7 @@ def wait_until_quiet(client: LiveClient, quiet_s: float, most_s: float) -> tuple
             since, before = time.monotonic(), bound
         if time.monotonic() - since > quiet_s:
             return bound, len(items) - bound
-        time.sleep(0.5)
+        time.sleep(0.5 if len(items) < 1000 else 2)
     return before, len(items) - before
 
 
@@ -266,7 +266,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> Tree:
     started: list[Any] = []
     try:
         workload = Workload(client, arguments.pods, arguments.rate, arguments.seed)
-        workload.prepare(arguments.nodes)
+        workload.prepare(arguments.nodes, arguments.scale)
         kubeconfig = plane.kubeconfig
         if arguments.faults is not None:
             proxy = FaultProxy(kubeconfig, folder, faults_of(arguments.faults))
@@ -353,6 +353,7 @@ def main() -> None:
     parser.add_argument(
         "--scheduler", choices=("kube-scheduler", "bayplan"), default="kube-scheduler"
     )
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the nodes")
     parser.add_argument("--faults", type=int)
     parser.add_argument("--extender", action="store_true")
     parser.add_argument("--folder", type=Path)

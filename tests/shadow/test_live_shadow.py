@@ -27,7 +27,8 @@ from bayplan.shadow.shadow_run import ShadowRun
 from bayplan.shadow.state_file import StateFile
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod
-from tests.rig.api_server import PODS, ServerInThread, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import node_tree, pod_tree
 
 TIMEOUT_S = 30.0
 

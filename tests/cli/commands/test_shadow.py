@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from bayplan.apiserver import make_kubeconfig
 from bayplan.cli.main import app
-from tests.rig.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from tests.rig.api_server import PODS, ServerInThread, api_server
+from tests.rig.trees import node_tree, pod_tree
 
 ROOT = Path(__file__).parents[3]
 RECORDING = str(ROOT / "examples/recording/run.jsonl.gz")
