@@ -181,6 +181,11 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         return tuple(name for name in self.requests if may_stand_for_devices(name))
 
     @cached_property
+    def wanted_names(self) -> frozenset[str]:
+        """The resources of which it needs some: those of `requests`."""
+        return frozenset(self.requests)
+
+    @cached_property
     def requested_names(self) -> frozenset[str]:
         """The requested resources, including zero amounts and those the scheduler does not count."""
         return frozenset(pod_amounts(self))

@@ -7,8 +7,9 @@ kernel), or on more than that (live: called for every pod, on one row of each gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..amounts import AmountRules
 from ..amounts.kernel import NO_RULES, JudgeRules, Weighted
+from ..api.outline import of_outline
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..framework import (
@@ -31,7 +33,6 @@ from ..framework import (
     ScorePlugin,
     Settled,
 )
-from ..framework.interface import goes_by_outline
 from ..runtime.plugin_calls import (
     ask_hook,
     ask_hooks,
@@ -45,6 +46,10 @@ from ..stamped_cache import StampedCache
 SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]
 Scorer = tuple[ScorePlugin, int]
 """A Score plugin and its weight."""
+
+
+SettledCodes = tuple[Code | None, Code | None]
+"""The codes of PreFilter and PreScore that a spec settles."""
 
 
 class Placed(NamedTuple):
@@ -112,13 +117,27 @@ class Form(msgspec.Struct, eq=False):
     object_key: Hashable
     is_whole: bool
     """Whether a plugin has no `spec_key`: answers may depend on the whole pod."""
+    amount_hooks: Sequence[SpecHook]
+    """`spec_key` of the plugins on rows that read amounts in it."""
+
+
+class Declared(NamedTuple):
+    """What plugins declare about a spec, or about all specs of an outline."""
+
+    settled: tuple[SettledCodes, ...]
+    of_objects: tuple[Hashable, ...]
+    of_rows: tuple[Hashable, ...]
+
+
+READS_AMOUNTS = object()
+"""Stands for the key of a plugin on rows, where it differs between specs of an outline."""
 
 
 class Planner:
     """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers.
 
-    Hooks that read no amounts (`by_outline`) are called once per outline; for each further spec only those of plugins
-    on amounts are. Stale: everything, when the stamp that is given with a pod is another one.
+    Hooks that read no amounts are called once per outline; for each further spec only those of plugins on amounts are.
+    Stale: everything, when the stamp that is given with a pod is another one.
     """
 
     def __init__(self, points: Points) -> None:
@@ -129,14 +148,9 @@ class Planner:
         preparing: dict[Plugin, None] = dict.fromkeys((*points.pre_filters, *points.pre_scores))
         self._settled_hooks = [(plugin, plugin.settled) for plugin in preparing]
         self._object_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_OBJECT]
-        rows = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
-        self._row_hooks = [entry for entry in rows if goes_by_outline(entry[1])]
-        self._amount_hooks = [entry for entry in rows if not goes_by_outline(entry[1])]
+        self._row_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
         self._counting = frozenset(
             p for p, _ in points.scores if is_normalized(p) and not ignores_repetition(p)
-        )
-        self._is_by_outline = all(
-            goes_by_outline(hook) for _, hook in (*self._settled_hooks, *self._object_hooks)
         )
         kept = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
         self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in kept)
@@ -144,7 +158,7 @@ class Planner:
         self._of_specs: StampedCache[Hashable, ClassPlan] = StampedCache("plans of specs")
         self._plans: StampedCache[Hashable, ClassPlan] = StampedCache("plans")
         self._of_outlines: StampedCache[Hashable, Form] = StampedCache("forms of outlines")
-        """By outline, or by spec where a hook may read amounts."""
+        """By outline, or by spec where `settled`, or `spec_key` on node objects, reads amounts."""
         self._forms: StampedCache[Hashable, Form] = StampedCache("forms")
 
     def plan(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
@@ -170,7 +184,7 @@ class Planner:
         if form.shape is None:
             return None
         object_key = form.object_key
-        keys = ask_hooks(self._amount_hooks, spec)
+        keys = ask_hooks(form.amount_hooks, spec)
         if form.is_whole or None in keys:
             self._is_by_spec = False  # for some specs, a plugin reads the whole pod
             keys.append(whole_key(pod))
@@ -179,7 +193,7 @@ class Planner:
         try:
             plan = self._plans.get((form, *keys), stamp)
         except TypeError:
-            check_keys(self._amount_hooks, keys)
+            check_keys(form.amount_hooks, keys)
             raise
         if plan is not None:
             return plan, False
@@ -187,24 +201,47 @@ class Planner:
 
     def _form_of(self, spec: PodSpec, stamp: Hashable) -> Form:
         """What does not depend on amounts."""
-        key: Hashable = spec.outline if self._is_by_outline else spec
-        form = self._of_outlines.get(key, stamp)
+        form = self._of_outlines.get(spec.outline, stamp)
         if form is not None:
             return form
+        form = self._of_outlines.get(spec, stamp)
+        if form is not None:
+            return form
+        declared = of_outline(spec, self._declared_about_outline)
+        if declared is not None:
+            return self._of_outlines.put(spec.outline, self._shared_form(declared, stamp))
+        return self._of_outlines.put(spec, self._shared_form(self._declared(spec), stamp))
+
+    def _declared(self, spec: PodSpec) -> Declared:
         settled = tuple([_codes_of(said) for said in ask_hooks(self._settled_hooks, spec)])
-        of_objects = tuple(ask_hooks(self._object_hooks, spec))
-        of_rows = tuple(ask_hooks(self._row_hooks, spec))
+        return Declared(settled, _keys(self._object_hooks, spec), _keys(self._row_hooks, spec))
+
+    def _declared_about_outline(self, outline: PodSpec) -> Declared:
+        """The same for a spec without amounts."""
+        settled = tuple([_codes_of(said) for said in ask_hooks(self._settled_hooks, outline)])
+        of_objects = _keys(self._object_hooks, outline)
+        return Declared(settled, of_objects, tuple(self._row_keys(outline)))
+
+    def _row_keys(self, outline: PodSpec) -> Iterator[Hashable]:
+        for entry in self._row_hooks:
+            keys = of_outline(outline, partial(_keys, [entry]))
+            yield READS_AMOUNTS if keys is None else keys[0]
+
+    def _shared_form(self, declared: Declared, stamp: Hashable) -> Form:
+        settled, of_objects, of_rows = declared
         try:
-            form = self._forms.get((settled, of_objects, of_rows), stamp)
+            form = self._forms.get(declared, stamp)
         except TypeError:
             check_keys(self._object_hooks, of_objects)
             check_keys(self._row_hooks, of_rows)
             raise
-        if form is None:
-            is_whole = None in of_objects or None in of_rows
-            made = Form(self._shape_of(settled), (settled, of_objects), is_whole)
-            form = self._forms.put((settled, of_objects, of_rows), made)
-        return self._of_outlines.put(key, form)
+        if form is not None:
+            return form
+        is_whole = None in of_objects or None in of_rows
+        hooks = zip(self._row_hooks, of_rows, strict=True)
+        amount_hooks = [hook for hook, key in hooks if key is READS_AMOUNTS]
+        made = Form(self._shape_of(settled), (settled, of_objects), is_whole, amount_hooks)
+        return self._forms.put(declared, made)
 
     def _shape_of(self, settled: Sequence[SettledCodes]) -> ClassPlan | None:
         points = self._points
@@ -214,8 +251,8 @@ class Planner:
         return _shape(points, self._counting, filtered, scored)
 
 
-SettledCodes = tuple[Code | None, Code | None]
-"""The codes of PreFilter and PreScore that a spec settles."""
+def _keys(hooks: Sequence[SpecHook], spec: PodSpec) -> tuple[Hashable, ...]:
+    return tuple(ask_hooks(hooks, spec))
 
 
 def _codes_of(said: Settled) -> SettledCodes:

@@ -70,7 +70,6 @@ from .interface import (
     Scope,
     ScorePlugin,
     Settled,
-    by_outline,
 )
 from .lister import Lister
 from .lister_changes import ChangeFeed, Follower, ObjectKey, ObjectLog
@@ -189,7 +188,6 @@ __all__ = [
     "WaitingPod",
     "WaitingPods",
     "broken_line",
-    "by_outline",
     "declared_events",
     "default_events",
     "default_selector",

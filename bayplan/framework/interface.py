@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from enum import Enum
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -74,24 +74,6 @@ PASSES_PRE_FILTER = Settled(pre_filter=SUCCESS)
 SKIPS_PRE_FILTER = Settled(pre_filter=SKIP)
 
 
-BY_OUTLINE = "bayplan_by_outline"
-Hook = TypeVar("Hook", bound=Callable[..., Any])
-
-
-def by_outline(hook: Hook) -> Hook:
-    """Mark a `settled` or `spec_key` that reads no amounts of resources, only which ones a spec asks for.
-
-    Specs that differ in amounts only then share what it returns (`PodSpec.outline`).
-    """
-    setattr(hook, BY_OUTLINE, True)
-    return hook
-
-
-def goes_by_outline(hook: Callable[..., Any]) -> bool:
-    """Whether a hook is marked so."""
-    return getattr(hook, BY_OUTLINE, False)
-
-
 class Plugin:
     """What every plugin has. `handle` is set before the first call."""
 
@@ -147,7 +129,6 @@ class Plugin:
         """
         return {}
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         """What the spec alone says about PreFilter, PreScore, and Reserve, Permit and PreBind of the plugin.
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..api.pod import Pod, PodSpec
-from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, Handle, ScorePlugin, by_outline
+from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, Handle, ScorePlugin
 from ..framework.release import DEFAULT_RELEASE, ImageVolumes
 from ..table import Ints, NodeTable, Rows
 
@@ -35,7 +35,6 @@ class ImageLocality(ScorePlugin):
         plugin.handle = handle
         return plugin
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.images, self._counted(spec)
 

@@ -30,7 +30,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     failure,
     scale_to_max,
     unresolvable,
@@ -69,7 +68,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         plugin.handle = handle
         return plugin
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
         return selector, spec.affinity.node_affinity if spec.affinity else None
@@ -96,7 +94,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         helps = matches_node(pod, after) and (before is None or not matches_node(pod, before))
         return Hint.QUEUE if helps else Hint.SKIP
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return Settled(self._settled_filter(spec), self._settled_score(spec))
 

@@ -22,7 +22,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     unresolvable,
 )
 from ..framework.events import (
@@ -56,7 +55,6 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         plugin._is_enabled = handle.feature_gates.enabled(cls.name)
         return plugin
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return features_of(spec)
 
@@ -70,7 +68,6 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
             wait_for(POD, ActionType.Update, after_pod_update),
         )
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES_PRE_FILTER if self._is_enabled and features_of(spec) else SKIPS_PRE_FILTER
 

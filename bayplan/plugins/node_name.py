@@ -18,7 +18,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     unresolvable,
 )
 from ..framework.events import NODE, ActionType, EventWithHint, wait_for
@@ -34,14 +33,12 @@ class NodeName(PreFilterPlugin, FilterPlugin):
     name = "NodeName"
     scope = NODE_OBJECT
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES_PRE_FILTER  # a settled answer is for pods that name no node
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         return PreFilterResult(frozenset({pod.node_name})) if pod.node_name else SUCCESS
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return ()  # answers are kept for pods that name no node
 

@@ -20,7 +20,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     unschedulable,
 )
 from ..framework.events import (
@@ -42,7 +41,6 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
     scope = NODE_ROW
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.host_ports
 
@@ -55,7 +53,6 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             wait_for(NODE, ActionType.Add),
         )
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES_PRE_FILTER if spec.host_ports else SKIPS_PRE_FILTER
 

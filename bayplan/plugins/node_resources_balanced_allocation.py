@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go; th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +23,6 @@ from ..framework import (
     ScorePlugin,
     Settled,
     Status,
-    by_outline,
 )
 from ..table import Ints, NodeTable, Rows
 
@@ -58,9 +57,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS if self._asks_for_something(pod) else SKIP
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
-        return PASSES if self._counts(spec.requests) else SKIPS
+        return PASSES if self._counts(spec.wanted_names) else SKIPS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if not self._asks_for_something(pod):
@@ -84,8 +82,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         )
 
     def _asks_for_something(self, pod: Pod) -> bool:
-        return self._counts(pod.balanced_requests)
+        return self._counts(pod.balanced_requests.keys())
 
-    def _counts(self, wanted: Mapping[str, int]) -> bool:
-        """Whether a pod that asks for `wanted` makes a difference."""
-        return any(map(wanted.get, self._resources))
+    def _counts(self, wanted: Container[str]) -> bool:
+        """Whether a pod that asks for some of `wanted` makes a difference."""
+        return any(name in wanted for name in self._resources)

@@ -20,7 +20,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     unresolvable,
 )
 from ..framework.events import (
@@ -47,7 +46,6 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
     name = "NodeUnschedulable"
     scope = NODE_OBJECT
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return tolerated(CORDON, spec.tolerations or ())
 
@@ -57,7 +55,6 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
             wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
         )
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES_PRE_FILTER
 

@@ -26,7 +26,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     scale_to_max,
     unresolvable,
 )
@@ -74,7 +73,6 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         plugin.handle = handle
         return plugin
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.tolerations or ()
 
@@ -122,7 +120,6 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return SETTLED
 

@@ -26,7 +26,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     failure,
     unresolvable,
 )
@@ -91,7 +90,6 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
             wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, after_claim_added),
         )
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         if not spec.volumes:
             return SKIPS_PRE_FILTER

@@ -25,7 +25,6 @@ from ..framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     unresolvable,
 )
 from ..framework.events import (
@@ -70,7 +69,6 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             wait_for(PERSISTENT_VOLUME, changes, after_volume_change),
         )
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         if not spec.volumes:
             return SKIPS_PRE_FILTER

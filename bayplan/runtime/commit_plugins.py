@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Generator, Hashable
 from functools import partial
 from typing import Any
 
+from ..api.outline import of_outline
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     SKIP,
@@ -35,7 +36,6 @@ from ..framework.answer_checks import (
 )
 from ..framework.cancellation import CANCELLED, Cancellation, cancelled_error
 from ..framework.handle import run_here
-from ..framework.interface import goes_by_outline
 from ..observe import Tally
 from ..stamped_cache import StampedCache
 from ..table import NodeTable
@@ -109,7 +109,7 @@ class Committing:
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
         self._plans: StampedCache[Hashable, CommitPlan] = StampedCache("commit plans")
-        """By outline, or by spec where `settled` of a plugin may read amounts."""
+        """By outline, or by spec where `settled` of a plugin reads amounts."""
         self._shared: StampedCache[tuple[bool, ...], CommitPlan] = StampedCache(
             "shared commit plans"
         )
@@ -118,7 +118,6 @@ class Committing:
         self._metrics = self._handle.metrics.profile(self._handle.profile_name)
         every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
         self._settling = [(plugin, plugin.settled) for plugin in every]
-        self._is_by_outline = all(goes_by_outline(hook) for _, hook in self._settling)
         self._clustered = [(p, p.cluster_key) for p in every if has_own(p, Plugin, "cluster_key")]
         self._version = -1
         self._stamp: Hashable = None
@@ -133,14 +132,19 @@ class Committing:
         if self._version != self._handle.lister.version:
             self._follow_cluster()
         spec = spec.template or spec
-        key: Hashable = spec.outline if self._is_by_outline else spec
-        plan = self._plans.get(key, self._stamp)
-        if plan is None:
-            plan = self._plans.put(key, self._plan_for(spec))
-        return plan
+        plan = self._plans.get(spec.outline, self._stamp) or self._plans.get(spec, self._stamp)
+        if plan is not None:
+            return plan
+        commits = of_outline(spec, self._commits)
+        if commits is not None:
+            return self._plans.put(spec.outline, self._plan_for(commits))
+        return self._plans.put(spec, self._plan_for(self._commits(spec)))
 
-    def _plan_for(self, spec: PodSpec) -> CommitPlan:
-        commits = tuple([said.commits for said in ask_hooks(self._settling, spec)])
+    def _commits(self, spec: PodSpec) -> tuple[bool, ...]:
+        """Which of `_settling` have work."""
+        return tuple([said.commits for said in ask_hooks(self._settling, spec)])
+
+    def _plan_for(self, commits: tuple[bool, ...]) -> CommitPlan:
         plan = self._shared.get(commits)
         if plan is None:
             busy = {p for (p, _), has_work in zip(self._settling, commits, strict=True) if has_work}

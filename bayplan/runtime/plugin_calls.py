@@ -260,6 +260,8 @@ def is_normalized(plugin: ScorePlugin) -> bool:
 
 def ignores_repetition(plugin: ScorePlugin) -> bool:
     """Whether `normalize` goes by which scores there are, not by how often each occurs: tried on sample scores."""
+    if has_own(plugin, ScorePlugin, "normalize_rows"):
+        return False  # it reads which nodes have them
     draw = np.random.default_rng(0)
     samples = [
         np.zeros(4, np.int64),

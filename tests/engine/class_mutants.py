@@ -32,8 +32,14 @@ CLASS_MUTANTS = [
     Mutant(
         "hooks that read amounts are asked once per outline",
         PLAN,
-        "key: Hashable = spec.outline if self._is_by_outline else spec",
-        "key: Hashable = spec.outline",
+        "self._of_outlines.put(spec, self._shared_form(self._declared(spec), stamp))",
+        "self._of_outlines.put(spec.outline, self._shared_form(self._declared(spec), stamp))",
+    ),
+    Mutant(
+        "a hook that catches the exception for reading amounts reads none",
+        "api/outline.py",
+        "return None if bare.was_read else made",
+        "return made",
     ),
     Mutant(
         "what is settled for some amounts holds for none",
@@ -56,14 +62,14 @@ CLASS_MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of rows",
         PLAN,
-        "keys = ask_hooks(self._amount_hooks, spec)",
-        "keys = [hash(None in ask_hooks(self._amount_hooks, spec))]",
+        "keys = ask_hooks(form.amount_hooks, spec)",
+        "keys = [hash(None in ask_hooks(form.amount_hooks, spec))]",
     ),
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "of_objects = tuple(ask_hooks(self._object_hooks, spec))",
-        "of_objects = (None in ask_hooks(self._object_hooks, spec),)",
+        "of_objects = _keys(self._object_hooks, outline)",
+        "of_objects = (None in _keys(self._object_hooks, outline),)",
     ),
     Mutant(
         "node parts are shared by all",

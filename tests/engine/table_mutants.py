@@ -213,8 +213,8 @@ TABLE_MUTANTS = [
     Mutant(
         "forms stay when the stamp changes",
         PLAN,
-        "form = self._of_outlines.get(key, stamp)",
-        "form = self._of_outlines.get(key)",
+        "form = self._of_outlines.get(spec.outline, stamp)",
+        "form = self._of_outlines.get(spec.outline)",
     ),
     Mutant(
         "plans stay when the stamp changes",

@@ -38,7 +38,6 @@ from ...framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     failure,
     scale_to_max,
     unresolvable,
@@ -156,7 +155,6 @@ class DynamicResources(
             self._budget.drop()
         return devices
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return bool(spec.resource_claims), spec.device_resources
 
@@ -173,7 +171,6 @@ class DynamicResources(
         names = spec.device_resources
         return bool(names) and bool(self._follow().classes.backed(names))
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         if self._uses_devices(spec):
             return NOT_SETTLED

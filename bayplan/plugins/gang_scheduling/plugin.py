@@ -23,7 +23,6 @@ from ...framework import (
     PreEnqueuePlugin,
     Settled,
     Status,
-    by_outline,
     failure,
     typed_args,
     unresolvable,
@@ -61,7 +60,6 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return ()
         return [pod.key for pod in self.handle.pod_groups.members(key)]
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return NOT_SETTLED if spec.scheduling_group is not None else Settled(commits=False)
 

@@ -37,7 +37,6 @@ from ...framework import (
     ScorePlugin,
     Status,
     Verdict,
-    by_outline,
     failure,
     unresolvable,
     unschedulable,
@@ -173,7 +172,6 @@ class InterPodAffinity(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return affinity_events(self._hint_rule)
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return (spec.affinity,)
 

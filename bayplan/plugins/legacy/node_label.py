@@ -21,7 +21,6 @@ from ...framework import (
     Handle,
     ScorePlugin,
     Verdict,
-    by_outline,
     typed_args,
 )
 from ...table import Ints, NodeTable, Rows
@@ -48,7 +47,6 @@ class NodeLabel(FilterPlugin, ScorePlugin):
         plugin.handle = handle
         return plugin
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return ()
 

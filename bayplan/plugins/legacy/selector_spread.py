@@ -21,7 +21,6 @@ from ...framework import (
     SelectorVersion,
     Settled,
     Status,
-    by_outline,
     default_selector,
 )
 from ...stamped_cache import StampedCache
@@ -50,7 +49,6 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         state.write(STATE, self._term_of(pod))
         return SUCCESS
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return Settled(pre_score=SKIP) if spec.topology_spread_constraints else NOT_SETTLED
 

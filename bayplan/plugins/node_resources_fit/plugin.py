@@ -38,7 +38,6 @@ from ...framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
 )
 from ...framework.devices import Devices
 from ...framework.events import EventWithHint, by_spec
@@ -151,7 +150,6 @@ class NodeResourcesFit(
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return SETTLED
 

@@ -26,7 +26,6 @@ from ...framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     failure,
 )
 from ...framework.csi_nodes import CSINodes
@@ -58,7 +57,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         return PASSES_PRE_FILTER if _has_volumes(spec) else SKIPS_PRE_FILTER
 

@@ -34,7 +34,6 @@ from ...framework import (
     ScorePlugin,
     Status,
     Verdict,
-    by_outline,
     failure,
     unresolvable,
     unschedulable,
@@ -125,7 +124,6 @@ class PodTopologySpread(
             lambda pod: self._constraints_of(pod, DO_NOT_SCHEDULE), counts_nominated
         )
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
         return spec.topology_spread_constraints, selector, spec.affinity, spec.tolerations

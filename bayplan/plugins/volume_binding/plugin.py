@@ -34,7 +34,6 @@ from ...framework import (
     Settled,
     Status,
     Verdict,
-    by_outline,
     failure,
 )
 from ...framework.cancellation import CANCELLED, cancelled_error
@@ -92,7 +91,6 @@ class VolumeBinding(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
 
-    @by_outline
     def settled(self, spec: PodSpec) -> Settled:
         volumes = spec.volumes
         if volumes and any(v.persistent_volume_claim or v.ephemeral for v in volumes):
@@ -225,7 +223,6 @@ class ScoringVolumeBinding(VolumeBinding):
 
     scope = GROUPS
 
-    @by_outline
     def spec_key(self, spec: PodSpec) -> Hashable:
         return any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
 

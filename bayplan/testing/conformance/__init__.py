@@ -4,7 +4,7 @@ Lives here: `plugin_checks.py`, and `declarations.py` for what a plugin declares
 Score. May enter: what a plugin may import, and `runtime`. Called by: tests of plugins.
 """
 
-from .declarations import check_by_outline, check_looks_at, check_settled
+from .declarations import check_looks_at, check_settled
 from .plugin_checks import (
     check_conformance,
     check_registered_events,
@@ -27,7 +27,6 @@ __all__ = [
     "check_rules",
     "check_scope",
     "check_score_range",
-    "check_by_outline",
     "check_settled",
     "check_spec_key",
 ]

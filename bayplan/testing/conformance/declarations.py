@@ -12,12 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from msgspec import structs
-
-from ...api.containers import Container
-from ...api.pod import Pod, PodSpec
-from ...api.pod_spec import intern_spec
-from ...api.text.quantity import Quantity, parse_quantity
+from ...api.pod import Pod
 from ...framework import (
     CycleState,
     FilterPlugin,
@@ -32,51 +27,11 @@ from ...framework import (
     ScorePlugin,
     Status,
 )
-from ...framework.interface import goes_by_outline
 from ...table import NodeTable
 from ...table.what_if import WhatIf
 from ..builders import ObjectLister, make_handle
 
 FAILED = "failed with"
-
-
-def check_by_outline(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """What a hook that is marked `by_outline` returns stays the same when `pod` asks for other amounts."""
-    give_handle(plugin, table)
-    spec = pod.pod_class.spec
-    for factor in (2, 1000):
-        more = _multiplied(spec, factor)
-        assert more.outline == spec.outline, "only amounts differ"
-        for hook in (plugin.settled, plugin.spec_key):
-            if goes_by_outline(hook) and hook(spec) != hook(more):
-                where, name = f"pod {pod.key}, marked by_outline", hook.__name__
-                fail(
-                    plugin, where, (name, hook(spec)), (f"with {factor} times as much", hook(more))
-                )
-
-
-def _multiplied(spec: PodSpec, factor: int) -> PodSpec:
-    """The spec with a multiple of all requests and limits of containers."""
-
-    def of_amounts(amounts: dict[str, Quantity] | None) -> dict[str, Quantity] | None:
-        return amounts and {n: f"{factor * parse_quantity(a)}n" for n, a in amounts.items()}
-
-    def of_container(container: Container) -> Container:
-        given = container.resources
-        if given is None:
-            return container
-        more = structs.replace(
-            given, requests=of_amounts(given.requests), limits=of_amounts(given.limits)
-        )
-        return structs.replace(container, resources=more)
-
-    return intern_spec(
-        structs.replace(
-            spec,
-            containers=tuple(map(of_container, spec.containers or ())) or None,
-            init_containers=tuple(map(of_container, spec.init_containers or ())) or None,
-        )
-    )
 
 
 def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:

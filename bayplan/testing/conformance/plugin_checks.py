@@ -43,7 +43,6 @@ from ...table import Ints, NodeTable, Rows, RowValues
 from ..builders import make_handle, make_table
 from .declarations import (
     FAILED,
-    check_by_outline,
     check_looks_at,
     check_settled,
     fail,
@@ -93,7 +92,6 @@ def check_conformance(
         check_scope(plugin, pod, table)
         check_score_range(plugin, pod, table)
         check_settled(plugin, pod, table)
-        check_by_outline(plugin, pod, table)
         check_looks_at(plugin, pod, table, listed)
         check_row_groups(plugin, pod, table)
         check_repetition(plugin, pod, table)

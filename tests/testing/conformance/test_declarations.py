@@ -27,14 +27,12 @@ from bayplan.framework import (
     ScorePlugin,
     Settled,
     Status,
-    by_outline,
     unschedulable,
     wait,
 )
 from bayplan.table import NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_node, make_object, make_pod, make_table
 from bayplan.testing.conformance import (
-    check_by_outline,
     check_conformance,
     check_looks_at,
     check_spec_key,
@@ -313,38 +311,3 @@ def test_a_spec_key_that_hides_other_columns() -> None:
     check_spec_key(ByPriorityColumns(), pods, TABLE)
     with pytest.raises(AssertionError, match="one spec_key for both pods: row_groups for pod"):
         check_spec_key(ByTooNarrowKey(), pods, TABLE)
-
-
-class SettlesSmall(PreFilterPlugin):
-    """Its `settled` reads an amount, which the mark denies."""
-
-    name = "SettlesSmall"
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS if pod.requests["cpu"] > 1500 else SKIP
-
-    @by_outline
-    def settled(self, spec: PodSpec) -> Settled:
-        return Settled(pre_filter=SUCCESS if spec.requests["cpu"] > 1500 else SKIP)
-
-
-class KeyedByAmount(FilterPlugin):
-    name = "KeyedByAmount"
-    scope = NODE_OBJECT
-
-    @by_outline
-    def spec_key(self, spec: PodSpec) -> Hashable:
-        return spec.requests["cpu"]
-
-    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        return SUCCESS
-
-
-@pytest.mark.parametrize("plugin", [SettlesSmall, KeyedByAmount])
-def test_a_hook_marked_by_outline_that_reads_amounts(plugin: type[Plugin]) -> None:
-    pod = make_pod("p", cpu="1")
-
-    with pytest.raises(AssertionError, match="marked by_outline"):
-        check_by_outline(plugin(), pod, TABLE)
-    with pytest.raises(AssertionError, match="marked by_outline"):
-        check_conformance(plugin, [pod], TABLE)
