@@ -6,8 +6,7 @@ from collections import Counter
 
 from ..api.node import Node
 from ..api.pod import EMPTY_STATUS, Pod
-from ..api.pod_groups import pod_group_of
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup, pod_group_of
 from ..errors import InputError
 from ..framework import Code, Status
 from ..scheduler import GroupAttempt, MemberTrial, cause_of, run_to_tell

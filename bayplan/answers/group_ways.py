@@ -11,9 +11,8 @@ from contextlib import ExitStack
 
 from ..api.node import HOSTNAME, Node
 from ..api.pod import Pod
-from ..api.pod_groups import pod_group_of
+from ..api.pod_groups import PodGroup, pod_group_of
 from ..api.wire.encode import to_dict
-from ..api.workloads import PodGroup
 from ..errors import ConflictError, InputError
 from ..scheduler import GroupAttempt, MemberTrial, run_to_tell
 from .cluster_view import ClusterView

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from ..api.affinity import Affinity, NodeAffinity
 from ..api.pod import Pod
-from ..api.pod_groups import pod_group_of
+from ..api.pod_groups import PodGroup, pod_group_of
 from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
-from ..api.workloads import Job, PodGroup, pod_template
+from ..api.workloads import Job, pod_template
 from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..sim import read_manifests

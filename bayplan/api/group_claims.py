@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from .dra import POD_GROUPS, ClaimNotReadyError, ResourceClaimConsumer
 from .pod import Pod
-from .pod_groups import SCHEDULING_GROUP
+from .pod_groups import SCHEDULING_GROUP, PodGroup, PodGroupResourceClaim
 from .pod_spec import PodResourceClaim
-from .workloads import PodGroup, PodGroupResourceClaim
 
 UNSUPPORTED = "none of the supported fields are set"
 

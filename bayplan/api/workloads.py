@@ -1,23 +1,19 @@
-"""Workloads: controllers, services, budgets, priorities, namespaces and pod groups.
+"""Workloads: controllers, services, budgets, priorities and namespaces.
 
-Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1 and scheduling/v1alpha2.
+Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1 and scheduling/v1.
 """
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from .meta import EMPTY_META, NO_STRINGS, KubeObject, ObjectMeta, Wire
 from .pod_spec import BoundPodSpec, PodSpec, intern_spec
 from .selectors import LabelSelector
 from .storage import PersistentVolumeClaim
-from .volumes import TypedLocalObjectReference
 
 APPS_V1 = "apps/v1"
 NOTHING = BoundPodSpec()
-SCHEDULING_V1ALPHA2 = "scheduling.k8s.io/v1alpha2"
-
-Entry = TypeVar("Entry", bound=Wire)
 
 
 class PodTemplateSpec(Wire, frozen=True, rename={"full_spec": "spec"}, dict=True, gc=True):
@@ -350,169 +346,3 @@ class Namespace(KubeObject, frozen=True):
 
     kind: ClassVar[str] = "Namespace"
     is_namespaced: ClassVar[bool] = False
-
-
-class GangPolicy(Wire, frozen=True):
-    """Gang: at least `min_count` pods start together."""
-
-    min_count: int = 0
-
-
-class PodGroupPolicy(Wire, frozen=True):
-    """Scheduling policy of a group; exactly one is set."""
-
-    basic: dict[str, str] | None = None
-    gang: GangPolicy | None = None
-
-
-class TopologyConstraint(Wire, frozen=True):
-    """The label whose value all pods of a group must share."""
-
-    key: str = ""
-
-
-class PodGroupConstraints(Wire, frozen=True):
-    """Topology constraints of a group."""
-
-    topology: tuple[TopologyConstraint, ...] | None = None
-
-
-class PodGroupResourceClaim(Wire, frozen=True):
-    """A claim that the pods of a group share: an existing one, or one made from a template."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
-class WorkloadTemplateReference(Wire, frozen=True):
-    """One template of a Workload."""
-
-    workload_name: str = ""
-    pod_group_template_name: str = ""
-
-
-class PodGroupTemplateReference(Wire, frozen=True):
-    """The template that a group was made from."""
-
-    workload: WorkloadTemplateReference | None = None
-
-
-class PodGroupSpec(Wire, frozen=True):
-    """How a group of pods is scheduled."""
-
-    pod_group_template_ref: PodGroupTemplateReference | None = None
-    scheduling_policy: PodGroupPolicy = PodGroupPolicy()
-    scheduling_constraints: PodGroupConstraints | None = None
-    disruption_mode: str | None = None
-    priority: int | None = None
-    priority_class_name: str = ""
-    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
-
-
-POD_GROUP_SCHEDULED = "PodGroupScheduled"
-
-
-class PodGroupCondition(Wire, frozen=True):
-    """One aspect of a group's state."""
-
-    type: str = ""
-    status: str = ""
-    observed_generation: int = 0
-    last_transition_time: str | None = None
-    reason: str = ""
-    message: str = ""
-
-
-class PodGroupResourceClaimStatus(Wire, frozen=True):
-    """The claim made for one of the group's claim entries."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-
-
-class PodGroupStatus(Wire, frozen=True):
-    """What was observed of a group."""
-
-    conditions: tuple[PodGroupCondition, ...] | None = None
-    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
-
-    def merged(self, other: "PodGroupStatus") -> "PodGroupStatus":
-        """This status with the conditions and the claims of `other`, by type and by name."""
-        return PodGroupStatus(
-            conditions=_merged(self.conditions, other.conditions, "type"),
-            resource_claim_statuses=_merged(
-                self.resource_claim_statuses, other.resource_claim_statuses, "name"
-            ),
-        )
-
-
-def _merged(
-    before: tuple[Entry, ...] | None, after: tuple[Entry, ...] | None, key: str
-) -> tuple[Entry, ...] | None:
-    """The entries of `before`, replaced by or followed by those of `after`; by their `key`."""
-    if not after:
-        return before
-    found = {getattr(entry, key): entry for entry in (*(before or ()), *after)}
-    return tuple(found.values())
-
-
-class PodGroup(KubeObject, frozen=True):
-    """Pods that are scheduled together."""
-
-    kind: ClassVar[str] = "PodGroup"
-    api_version: ClassVar[str] = SCHEDULING_V1ALPHA2
-
-    spec: PodGroupSpec = PodGroupSpec()
-    status: PodGroupStatus = PodGroupStatus()
-
-    @property
-    def min_count(self) -> int:
-        """The minimum number of pods to start together; 0 when the group is no gang."""
-        gang = self.spec.scheduling_policy.gang
-        return gang.min_count if gang else 0
-
-    @property
-    def scheduled(self) -> PodGroupCondition | None:
-        """The condition that says whether the group was scheduled."""
-        found = (c for c in self.status.conditions or () if c.type == POD_GROUP_SCHEDULED)
-        return next(found, None)
-
-    @property
-    def topology_keys(self) -> tuple[str, ...]:
-        """The labels of which all members must have one value each."""
-        constraints = self.spec.scheduling_constraints
-        return tuple(t.key for t in constraints.topology or ()) if constraints else ()
-
-
-class PodGroupTemplate(Wire, frozen=True):
-    """What the groups of a workload are made from."""
-
-    name: str = ""
-    scheduling_policy: PodGroupPolicy = PodGroupPolicy()
-    scheduling_constraints: PodGroupConstraints | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
-    disruption_mode: str | None = None
-    priority_class_name: str = ""
-    priority: int | None = None
-
-
-class WorkloadSpec(Wire, frozen=True):
-    """The templates of a workload, and the object whose pods they are for."""
-
-    controller_ref: TypedLocalObjectReference | None = None
-    pod_group_templates: tuple[PodGroupTemplate, ...] | None = None
-
-
-class Workload(KubeObject, frozen=True):
-    """Templates of the pod groups of one application."""
-
-    kind: ClassVar[str] = "Workload"
-    api_version: ClassVar[str] = SCHEDULING_V1ALPHA2
-
-    spec: WorkloadSpec = WorkloadSpec()
-
-    @property
-    def templates(self) -> tuple[PodGroupTemplate, ...]:
-        """The templates; none in an object without a spec."""
-        return self.spec.pod_group_templates or ()

@@ -13,9 +13,8 @@ from ..api.custom import CustomResource
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod, PodCondition
-from ..api.pod_groups import GroupPreemptor
+from ..api.pod_groups import GroupPreemptor, PodGroup
 from ..api.wire.whole import whole
-from ..api.workloads import PodGroup
 from ..clock import Clock, SystemClock
 from ..errors import PluginError
 from ..observe import SchedulerMetrics

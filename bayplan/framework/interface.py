@@ -19,7 +19,7 @@ from ..amounts.domain_rules import DomainRules
 from ..amounts.rules import NO_RULES, AmountRules
 from ..api.custom import CustomResource
 from ..api.pod import Pod, PodSpec
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
 from .answer_checks import (
     check_each_score,

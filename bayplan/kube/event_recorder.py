@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from ..api.meta import Wire
 from ..api.pod import Pod
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup
 from ..clock import Clock, SystemClock
 from ..errors import ApiError, ConflictError, NotFoundError
 from ..framework import PodEvent

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup
 from .patches import group_status_patch
 
 Send = Callable[[PodGroup, bytes], Awaitable[bytes]]

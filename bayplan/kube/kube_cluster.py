@@ -14,10 +14,9 @@ import msgspec
 
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
-from ..api.pod_groups import GroupPreemptor
+from ..api.pod_groups import GroupPreemptor, PodGroup
 from ..api.wire.decode import decode
 from ..api.wire.encode import to_dict
-from ..api.workloads import PodGroup
 from ..clock import Clock
 from ..cluster.objects import ClusterObject, ObjectIndex, pod_life
 from ..errors import ApiError, ConflictError, DecodeError, NotFoundError

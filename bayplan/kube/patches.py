@@ -11,8 +11,8 @@ import msgspec
 
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition, PodStatus
+from ..api.pod_groups import PodGroup, PodGroupCondition
 from ..api.wire.encode import to_dict
-from ..api.workloads import PodGroup, PodGroupCondition
 
 Tree = dict[str, Any]
 

@@ -13,8 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..api.pod import Pod
-from ..api.pod_groups import PREFERRED_TOPOLOGY
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PREFERRED_TOPOLOGY, PodGroup
 from ..framework import (
     MAX_SCORE,
     CycleState,

@@ -5,11 +5,12 @@ the nominator. May enter: `api`, `framework`. Must not happen: judging whether a
 reading the machine's clock. Called by: `scheduler`.
 """
 
+from .backoff import QueueSettings
 from .counters import QueueCounters
 from .nominator import FindPod, PodNominator
 from .queued_pod import QueuedPodInfo
 from .queueing_hints import HintMap, Registration
-from .scheduling_queue import QueueSettings, SchedulingQueue
+from .scheduling_queue import SchedulingQueue
 
 __all__ = [
     "FindPod",

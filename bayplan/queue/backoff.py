@@ -9,9 +9,28 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ..api.pod import Pod
 from .heap import KeyedHeap
 from .queued_pod import NO_BACKOFF, QueuedPodInfo
+
+
+class QueueSettings(msgspec.Struct, frozen=True):
+    """The queue's part of the configuration; a maximum backoff of 0 disables backoff.
+
+    `pops_from_backoff` is feature gate SchedulerPopFromBackoffQ, `has_groups` is GenericWorkload.
+    """
+
+    pod_initial_backoff_s: float = 1.0
+    pod_max_backoff_s: float = 10.0
+    pod_max_in_unschedulable_pods_s: float = 300.0
+    pops_from_backoff: bool = True
+    has_groups: bool = False
+    nominates_gated: bool = False
+    """Fact `gated_nominations` of the release."""
+    backoff_by_attempts: bool = False
+    """Fact of the release."""
 
 
 class BackoffQueue:
@@ -193,3 +212,17 @@ def _tick(start: float, moment: float, period_s: int) -> float:
     beat = period_s * SECOND
     beats = (micros(moment) - micros(start)) // beat
     return (micros(start) + beats * beat) / SECOND
+
+
+def make_backoff_queue(
+    settings: QueueSettings, sort_key: Callable[[QueuedPodInfo], Any], now: float
+) -> BackoffQueue | ExactBackoffQueue:
+    """Build the backoff queue that `settings` ask for."""
+    backoff_s = settings.pod_initial_backoff_s, settings.pod_max_backoff_s
+    backoff = (
+        BackoffQueue(*backoff_s, sort_key, settings.has_groups)
+        if settings.pops_from_backoff
+        else ExactBackoffQueue(*backoff_s, sort_key, now)
+    )
+    backoff.by_attempts = settings.backoff_by_attempts
+    return backoff

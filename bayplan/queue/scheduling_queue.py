@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
-import msgspec
-
 from ..api.pod import Pod
 from ..clock import Clock
 from ..framework import Status
@@ -29,7 +27,7 @@ from ..framework.update_events import pod_update_events
 from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
 from .active import ActiveQueue
-from .backoff import LEFTOVER_TICK_S, BackoffQueue, ExactBackoffQueue, leftover_tick, micros
+from .backoff import LEFTOVER_TICK_S, QueueSettings, leftover_tick, make_backoff_queue, micros
 from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
 from .in_flight import InFlight
 from .nominator import PodNominator
@@ -51,23 +49,6 @@ FAILURES = v(3)
 """Level of moves after a failed attempt; those by other events are at 4."""
 RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
 """Events after which a pod that becomes active is nominated according to its status."""
-
-
-class QueueSettings(msgspec.Struct, frozen=True):
-    """The queue's part of the configuration; a maximum backoff of 0 disables backoff.
-
-    `pops_from_backoff` is feature gate SchedulerPopFromBackoffQ, `has_groups` is GenericWorkload.
-    """
-
-    pod_initial_backoff_s: float = 1.0
-    pod_max_backoff_s: float = 10.0
-    pod_max_in_unschedulable_pods_s: float = 300.0
-    pops_from_backoff: bool = True
-    has_groups: bool = False
-    nominates_gated: bool = False
-    """Fact `gated_nominations` of the release."""
-    backoff_by_attempts: bool = False
-    """Fact of the release."""
 
 
 class SchedulingQueue:
@@ -101,13 +82,7 @@ class SchedulingQueue:
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
         self.in_flight = InFlight()
-        backoff_s = settings.pod_initial_backoff_s, settings.pod_max_backoff_s
-        self.backoff = (
-            BackoffQueue(*backoff_s, sort_key, settings.has_groups)
-            if settings.pops_from_backoff
-            else ExactBackoffQueue(*backoff_s, sort_key, self._started)
-        )
-        self.backoff.by_attempts = settings.backoff_by_attempts
+        self.backoff = make_backoff_queue(settings, sort_key, self._started)
         self.active = ActiveQueue(sort_key, self.backoff, self.in_flight, self.counters)
         self.pop = self.active.pop
         """Return the next pod to schedule, None when none is ready. End the attempt with `done`, or

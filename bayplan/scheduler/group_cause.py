@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup
 from ..framework import Code
 from .attempt import Attempt
 from .group_attempt import GroupAttempt, GroupResult, MemberTrial

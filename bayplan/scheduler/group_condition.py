@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 
 from msgspec.structs import replace
 
-from ..api.workloads import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition
+from ..api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition
 from ..clock import Clock
 from ..errors import ApiError
 from ..framework import SUCCESS, Executor, Status, failure

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from ..api.pod import Pod
-from ..api.pod_groups import pod_group_of
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup, pod_group_of
 from ..framework import (
     SUCCESS,
     Code,

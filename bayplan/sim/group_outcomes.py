@@ -10,8 +10,7 @@ import msgspec
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.pod_groups import pod_group_of
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup, pod_group_of
 from ..cluster.memory import MemoryCluster
 from ..scheduler import GroupAttempt, Outcome, cause_of
 from .outcomes import PodResult

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..api.custom import reading_custom
+from ..api.pod_groups import PodGroup
 from ..api.wire.sourced import keeping_sources
-from ..api.workloads import PodGroup
 from ..config import FeatureGates, SchedulerConfiguration, default_config
 from ..config.releases import Release
 from ..manifests.timeline import InputObject

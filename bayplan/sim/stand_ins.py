@@ -16,17 +16,10 @@ from msgspec.structs import replace
 from ..api.custom_workloads import CustomGang, CustomPods, CustomWorkload, is_custom_group
 from ..api.meta import KubeObject, ObjectMeta, OwnerReference
 from ..api.pod import Pod
+from ..api.pod_groups import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
 from ..api.pod_spec import PodSchedulingGroup
 from ..api.wire.kinds import group_of
-from ..api.workloads import (
-    GangPolicy,
-    PodGroup,
-    PodGroupPolicy,
-    PodGroupSpec,
-    PodTemplateSpec,
-    ReplicaSet,
-    ReplicaSetSpec,
-)
+from ..api.workloads import PodTemplateSpec, ReplicaSet, ReplicaSetSpec
 from ..cluster.objects import ClusterObject
 
 OwnerName = tuple[str, str, str]

@@ -20,21 +20,16 @@ from ..api.limits import LimitRange, ResourceQuota
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.pod_groups import PodGroup, Workload
 from ..api.pod_stages import StageRule
-from ..api.rules.immutable import immutable_causes
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from ..api.wire.encode import to_dict
-from ..api.wire.kinds import group_of
 from ..api.wire.whole import apply_patch
 from ..api.workloads import (
     Deployment,
     Namespace,
-    PodGroup,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
-    Workload,
-    pod_template,
 )
 from ..clock import ManualClock, Timers
 from ..cluster.memory import (
@@ -57,13 +52,10 @@ from ..cluster.memory import (
     admit_groups,
     admit_namespace,
     admit_storage,
-    provisioning_problems,
-    stage_problem,
 )
 from ..cluster.objects import ClusterObject
 from ..errors import ConflictError, DecodeError, InputError
 from ..manifests.timeline import (
-    CREATED_AT,
     InputObject,
     ObjectPatch,
     Timeline,
@@ -71,10 +63,10 @@ from ..manifests.timeline import (
     TimelineTarget,
     WorkloadScale,
     created_at,
-    created_at_problem,
 )
 from .agenda import Agenda, moment_of, start_time
 from .cron_runs import CronRuns
+from .input_checks import check_times, joined, refuse_immutable, refuse_no_nodes
 from .stand_ins import StandIns, has_custom_workloads
 
 PlaceOf: TypeAlias = Callable[[InputObject], str]
@@ -129,7 +121,7 @@ class World:
         self._daemons: deque[Pod] = deque()
         self._stage_rules: tuple[StageRule, ...] = ()
         if not is_recorded and not nodes_come:
-            _refuse_no_nodes(objects)
+            refuse_no_nodes(objects)
         given = (obj for obj in objects if not isinstance(obj, Timeline))
         self._stand_ins = StandIns(given if has_custom_workloads(objects) else (), self._gates)
         present, later, timelines = self._sort(objects)
@@ -244,17 +236,7 @@ class World:
         if isinstance(obj, Pod) and not obj.annotations:
             return
         with self._faults_placed(source, path):
-            problem = created_at_problem(obj)
-            if problem:
-                raise AdmissionError(obj, f"metadata.annotations[{CREATED_AT}]", problem)
-            for where, annotations in _stage_annotations(obj):
-                wrong = stage_problem(annotations)
-                if wrong is not None:
-                    name, fault = wrong
-                    raise AdmissionError(obj, f"{where}metadata.annotations[{name}]", fault)
-            if isinstance(obj, StorageClass):
-                for name, fault in provisioning_problems(obj.annotations):
-                    raise AdmissionError(obj, f"metadata.annotations[{name}]", fault)
+            check_times(obj)
 
     def _load(self, objects: Sequence[ClusterObject]) -> None:
         """Everything but pods first, then running pods, then pending ones, with those of workloads between."""
@@ -399,7 +381,7 @@ class World:
                 "a patch does not change the kind"
             )
             self._check(changed, changed, "")
-            _refuse_immutable(stored, changed)
+            refuse_immutable(stored, changed)
             if self._is_allowed(changed, stored):
                 self.cluster.update(changed)
 
@@ -460,24 +442,14 @@ class World:
             yield
         except AdmissionError as error:
             place = self._place_of(error.obj if source is None else source)
-            raise InputError(_joined(place, path, str(error))) from None
+            raise InputError(joined(place, path, str(error))) from None
         except ConflictError as error:
             place = self._place_of(source) if source is not None else "input"
-            raise InputError(_joined(place, path, f"expected each name once; {error}")) from None
+            raise InputError(joined(place, path, f"expected each name once; {error}")) from None
         except (DecodeError, InputError) as error:
             if source is None:
                 raise
-            raise InputError(_joined(self._place_of(source), path, str(error))) from None
-
-
-def _stage_annotations(obj: ClusterObject) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The annotations of a pod, or of the pods that a workload makes, each with the path before them."""
-    yield "", obj.annotations
-    if isinstance(obj, CronJob):
-        yield "spec.jobTemplate.spec.template.", obj.spec.job_template.spec.template.annotations
-    template = pod_template(obj)
-    if template is not None:
-        yield "spec.template.", template.annotations
+            raise InputError(joined(self._place_of(source), path, str(error))) from None
 
 
 def _is_needed_first(obj: ClusterObject) -> bool:
@@ -488,26 +460,3 @@ def _is_needed_first(obj: ClusterObject) -> bool:
 def is_waiting(pod: Pod) -> bool:
     """Whether the pod needs a node; a terminating pod without a node does not."""
     return not pod.node_name and not pod.is_finished and not pod.is_terminating
-
-
-def _refuse_immutable(stored: ClusterObject, changed: ClusterObject) -> None:
-    """Raise InputError, in kube-apiserver's words, for a change of a field that cannot be changed."""
-    causes = list(immutable_causes(stored.kind, to_dict(changed), to_dict(stored)))
-    if causes:
-        group = group_of(stored.api_version)
-        kind = f"{stored.kind}.{group}" if group else stored.kind
-        found = [f"{cause.field}: {cause.message}" for cause in causes]
-        listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
-        raise InputError(f'{kind} "{stored.name}" is invalid: {listed}')
-
-
-def _joined(*parts: str) -> str:
-    return ": ".join(part for part in parts if part)
-
-
-def _refuse_no_nodes(objects: Iterable[InputObject]) -> None:
-    for obj in objects:
-        added = (a for event in obj.events for a in event.add) if isinstance(obj, Timeline) else ()
-        if isinstance(obj, Node) or any(isinstance(a, Node) for a in added):
-            return
-    raise InputError("input: expected at least one Node; got none")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..api.pod import Pod
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup
 from .history import History
 from .value_numbers import NONE, Tree
 

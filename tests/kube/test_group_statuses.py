@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from bayplan.api.pod_groups import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.api.wire.encode import to_dict
-from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.clock import ManualClock
 from bayplan.errors import ApiError, NotFoundError
 from bayplan.kube.connection import STRATEGIC_MERGE_PATCH

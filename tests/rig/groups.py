@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bayplan.api.pod import Pod
-from bayplan.api.workloads import PodGroup
+from bayplan.api.pod_groups import PodGroup
 from bayplan.testing.builders import make_object, make_pod
 
 from .scenarios import Scenario

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
-from bayplan.api.workloads import PodGroup
+from bayplan.api.pod_groups import PodGroup
 from bayplan.errors import ApiError
 from bayplan.framework import (
     Code,

@@ -16,6 +16,7 @@ from ..limits import LimitRange, ResourceQuota
 from ..meta import DEFAULT_NAMESPACE, EMPTY_META, KubeObject, ObjectMeta, Wire
 from ..node import ContainerImage, Node, NodeCondition
 from ..pod import Pod
+from ..pod_groups import PodGroup, Workload
 from ..pod_spec import BoundPodSpec, PodSpec, share_spec, shared_spec, spec_key
 from ..pod_status import EMPTY_STATUS, ContainerStatus, PodStatus
 from ..resources import allocatable_units
@@ -49,14 +50,12 @@ from ..workloads import (
     Job,
     Namespace,
     PodDisruptionBudget,
-    PodGroup,
     PodTemplateSpec,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
     Service,
     StatefulSet,
-    Workload,
 )
 from .interning import shared, shared_map, shared_text
 from .sourced import SourcedPod

@@ -11,10 +11,9 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ...api.pod import Pod, PodCondition
-from ...api.pod_groups import GroupPreemptor
+from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...api.wire.encode import to_dict
 from ...api.wire.whole import carry_over
-from ...api.workloads import PodGroup
 from ...cluster.objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
 from ...errors import ApiError, ConflictError, NotFoundError
 from ...framework import ObjectKey, PodEvent, preempted_event

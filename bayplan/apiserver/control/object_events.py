@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ...api.pod import Pod
-from ...api.workloads import PodGroup
+from ...api.pod_groups import PodGroup
 from ...clock import Clock, Timers
 from ...framework import PodEvent
 from ..registry.object_registry import ObjectRegistry

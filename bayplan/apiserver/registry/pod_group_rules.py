@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...api.pod_groups import PodGroup, Workload
 from ...api.rules.field_causes import Cause
 from ...api.rules.group_rules import (
     PREEMPTION,
@@ -18,7 +19,7 @@ from ...api.rules.group_rules import (
     group_status_causes,
     workload_causes,
 )
-from ...api.workloads import PodGroup, PriorityClass, Workload
+from ...api.workloads import PriorityClass
 from ...cluster.memory.admission import default_priority_class
 from ...framework import Lister
 from .resource_table import ApiResource

@@ -13,11 +13,8 @@ from msgspec.structs import replace
 
 from ...api.meta import KubeObject, ObjectMeta, OwnerReference
 from ...api.pod import Pod
-from ...api.pod_spec import PodSchedulingGroup, intern_spec
-from ...api.volumes import TypedLocalObjectReference
-from ...api.workloads import (
+from ...api.pod_groups import (
     GangPolicy,
-    Job,
     PodGroup,
     PodGroupPolicy,
     PodGroupSpec,
@@ -27,6 +24,9 @@ from ...api.workloads import (
     WorkloadSpec,
     WorkloadTemplateReference,
 )
+from ...api.pod_spec import PodSchedulingGroup, intern_spec
+from ...api.volumes import TypedLocalObjectReference
+from ...api.workloads import Job
 from ..objects import ControllerCluster
 from .admission_groups import admit_groups
 from .created_names import encode_number

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition, PodStatus
-from ...api.pod_groups import GroupPreemptor
-from ...api.workloads import PodGroup
+from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
 from ...framework import PodEvent, preempted_event

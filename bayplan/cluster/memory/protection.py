@@ -11,10 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...api.pod import Pod
-from ...api.pod_groups import pod_group_of
+from ...api.pod_groups import PodGroup, pod_group_of
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
-from ...api.workloads import PodGroup
 from ..objects import ControllerCluster
 
 Protected = PersistentVolume | PersistentVolumeClaim | PodGroup

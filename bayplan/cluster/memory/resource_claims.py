@@ -23,10 +23,15 @@ from ...api.dra import (
 from ...api.group_claims import consumer_of, is_shared
 from ...api.meta import ObjectMeta, OwnerReference, controller_of
 from ...api.pod import Pod
-from ...api.pod_groups import SCHEDULING_GROUP, pod_group_of
+from ...api.pod_groups import (
+    SCHEDULING_GROUP,
+    PodGroup,
+    PodGroupResourceClaim,
+    PodGroupResourceClaimStatus,
+    pod_group_of,
+)
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
-from ...api.workloads import PodGroup, PodGroupResourceClaim, PodGroupResourceClaimStatus
 from ..objects import ControllerCluster
 
 CLAIM, TEMPLATE = ResourceClaim.kind, ResourceClaimTemplate.kind

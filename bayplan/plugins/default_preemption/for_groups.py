@@ -12,7 +12,7 @@ import msgspec
 
 from ...amounts import POD_COUNT, free_amounts
 from ...api.pod import Pod
-from ...api.workloads import PodGroup
+from ...api.pod_groups import PodGroup
 from ...framework import (
     SUCCESS,
     GroupRoom,

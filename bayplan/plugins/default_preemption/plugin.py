@@ -14,8 +14,7 @@ from typing import Any, Self
 
 from ...amounts import FitRule
 from ...api.pod import Pod
-from ...api.pod_groups import GroupPreemptor
-from ...api.workloads import PodGroup
+from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...errors import ApiError, ExtenderError
 from ...framework import (

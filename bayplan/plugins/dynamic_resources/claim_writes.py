@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -29,7 +29,7 @@ from ...api.pod import Pod
 from ...api.pod_status import ExtendedResourceClaimStatus, NodeClaimStatuses
 from ...clock import Clock
 from ...errors import ApiError, BayplanError, ConflictError, NotFoundError
-from ...framework import Handle, PodEvent
+from ...framework import SUCCESS, Handle, PodEvent, Status, failure
 from ...framework.devices import Devices
 from ...framework.turns import Turns
 from .extended import SPECIAL_NAME, ExtendedRequests, to_create
@@ -412,3 +412,25 @@ def _timestamp(now: datetime) -> str:
 def _waiting_event(pod: Pod, profile: str) -> PodEvent:
     note = f"waiting for binding conditions for device on node {pod.node_name}"
     return PodEvent(pod, "Normal", "BindingConditionsPending", "Scheduling", note, profile)
+
+
+def is_unready(claim: ResourceClaim, clock: Clock, timeout_s: float) -> bool:
+    """True if the devices of the claim will not be ready in time."""
+    try:
+        return not is_ready(claim) and is_late(claim, clock, timeout_s)
+    except ClaimBindingError:
+        return True
+
+
+async def wait_for_devices(binder: ClaimBinder, pod: Pod, given: list[Given]) -> Status:
+    """Wait until the devices of the claims are ready."""
+    await binder.wait(pod, given)
+    return SUCCESS
+
+
+async def or_failure(answer: Awaitable[Status]) -> Status:
+    """Turn an error of `answer` into a failed status."""
+    try:
+        return await answer
+    except BayplanError as error:
+        return failure(error)

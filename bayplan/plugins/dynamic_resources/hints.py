@@ -12,7 +12,7 @@ from ...api.dra import ClaimNotReadyError, ResourceClaim
 from ...api.equality import is_equal
 from ...api.meta import controller_of
 from ...api.pod import Pod
-from ...api.workloads import PodGroup
+from ...api.pod_groups import PodGroup
 from ...framework.events import (
     DEVICE_CLASS,
     NODE,

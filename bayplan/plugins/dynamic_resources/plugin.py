@@ -52,7 +52,7 @@ from .allocation_results import has_alternatives, make_allocation, score_allocat
 from .claim_plans import AllocationError, NoSuchClassError, plan_claim
 from .claim_release import Giving
 from .claim_state import ClaimState
-from .claim_writes import ClaimBinder, ClaimBindingError, Given, drive, is_late, is_ready
+from .claim_writes import ClaimBinder, Given, drive, is_unready, or_failure, wait_for_devices
 from .extended import make_claim
 from .hints import ClaimHints
 from .node_answers import REASONS, KeptAnswers, Wanted, rows_in
@@ -338,18 +338,11 @@ class DynamicResources(
         assert allocation is not None, "only claims that have devices are asked about"
         everywhere: Bools = np.ones(table.count(rows), dtype=np.bool_)
         has_conditions = pending is None and self._keep().features.binding_conditions
-        if has_conditions and self._is_unready(claim):
+        if has_conditions and is_unready(claim, self.handle.clock, self._timeout_s):
             return ~everywhere
         if allocation.node_selector is None:
             return everywhere
         return match_selector(table, allocation.node_selector, rows)
-
-    def _is_unready(self, claim: ResourceClaim) -> bool:
-        """Whether the devices of the claim will not be ready in time."""
-        try:
-            return not is_ready(claim) and is_late(claim, self.handle.clock, self._timeout_s)
-        except ClaimBindingError:
-            return True
 
     # PostFilter
 
@@ -483,7 +476,7 @@ class DynamicResources(
         given, binder = known.given, self._binder
 
         def finish(_: None) -> Status | Awaitable[Status]:
-            return self._wait(binder, pod, given) if binder.waits(given) else SUCCESS
+            return wait_for_devices(binder, pod, given) if binder.waits(given) else SUCCESS
 
         try:
             told = (
@@ -493,15 +486,4 @@ class DynamicResources(
             answer = drive(binder.bind(pod, given, told), finish)
         except BayplanError as error:
             return failure(error)
-        return answer if isinstance(answer, Status) else _or_failure(answer)
-
-    async def _wait(self, binder: ClaimBinder, pod: Pod, given: list[Given]) -> Status:
-        await binder.wait(pod, given)
-        return SUCCESS
-
-
-async def _or_failure(answer: Awaitable[Status]) -> Status:
-    try:
-        return await answer
-    except BayplanError as error:
-        return failure(error)
+        return answer if isinstance(answer, Status) else or_failure(answer)

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from ...api.dra import ClaimNotReadyError, ResourceClaim, ResourceClaimConsumer
 from ...api.group_claims import check_entries, claim_name_in, consumer_of
 from ...api.pod import Pod
-from ...api.pod_groups import pod_group_of
-from ...api.workloads import PodGroup
+from ...api.pod_groups import PodGroup, pod_group_of
 from ...framework import CycleState, Lister
 from .pod_claims import GetClaim
 

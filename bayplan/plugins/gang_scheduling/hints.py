@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...api.pod import Pod
-from ...api.pod_groups import pod_group_of
-from ...api.workloads import PodGroup
+from ...api.pod_groups import PodGroup, pod_group_of
 from ...framework.events import (
     POD,
     POD_GROUP,

@@ -10,8 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 from ...api.pod import Pod, PodSpec
-from ...api.pod_groups import pod_group_of
-from ...api.workloads import PodGroup
+from ...api.pod_groups import PodGroup, pod_group_of
 from ...framework import (
     NOT_SETTLED,
     SUCCESS,

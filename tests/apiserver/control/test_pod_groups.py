@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
+from bayplan.api.pod_groups import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.apiserver import ApiServer
 from bayplan.errors import ApiError, InputError, NotFoundError
 from tests.rig.api_server import PODS, ServerInThread, api_server

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bayplan.api.pod_groups import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.api.wire.encode import to_dict
-from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.cluster.memory import AdmissionError, MemoryCluster, admit_groups
 from bayplan.errors import ConflictError, NotFoundError
 from bayplan.testing.builders import make_object

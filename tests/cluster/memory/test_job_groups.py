@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.pod_groups import pod_group_of
-from bayplan.api.workloads import PodGroup, Workload
+from bayplan.api.pod_groups import PodGroup, Workload, pod_group_of
 from bayplan.cluster.memory import Admission, AdmissionError, Controllers, MemoryCluster
 from bayplan.cluster.memory.job_groups import group_name, workload_name
 from bayplan.testing.builders import make_object

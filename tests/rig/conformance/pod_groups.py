@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
-from bayplan.api.workloads import PodGroup, PodGroupCondition
+from bayplan.api.pod_groups import PodGroup, PodGroupCondition
 from bayplan.clock import ManualClock
 from bayplan.errors import InputError
 from bayplan.framework import Code, CycleState, Diagnosis, PostFilterResult, Status, Victims
