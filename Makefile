@@ -79,6 +79,15 @@ types: $(STAMP) ## Check types
 unit: kernel ## Run the tests alone (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
+.PHONY: coverage
+
+coverage: kernel ## Run the tests with branch coverage; list the ten least covered modules (PYTEST_ARGS=...)
+	@rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/python -m coverage run -m pytest -q $(PYTEST_ARGS) $(ARGS)
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python -m coverage report --sort=cover > build/coverage/report.txt
+	@head -n 12 build/coverage/report.txt && tail -n 1 build/coverage/report.txt
+
 test-page: kernel ## Test the page in Chromium, which is installed if it is not there (Debian)
 	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
 	@test -e build/axe/package/axe.min.js || { mkdir -p build/axe && cd build/axe && npm pack --silent axe-core@$(AXE_VERSION) && tar xzf axe-core-$(AXE_VERSION).tgz; }

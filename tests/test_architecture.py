@@ -265,7 +265,8 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """Return a circle through each module that is on one, each circle once, as a path back to its start."""
     found: dict[frozenset[str], list[str]] = {}
     for start in sorted(graph):
-        paths, reached = [[start]], set()
+        paths = [[start]]
+        reached: set[str] = set()
         for path in paths:  # breadth first, so the first way back is a shortest one
             if start in graph[path[-1]]:
                 found.setdefault(frozenset(path), [*path, start])

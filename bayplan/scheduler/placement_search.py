@@ -12,7 +12,7 @@ import numpy as np
 
 from ..amounts.kernel import Fillings, fill
 from ..api.pod import Pod
-from ..api.workloads import PodGroup
+from ..api.pod_groups import PodGroup
 from ..cache import Cache
 from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime

@@ -84,7 +84,7 @@ REQUEST = ("kube_pod_resource_request", "Requests by pod, with the unit if there
 LIMIT = ("kube_pod_resource_limit", "Limits by pod, with the unit if there is one.")
 
 
-class Amounts(NamedTuple):
+class AmountLines(NamedTuple):
     """Of one spec: the labels of each resource and its amount, as formatted in a line."""
 
     requests: tuple[tuple[str, str], ...]
@@ -93,7 +93,7 @@ class Amounts(NamedTuple):
 
 def render_pod_resources(pods: Iterable[Pod]) -> str:
     """The text for all pods that have not ended; empty without pods."""
-    by_spec: dict[PodSpec, Amounts] = {}
+    by_spec: dict[PodSpec, AmountLines] = {}
     requests, limits = [], []
     for pod in pods:
         if pod.node_name and pod.is_finished:
@@ -127,8 +127,8 @@ def _pod_labels(pod: Pod) -> str:
     return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
 
 
-def _amounts(spec: PodSpec) -> Amounts:
-    return Amounts(tuple(_lines(pod_amounts(spec))), tuple(_lines(pod_limits(spec))))
+def _amounts(spec: PodSpec) -> AmountLines:
+    return AmountLines(tuple(_lines(pod_amounts(spec))), tuple(_lines(pod_limits(spec))))
 
 
 def _lines(amounts: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -258,7 +258,7 @@ def test_both_forms_group_and_combine_alike(listed: list[int], data: st.DataObje
     assert results[0] == results[1]
 
 
-def marks_of(groups: kernel.Groups, values: Any, marks: list[Any]) -> list[int]:
+def marks_of(groups: Any, values: Any, marks: list[Any]) -> list[int]:
     """A number for each group that depends on its marks, not on the order of groups."""
     return [abs(sum(int(mark[row]) for mark in marks)) % 7 for row in groups.samples.tolist()]
 

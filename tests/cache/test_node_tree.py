@@ -1,5 +1,7 @@
 """The order of nodes: one of each zone in turn, updated only when a node is added or removed."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,7 +135,8 @@ class ListTree:
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz")), max_size=30))
 def test_tree_equals_plain_lists(steps: list[tuple[str, str]]) -> None:
     """Each step adds a node, moves it to another zone, or (same zone again) removes it."""
-    tree, lists, there = NodeTree(), ListTree(), {}
+    tree, lists = NodeTree(), ListTree()
+    there: dict[str, Any] = {}
     for name, zone in steps:
         old, new = there.get(name), make_node(name, zone=zone)
         if old is None:

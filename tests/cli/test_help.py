@@ -123,7 +123,9 @@ def test_a_legend_explains_the_signs_of_the_tables() -> None:
 
 
 def test_the_plugin_of_kubectl_has_the_same_commands() -> None:
-    assert set(get_command(kubectl_app).commands) == set(get_command(app).commands)
+    plugin: Any = get_command(kubectl_app)
+    command: Any = get_command(app)
+    assert set(plugin.commands) == set(command.commands)
 
 
 def test_the_list_of_commands_fits_on_one_screen() -> None:

@@ -59,7 +59,11 @@ class Connection:
         lists: list[Tree | ApiError] | None = None,
         watches: list[list[bytes] | ApiError] | None = None,
     ) -> None:
-        self._answers = {"get": discoveries, "list": lists or [], "watch": watches or []}
+        self._answers: dict[str, list[Any]] = {
+            "get": discoveries,
+            "list": lists or [],
+            "watch": watches or [],
+        }
         self.paths: list[str] = []
 
     def _next(self, what: str) -> Any:

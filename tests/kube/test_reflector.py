@@ -231,8 +231,13 @@ def test_lines_may_be_cut_anywhere(sizes: list[int]) -> None:
 
 def test_object_at_a_known_version_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[Any] = []
-    decode: Callable[..., object] = module.decode_as
-    monkeypatch.setattr(module, "decode_as", lambda d, k: decoded.append(d) or decode(d, k))
+    decode: Callable[..., object] = vars(module)["decode_as"]
+
+    def recorded(data: Any, kind: Any) -> object:
+        decoded.append(data)
+        return decode(data, kind)
+
+    monkeypatch.setattr(module, "decode_as", recorded)
     pods = [pod(f"p{i}", i) for i in range(1, 50)]
     server = Server([page(60, *pods), page(70, *pods[1:], pod("p1", 65))], [[gone()]])
 

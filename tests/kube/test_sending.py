@@ -210,7 +210,8 @@ def with_a_post_that_waits(
     then: Callable[[Sender], None],
 ) -> tuple[FakePool, list[Any], bool]:
     """Post twice where one is allowed; return the posts, the responses, and whether work is left."""
-    pool, answers = FakePool(Answer(201, b""), Answer(201, b"")), []
+    pool = FakePool(Answer(201, b""), Answer(201, b""))
+    answers: list[Any] = []
 
     async def go() -> bool:
         sender = Sender(FakeConnection(), TokenBucket(0.001, 1), lambda result: None)  # type: ignore[arg-type]

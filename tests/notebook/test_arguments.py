@@ -36,6 +36,7 @@ NODE = {
 
 
 SMALL = Cluster.of(NODE)
+FIVE: Any = 5
 
 
 def test_one_name_is_one_node() -> None:
@@ -98,7 +99,7 @@ def test_one_name_is_one_node() -> None:
         pytest.param(
             lambda: Cluster.of("x.yaml"), "Cluster.of: objects: expected obj", id="of text"
         ),
-        pytest.param(lambda: SMALL + 5, "unsupported operand", id="a cluster plus a number"),
+        pytest.param(lambda: SMALL + FIVE, "unsupported operand", id="a cluster plus a number"),
         pytest.param(
             lambda: what_if(Cluster.of(NODE), "drain gpu-a0"),  # type: ignore[arg-type]
             r'what_if: expected changes such as Drain\("node-3"\)',

@@ -24,6 +24,7 @@ def test_bind_asks_the_cluster() -> None:
     status = DefaultBinder.from_args(None, handle).bind(CycleState(), make_pod("p"), "a")
 
     assert status == SUCCESS
+    assert isinstance(handle.client, RecordingClient)
     assert handle.client.bound == [("default/p", "a")]
 
 

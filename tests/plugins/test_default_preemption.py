@@ -32,7 +32,13 @@ from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.runtime.filter_plugins import Filtering
 from bayplan.table import ALL, NodeTable
-from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.testing.builders import (
+    make_handle,
+    make_node,
+    make_object,
+    make_pod,
+    make_table,
+)
 
 PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 NEW_YEAR = "2024-01-01T00:00:00Z"
@@ -44,6 +50,10 @@ class Outcome:
     result: PostFilterResult
     status: Status
     handle: Handle
+
+    @property
+    def client(self) -> Any:
+        return self.handle.client
 
     @property
     def account(self) -> Preemption:
@@ -170,7 +180,7 @@ def test_victims(pods: list[Pod], pod: Pod, victims: list[str]) -> None:
     assert outcome.status == SUCCESS
     assert outcome.result.nominated_node_name == "a"
     assert outcome.victims == victims
-    assert [victim.name for victim in outcome.handle.client.evicted] == victims
+    assert [victim.name for victim in outcome.client.evicted] == victims
 
 
 def test_the_table_stays_as_it_is() -> None:
@@ -302,7 +312,7 @@ def test_no_candidates(nodes: list[Any], pods: list[Pod], reasons: str) -> None:
     expected = f"preemption: 0/{len(nodes)} nodes are available: {reasons}."
     assert (outcome.status.code, outcome.status.message) == (Code.Unschedulable, expected)
     assert outcome.result.nominated_node_name == ""  # an old nomination is cleared
-    assert outcome.handle.client.evicted == []
+    assert outcome.client.evicted == []
 
 
 def test_policy_never_preempts_no_pod() -> None:
@@ -313,7 +323,7 @@ def test_policy_never_preempts_no_pod() -> None:
     assert outcome.status.code is Code.Unschedulable
     assert outcome.status.message == "preemption: not eligible due to preemptionPolicy=Never."
     assert outcome.result.nominated_node_name is None  # an old nomination stays
-    assert outcome.handle.client.evicted == []
+    assert outcome.client.evicted == []
 
 
 @pytest.mark.parametrize(
@@ -399,7 +409,7 @@ def test_a_victim_that_is_leaving_is_not_evicted_again() -> None:
     outcome = preempt(important("4"), table)
 
     assert set(outcome.victims) == {"leaving", "low"}
-    assert [victim.name for victim in outcome.handle.client.evicted] == ["low"]
+    assert [victim.name for victim in outcome.client.evicted] == ["low"]
 
 
 def test_less_important_pods_lose_their_nomination_to_the_node() -> None:
@@ -409,7 +419,7 @@ def test_less_important_pods_lose_their_nomination_to_the_node() -> None:
 
     outcome = preempt(important(), table, nominated={"a": [low, peer], "b": [elsewhere]})
 
-    assert outcome.account.cleared == outcome.handle.client.cleared == [low]
+    assert outcome.account.cleared == outcome.client.cleared == [low]
     assert outcome.handle.nominator.nominated_pods("a") == [peer]
     assert outcome.handle.nominator.nominated_pods("b") == [elsewhere]
 
@@ -421,8 +431,8 @@ def test_nominations_stay_when_every_victim_is_leaving_already() -> None:
     outcome = preempt(important(), table, nominated={"a": [rival]})
 
     assert outcome.result.nominated_node_name == "a"
-    assert outcome.handle.client.cleared == []
-    assert outcome.handle.client.evicted == []
+    assert outcome.client.cleared == []
+    assert outcome.client.evicted == []
 
 
 def test_pods_nominated_to_the_node_keep_their_place() -> None:
@@ -470,7 +480,7 @@ def test_errors_on_all_nodes_are_an_error() -> None:
     assert outcome.status.code is Code.Error
     text = 'running "FailsOn" filter plugin: broken'
     assert outcome.status.message == f"preemption: {text}"
-    assert outcome.handle.client.evicted == []
+    assert outcome.client.evicted == []
     account = outcome.result.preemption
     assert account is not None
     rejected = Status(Code.Error, (text,), "FailsOn")

@@ -12,7 +12,8 @@ from bayplan.config import DynamicResourcesArgs, parse_config
 from bayplan.errors import ConfigError
 from bayplan.framework import CycleState
 from bayplan.framework.events import DEVICE_CLASS
-from bayplan.plugins.dynamic_resources.plugin import STATE, ClaimState, DynamicResources
+from bayplan.plugins.dynamic_resources.claim_state import ClaimState
+from bayplan.plugins.dynamic_resources.plugin import STATE, DynamicResources
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.scheduler.attempt import Outcome
 from bayplan.table import ALL, Ints

@@ -234,9 +234,12 @@ def test_a_pod_that_cannot_be_bound_loses_the_status() -> None:
         },
     )
     written = []
-    scene.plugin(Scripted).answers = {
-        "bind": lambda pod: written.append(told(scene)) or failure("refused")
-    }
+
+    def refuse(pod: Any) -> Status:
+        written.append(told(scene))
+        return failure("refused")
+
+    scene.plugin(Scripted).answers = {"bind": refuse}
 
     scene.run()
 

@@ -81,7 +81,7 @@ def test_conformance() -> None:
         make_node("b", features=(USER_NAMESPACES_HOST_NETWORK,)),
         make_node("c"),
     )
-    specs = ({}, HOST_NETWORK_IN_USER_NAMESPACE, RESTARTS_ALL)
+    specs: tuple[Any, ...] = ({}, HOST_NETWORK_IN_USER_NAMESPACE, RESTARTS_ALL)
 
     pods = [make_pod(f"p{i}", spec=spec) for i, spec in enumerate(specs)]
 

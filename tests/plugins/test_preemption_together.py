@@ -164,7 +164,7 @@ def test_the_last_place_on_a_node_is_the_nominated_pods() -> None:
     there = make_pod("there", node_name="node-0", cpu="1", priority=500)
     table = make_table(make_node("node-0", cpu="4", pods=2), pods=[there])
     rivals = {"node-0": [make_pod("rival", cpu="1", priority=300)]}
-    case = (table, [], rivals, make_pod("wanted", cpu="1", priority=200))
+    case: Any = (table, [], rivals, make_pod("wanted", cpu="1", priority=200))
 
     together = preempt(case, together=True)
 

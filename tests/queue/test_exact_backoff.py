@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bayplan.api.pod import Pod
@@ -143,7 +145,10 @@ def test_when_pre_enqueue_runs(is_on: bool, part: str) -> None:
     bench.queue.move_all_to_active_or_backoff(NODE_ADDED, None, None)
 
     assert bench.gated == (["p"] if is_on else [])
-    parts = {"backoff": bench.queue.backoff, "unschedulable": bench.queue.unschedulable}
+    parts: dict[str, Any] = {
+        "backoff": bench.queue.backoff,
+        "unschedulable": bench.queue.unschedulable,
+    }
     assert [name for name, pods in parts.items() if "default/p" in pods] == [part]
     if not is_on:
         bench.wait()

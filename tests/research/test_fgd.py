@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -92,7 +93,8 @@ def test_fgd_is_told_the_tasks_of_the_trace() -> None:
 
     config = load_config(FOLDER / "policies" / "fgd.yaml")
 
-    told = config.profiles[0].plugin_config["FGD"]["tasks"]
+    args: Any = config.profiles[0].plugin_config["FGD"]
+    told = args["tasks"]
     assert [
         Task(each["milliCpu"], each["gpuMilli"], frozenset(each.get("models", ())), each["weight"])
         for each in told

@@ -182,7 +182,7 @@ def test_preempt_answers() -> None:
 
 
 PREEMPT_UNKNOWN_POD = {"NodeNameToMetaVictims": {"b": {"Pods": [{"UID": "v1"}]}}}
-PREEMPT_UNKNOWN_NODE = {"NodeNameToMetaVictims": {"x": {}}}
+PREEMPT_UNKNOWN_NODE: dict[str, Any] = {"NodeNameToMetaVictims": {"x": {}}}
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,8 @@ def test_a_pod_that_is_written_keeps_the_fields_that_are_not_read() -> None:
     assert stored.status == replace(before.status, phase="Running")
     assert stored.spec is before.spec
     assert handle.lister.get("Pod", "default", "p").spec is read.spec
-    assert handle.lister.changes_since(0) == scenario.cluster.changes_since(0)
+    lister: Any = handle.lister
+    assert lister.changes_since(0) == scenario.cluster.changes_since(0)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_node_declared_features_where_a_profile_enables_it(is_on: bool, fits: bo
         "RestartAllContainersOnContainerExits",
     )
     gates = {} if is_on else dict.fromkeys(("NodeDeclaredFeatures", *needing), False)
-    enabled = {"preFilter": [], "filter": []}
+    enabled: dict[str, list[Any]] = {"preFilter": [], "filter": []}
     profile = {
         "plugins": {point: {"enabled": [{"name": "NodeDeclaredFeatures"}]} for point in enabled}
     }

@@ -52,7 +52,7 @@ def points_of(metrics: SchedulerMetrics) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for (point, status, _), count in metrics.point_duration.counts().items():
         if point != "PreEnqueue":
-            found.setdefault(point, []).extend([status] * count)
+            found.setdefault(point, []).extend([status] * int(count))
     return found
 
 

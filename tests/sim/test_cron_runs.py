@@ -21,7 +21,10 @@ def make_template(duration: str = "60s") -> Any:
 
 
 def make_cron_job(schedule: str = "0 * * * *", duration: str = "60s", **spec: Any) -> Any:
-    job = {"metadata": {"labels": {"a": "b"}}, "spec": {"parallelism": 2, "completions": 2}}
+    job: dict[str, Any] = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"parallelism": 2, "completions": 2},
+    }
     job["spec"]["template"] = make_template(duration)
     metadata = spec.pop("metadata", {})
     status = spec.pop("status", {})

@@ -196,7 +196,8 @@ def test_counts_equal_those_of_every_pod_asked(
 ) -> None:
     zones = dict.fromkeys("abc", "z0")
     table = make_table(*(in_zone(name, zone) for name, zone in zones.items()))
-    writer, there = TableWriter(table), {}
+    writer = TableWriter(table)
+    there: dict[int, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(terms, "MAX_CELLS", cells)
         for what, i in steps:
@@ -229,7 +230,7 @@ def test_counts_equal_those_of_every_pod_asked(
         for term in asked:
             expected = Counter(pod.node_name for pod in there.values() if term.matches(pod))
             assert table.terms.count(term).per_row.tolist() == [expected[name] for name in "abc"]
-            by_zone = Counter()
+            by_zone: Counter[Any] = Counter()
             for name, zone in zones.items():
                 by_zone[zone] += expected[name]
             del by_zone[None]

@@ -5,11 +5,18 @@ from collections.abc import Callable
 import pytest
 
 from bayplan.api.node import HOSTNAME, ZONE
-from bayplan.api.pod import HostPort, Toleration
+from bayplan.api.pod import HostPort, Pod, Toleration
 from bayplan.api.taints import Taint
 from bayplan.api.wire.decode import decode_object
 from bayplan.errors import InputError
-from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.testing.builders import (
+    RecordingClient,
+    make_handle,
+    make_node,
+    make_object,
+    make_pod,
+    make_table,
+)
 
 GIB = 1024**3
 
@@ -131,6 +138,7 @@ def test_pod_is_the_same_as_one_from_a_cluster() -> None:
         requests={"nvidia.com/gpu": 1},
     )
 
+    assert isinstance(sent, Pod)
     assert made.spec is sent.spec
     assert (made.key, made.labels, made.node_name) == (sent.key, sent.labels, sent.node_name)
 
@@ -144,6 +152,7 @@ def test_plain_pod_has_the_spec_of_a_plain_pod() -> None:
         }
     )
 
+    assert isinstance(sent, Pod)
     assert make_pod().spec is sent.spec
 
 
@@ -239,6 +248,7 @@ def test_handle_has_the_nominated_pods() -> None:
 
 def test_client_of_the_handle_records_its_calls() -> None:
     client, pod, other = make_handle().client, make_pod("p"), make_pod("q")
+    assert isinstance(client, RecordingClient)
 
     client.bind(pod, "a")
     client.evict(other, pod)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.schema.json_patch import PatchError, json_patch
+from bayplan.api.schema.strategic import PatchError
+from bayplan.apiserver.schema.json_patch import json_patch
 
 DOCUMENT = {"a": {"b": [1, 2, 3]}, "c~/d": "x"}
 

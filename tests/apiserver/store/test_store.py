@@ -297,7 +297,7 @@ def test_waiting_clients_get_an_error_when_the_disk_fails(tmp_path: Path) -> Non
 def test_old_changes_beyond_a_minimum_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "LEAST_HISTORY", 2)
     now = 1000.0
-    monkeypatch.setattr(store_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr("bayplan.apiserver.store.store.time.monotonic", lambda: now)
     store = Store()
     versions = [put(store, name) for name in ("a", "b", "c")]
 

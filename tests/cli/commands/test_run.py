@@ -168,7 +168,7 @@ def test_its_state_is_logged_on_a_signal(api: ServerInThread, running: Running) 
     assert running.process.stderr is not None
 
     running.process.send_signal(signal.SIGUSR2)
-    lines = []
+    lines: list[str] = []
     while not lines or "in 0 places" not in lines[-1]:
         lines.append(running.process.stderr.readline())
 

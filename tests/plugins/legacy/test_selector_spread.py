@@ -9,7 +9,14 @@ from bayplan.api.pod import Pod
 from bayplan.framework import SKIP, SUCCESS, CycleState
 from bayplan.plugins.legacy.selector_spread import SelectorSpread, zone_ids
 from bayplan.table import ALL, NodeTable
-from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.testing.builders import (
+    ObjectLister,
+    make_handle,
+    make_node,
+    make_object,
+    make_pod,
+    make_table,
+)
 from bayplan.testing.conformance import check_conformance, check_rows_agree
 
 APP = {"app": "web"}
@@ -137,6 +144,7 @@ def test_a_new_service_is_seen() -> None:
         return plugin.score_rows(state, pod, table, ALL).tolist()
 
     assert counts() == [0]
+    assert isinstance(handle.lister, ObjectLister)
     handle.lister.add(SERVICE)
     assert counts() == [1]
 

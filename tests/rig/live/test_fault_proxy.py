@@ -4,6 +4,7 @@ import http.client
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -89,7 +90,8 @@ def test_a_watch_meets_its_fault(
 ) -> None:
     running, kubeconfig = server
     running.make(NODES, node_tree("a"))
-    faults = Faults(**{kind: 1.0}, watch_s=0.2, stall_s=0.2)
+    chances: dict[str, Any] = {kind: 1.0}
+    faults = Faults(**chances, watch_s=0.2, stall_s=0.2)
     proxy = FaultProxy(kubeconfig, tmp_path, faults)
     events = []
     try:

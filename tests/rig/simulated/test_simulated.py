@@ -63,7 +63,11 @@ def binding(uid: str, node_name: str) -> Tree:
 
 async def lines_of(connection: Connection, version: int) -> list[str]:
     """What a watch gives until it ends."""
-    query = {"watch": "true", "resourceVersion": version, "fieldSelector": NOT_FINISHED}
+    query: dict[str, str | int] = {
+        "watch": "true",
+        "resourceVersion": version,
+        "fieldSelector": NOT_FINISHED,
+    }
     found = b""
     async with connection.stream(PODS, query, 100) as body:
         async for piece in body.iter_any():
@@ -108,7 +112,7 @@ def test_a_watch_has_the_changes_since_its_version() -> None:
     async def work(server: SimulatedServer, connection: Connection) -> Any:
         store, version = server.store, server.store.version
         store.add("pods", pod("q"))
-        finished = {**store.get("pods", "default", "p"), "status": {"phase": "Failed"}}
+        finished = {**(store.get("pods", "default", "p") or {}), "status": {"phase": "Failed"}}
         store.update("pods", finished)
         store.delete("pods", "default", "q")
         return await lines_of(connection, version)
