@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..table import ALL, Amounts, Bools, Ints, NodeTable, Rows
+from ..table import ALL, AmountColumns, Bools, Ints, NodeTable, Rows
 from .rules import POD_COUNT, FitRule
 
 NOTHING: Mapping[str, int] = {}
 
 
 def shortages(
-    table: Amounts, rows: Rows, rule: FitRule, more: Callable[[str], Ints] | None = None
+    table: AmountColumns, rows: Rows, rule: FitRule, more: Callable[[str], Ints] | None = None
 ) -> Ints:
     """int64 per row of `rows`: 0 where the pod fits.
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..api.pod import Pod
 from ..compiled_kernel import MODULE, STALE, why_not_compiled
-from ..table import ALL, Amounts, AmountsCopy, Bools, Ints, NodeTable, Rows
+from ..table import ALL, AmountColumns, AmountsCopy, Bools, Ints, NodeTable, Rows
 from .fitting import copies_that_fit, shortage_at, shortages
 from .rules import POD_COUNT, AlignmentRule, BalanceRule, FitRule, ScoreRule, ShareRule
 from .scoring import rule_points
@@ -152,7 +152,7 @@ NO_RULES = JudgeRules(None, 0, ())
 class NumPyJudge:
     """RowJudge, in NumPy."""
 
-    def __init__(self, table: Amounts, rules: JudgeRules) -> None:
+    def __init__(self, table: AmountColumns, rules: JudgeRules) -> None:
         self._table = table
         self._fit = rules.fit
         self._place = rules.place << PLACE_SHIFT
@@ -187,7 +187,7 @@ class NumPyJudge:
             peaks.update(values, rows)
 
 
-def make_judge(table: Amounts, rules: JudgeRules) -> RowJudge:
+def make_judge(table: AmountColumns, rules: JudgeRules) -> RowJudge:
     """The judge for rules. It holds as long as `table.size.capacity`."""
     fit, place, scores = rules
     if compiled is None or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS):

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import Amounts, Bools, Ints, Rows
+from ..table import AmountColumns, Bools, Ints, Rows
 from .rules import AlignmentRule, BalanceRule, ScoreRule, ShareKind, ShareRule
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -34,7 +34,7 @@ ROUNDING = 1e-9
 """What shares that sum to 1 may miss, in points."""
 
 
-def rule_points(table: Amounts, rows: Rows, rule: ScoreRule) -> Ints:
+def rule_points(table: AmountColumns, rows: Rows, rule: ScoreRule) -> Ints:
     """int64 per row of `rows`: the points by a rule."""
     if isinstance(rule, ShareRule):
         return share_points(table, rows, rule)
@@ -44,7 +44,7 @@ def rule_points(table: Amounts, rows: Rows, rule: ScoreRule) -> Ints:
 
 
 def share_points(
-    table: Amounts, rows: Rows, rule: ShareRule, devices: DeviceUse | None = None
+    table: AmountColumns, rows: Rows, rule: ShareRule, devices: DeviceUse | None = None
 ) -> Ints:
     """int64 per row of `rows`: the weighted mean of the points for each resource.
 
@@ -103,7 +103,7 @@ def _divide(numerator: Ints, denominator: Ints) -> Ints:
     return quotient
 
 
-def _balance_points(table: Amounts, rows: Rows, rule: BalanceRule) -> Ints:
+def _balance_points(table: AmountColumns, rows: Rows, rule: BalanceRule) -> Ints:
     """int64 per row of `rows`: 100 for even use of resources; of a change, 75 and more where the pod evens it out."""
     capacities = [table.allocatable[resource][rows] for resource, _ in rule.parts]
     used = [table.requested[resource][rows] for resource, _ in rule.parts]
@@ -163,7 +163,7 @@ def _half_distance(shares: list[Floats], present: list[Bools]) -> Floats:
     return distance
 
 
-def _alignment_points(table: Amounts, rows: Rows, rule: AlignmentRule) -> Ints:
+def _alignment_points(table: AmountColumns, rows: Rows, rule: AlignmentRule) -> Ints:
     """int64 per row of `rows`: 100 where both mixes are the same, 0 where they have nothing in common."""
     size = table.count(rows)
     all_wanted, all_free, common = np.zeros(size), np.zeros(size), np.zeros(size)

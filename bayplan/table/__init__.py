@@ -10,7 +10,7 @@ from .changes import ChangeLog, RowLog
 from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, RowValues, Size
 from .images import ImageStates
 from .labels import ABSENT, LabelColumn, LabelColumns
-from .node_table import Amounts, AmountsCopy, NodeInfo, NodeTable
+from .node_table import AmountColumns, AmountsCopy, NodeInfo, NodeTable
 from .sets import SetColumn
 from .terms import DomainCounts, PodTerm, TermCounts, marks_of_domains, sum_by_domain
 
@@ -18,7 +18,7 @@ __all__ = [
     "ABSENT",
     "ALL",
     "FIRST_ROW",
-    "Amounts",
+    "AmountColumns",
     "AmountsCopy",
     "Bools",
     "CarriedTerm",

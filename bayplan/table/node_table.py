@@ -157,7 +157,7 @@ class NodeTable:
         return RowFork(self, row)
 
 
-class Amounts(Protocol):
+class AmountColumns(Protocol):
     """What rows offer and what their pods use."""
 
     @property
