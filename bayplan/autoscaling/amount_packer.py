@@ -1,7 +1,7 @@
 """Amount packer: pods on new nodes of a group where only amounts decide, without asking the scheduler for each pod.
 
 Cluster Autoscaler tries every group, of which a catalogue has hundreds. Equal pods that follow each other are placed at
-once: each node takes as many as fit, the first one first, which is what trying one pod after the other comes to. The
+once, on the nodes in turn, which is what trying one pod after the other comes to. The
 scheduler is asked once for each class of pods how many of it every empty node can run; where more than amounts takes
 part (spread, affinity, ports, volumes, devices, plugins), there is no such packing.
 """
@@ -88,6 +88,8 @@ class _NewNodes:
         self._free = np.empty((MAX_NODES, packing.free.shape[1]), dtype=np.int64)
         self._options = np.empty(MAX_NODES, dtype=np.int64)
         self._full: set[int] = set()
+        self._last = 0
+        """The node that a pod fitted on last, of those that were there before it."""
         self.launches: list[tuple[LaunchOption, list[Pod]]] = []
 
     def add(self, number: int, pods: list[Pod]) -> None:
@@ -111,11 +113,29 @@ class _NewNodes:
         used = needs > 0
         room = (self._free[:size, used] // needs[used]).min(axis=1)
         room[self._packing.copies[number, self._options[:size]] <= 0] = 0
-        for node in np.flatnonzero(room > 0).tolist():
-            count = self._put(number, node, int(room[node]), pods, count)
-            if count == len(pods):
-                break
+        given = self._in_turn(room, len(pods))
+        for node in np.flatnonzero(given).tolist():
+            count = self._put(number, node, int(given[node]), pods, count)
         return count
+
+    def _in_turn(self, room: Ints, count: int) -> Ints:
+        """How many of `count` equal pods each node gets, if each search begins after the node that was found last."""
+        count = min(count, int(room.sum()))
+        low, high = 0, int(room.max(initial=0))
+        while low < high:  # the number of whole turns
+            middle = (low + high + 1) // 2
+            if np.minimum(room, middle).sum() <= count:
+                low = middle
+            else:
+                high = middle - 1
+        given: Ints = np.minimum(room, low)
+        order = np.roll(np.arange(len(room)), -(self._last + 1))
+        further = order[room[order] > low][: count - int(given.sum())]
+        given[further] += 1
+        if count:
+            full_turn = order[given[order] == given.max()]
+            self._last = int((further if len(further) else full_turn)[-1])
+        return given
 
     def _put(self, number: int, node: int, fits: int, pods: list[Pod], first: int) -> int:
         """Put up to `fits` pods on a node, beginning with `first`; returns the first one that is left."""

@@ -8,7 +8,6 @@ after its boot time; then the scheduler binds pods to it as to any other.
 from __future__ import annotations
 
 import math
-import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -38,10 +37,6 @@ LOOK_S = 10.0
 """From one round of Karpenter for a waiting pod to the next."""
 
 
-PRIORITY_CUTOFF = -10
-"""Cluster Autoscaler launches nothing for pods of a lower priority."""
-
-
 class Autoscaler:
     """Adds nodes of `pools` to a simulation. Watches its cluster; `Simulation.let_control` calls the rest."""
 
@@ -54,7 +49,6 @@ class Autoscaler:
     ) -> None:
         self._simulation, self._settings, self._options = simulation, settings, options
         self._pools = pools
-        self._random = random.Random(options.seed)
         self._cluster, self._clock = simulation.cluster, simulation.clock
         self.shadow = ShadowScheduler(settings, simulation.clock)
         self.nodes = PoolNodes(pools)
@@ -71,6 +65,8 @@ class Autoscaler:
         """Whether the cluster changed since then, so that another round may find something else."""
         self._served_s: dict[str, float] = {}
         """By uid of a waiting pod: when it was refused first, or should have had its planned node."""
+        self._refused_s: dict[str, float] = {}
+        """By uid of a waiting pod: when it was refused first."""
         self._alarm = Alarm(simulation, self._woken)
         self._unplaceable: dict[str, UnplaceablePods] = {}
         self._refused: set[str] = set()
@@ -89,6 +85,9 @@ class Autoscaler:
         self._remarks.update(dict.fromkeys(self.choices.remarks))
         if is_karpenter:
             self.shadow.put(self.choices.make_domains())
+        self._groups = GroupPlanner(
+            self.choices, self.shadow, self.nodes, self._options, self._settings
+        )
         self._down = ScaleDown(self._simulation, self, self._options)
         self._down.begin(until_s)
         self._cluster.watch(self)
@@ -117,7 +116,7 @@ class Autoscaler:
     def _neglected(self) -> list[NeglectedPod]:
         """The pods that wait at the end, for longer than it takes to plan, though a new node would take them."""
         options, now = self._options, self._clock.monotonic()
-        patience_s = 2 * max(LOOK_S, options.batch_max_s, options.scan_interval_s)
+        patience_s = 2 * max(LOOK_S, options.batch_max_s, options.flags.scan_interval)
         pods = [
             pod
             for uid, pod in self._pending.items()
@@ -131,7 +130,7 @@ class Autoscaler:
             return None
         options = self._options
         if not options.is_karpenter:
-            interval = options.scan_interval_s
+            interval = options.flags.scan_interval
             since_s = self._clock.monotonic() if self._first_s is None else self._first_s
             due_s = max(since_s, self._round_s + interval)
             return math.ceil(round(due_s / interval, 6)) * interval
@@ -214,6 +213,7 @@ class Autoscaler:
         """Note that a pod does not wait for a node any more."""
         self._pending.pop(pod.uid, None)
         self._served_s.pop(pod.uid, None)
+        self._refused_s.pop(pod.uid, None)
 
     def _refused_now(self, pod: Pod) -> None:
         """Begin a batch, or make it longer."""
@@ -221,6 +221,7 @@ class Autoscaler:
         if self._first_s is None or not self._pending:
             self._first_s = self._last_s
         self._served_s.setdefault(pod.uid, self._last_s)
+        self._refused_s.setdefault(pod.uid, self._last_s)
 
     # Scaling up
 
@@ -240,13 +241,14 @@ class Autoscaler:
                 self._launches[pod.uid].append(node)
                 self._served_s[pod.uid] = node.boots_until_s
             self._is_stale = True  # a further round may place pods that are left
+        if plan.launches:
+            self._down.launched()
 
     def _plan(self, pods: list[Pod]) -> LaunchPlan:
-        tools = self.choices, self.shadow, self.nodes.use
         if not self._options.is_karpenter:
-            draws = self._options.expander, self._random
-            return GroupPlanner(*tools, *draws, self._settings).plan(pods)
-        packer = ClaimPacker(*tools, booting=self.nodes.booting_rows(self.shadow.table))
+            return self._groups.plan(pods)
+        booting = self.nodes.booting_rows(self.shadow.table)
+        packer = ClaimPacker(self.choices, self.shadow, self.nodes.use, booting=booting)
         with self.shadow.trial():
             plan = packer.plan(pods)
         packer.close()
@@ -260,7 +262,9 @@ class Autoscaler:
             if not self.choices.is_possible(pod):
                 self._refuse(pod, self.choices.choice(pod).reasons)
             elif not self._is_heeded(pod):
-                continue
+                self._is_stale |= (
+                    pod.priority >= self._options.flags.expendable_pods_priority_cutoff
+                )
             elif sum(node.is_unused for node in self._launches[pod.uid]) < MAX_UNUSED:
                 found.append(pod)
             else:
@@ -270,8 +274,13 @@ class Autoscaler:
         return found
 
     def _is_heeded(self, pod: Pod) -> bool:
-        """Whether the autoscaler launches nodes for pods of this priority."""
-        return self._options.is_karpenter or pod.priority >= PRIORITY_CUTOFF
+        """Whether the autoscaler launches nodes for pods of this priority, that wait for so long."""
+        if self._options.is_karpenter:
+            return True
+        flags = self._options.flags
+        waited_s = self._clock.monotonic() - self._refused_s.get(pod.uid, 0.0)
+        is_new = waited_s < flags.new_pod_scale_up_delay
+        return pod.priority >= flags.expendable_pods_priority_cutoff and not is_new
 
     def _refuse(self, pod: Pod, reasons: dict[str, list[str]]) -> None:
         if pod.uid in self._refused:

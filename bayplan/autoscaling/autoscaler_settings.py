@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from .cluster_autoscaler_flags import (
+    DEFAULT_FLAGS,
+    EXPANDERS,
+    ClusterAutoscalerFlags,
+    PriorityRules,
+)
 
 KARPENTER, CLUSTER_AUTOSCALER = "karpenter", "cluster-autoscaler"
 AUTOSCALERS = (KARPENTER, CLUSTER_AUTOSCALER)
-LEAST_WASTE, PRICE, PRIORITY, RANDOM = "least-waste", "price", "priority", "random"
-EXPANDERS = (LEAST_WASTE, PRICE, PRIORITY, RANDOM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,25 +22,38 @@ class AutoscalerOptions:
     """The settings of an autoscaler; times in seconds."""
 
     autoscaler: str = KARPENTER
-    expander: str = LEAST_WASTE
-    """How Cluster Autoscaler chooses between groups."""
+    expander: str | None = None
+    """How Cluster Autoscaler chooses between groups, instead of what `flags` have; one, or several with commas."""
     batch_idle_s: float = 1.0
     """Karpenter plans when no further pod came for so long ..."""
     batch_max_s: float = 10.0
     """... and at the latest so long after the first one."""
-    scan_interval_s: float = 10.0
-    """How often Cluster Autoscaler reads the cluster, and Karpenter searches nodes to remove."""
+    scan_interval_s: float | None = None
+    """How often Cluster Autoscaler reads the cluster, and Karpenter searches nodes to remove, instead of the flag."""
+    flags: ClusterAutoscalerFlags = DEFAULT_FLAGS
+    """The flags of Cluster Autoscaler; the two above are among them afterwards."""
+    priorities: PriorityRules | None = None
+    """For the expander `priority`; None: the weights of pools."""
     seed: int = 0
     """Of what is drawn: groups by the expander random, and interruptions."""
 
     def __post_init__(self) -> None:
         _check("autoscaler", self.autoscaler, AUTOSCALERS)
-        _check("expander", self.expander, EXPANDERS)
+        flags = self.flags
+        if self.expander is not None:
+            for one in self.expander.split(","):
+                _check("expander", one, EXPANDERS)
+            flags = replace(flags, expander=self.expander)
         for name in ("batch_idle_s", "batch_max_s"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name}: expected 0 or more; got {getattr(self, name)}")
-        if not 0 < self.scan_interval_s < math.inf:
-            raise InputError(f"scan_interval_s: expected more than 0; got {self.scan_interval_s}")
+        if self.scan_interval_s is not None:
+            if not 0 < self.scan_interval_s < math.inf:
+                raise InputError(
+                    f"scan_interval_s: expected more than 0; got {self.scan_interval_s}"
+                )
+            flags = replace(flags, scan_interval=self.scan_interval_s)
+        object.__setattr__(self, "flags", flags)
 
     @property
     def is_karpenter(self) -> bool:

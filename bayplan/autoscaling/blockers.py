@@ -1,6 +1,7 @@
 """Blockers: why a node may not be taken away by choice.
 
-Pods without a controller block their node for both autoscalers: nothing would bring them back.
+Pods without a controller block their node for both autoscalers: nothing would bring them back. The rules of Cluster
+Autoscaler are those of its drainability rules (simulator/drainability/rules, cluster-autoscaler 1.36).
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from collections.abc import Callable
 
 from ..api.node import Node
 from ..api.pod import Pod
+from .cluster_autoscaler_flags import DEFAULT_FLAGS, ClusterAutoscalerFlags
 from .pool_nodes import PoolNode
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 SYSTEM = "kube-system"
+REPLICATED = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet")
 TRUE, FALSE = "true", "false"
 
 EvictionRefusal = Callable[[Pod], str]
@@ -23,8 +27,13 @@ EvictionRefusal = Callable[[Pod], str]
 class Blockers:
     """Answers for one autoscaler; `eviction_refusal` says whether disruption budgets of pods allow an eviction."""
 
-    def __init__(self, is_karpenter: bool, eviction_refusal: EvictionRefusal) -> None:
-        self._is_karpenter, self._refusal = is_karpenter, eviction_refusal
+    def __init__(
+        self,
+        is_karpenter: bool,
+        eviction_refusal: EvictionRefusal,
+        flags: ClusterAutoscalerFlags = DEFAULT_FLAGS,
+    ) -> None:
+        self._is_karpenter, self._refusal, self._flags = is_karpenter, eviction_refusal, flags
 
     def of_node(self, node: PoolNode, stored: Node) -> str:
         """Why the node must stay, in words; empty if nothing keeps it."""
@@ -43,8 +52,16 @@ class Blockers:
             return ""
         if pod.controller is None:
             return "no controller would create it again"
-        if not self._is_karpenter and pod.namespace == SYSTEM:
+        return "" if self._is_karpenter else self._of_group_pod(pod, pod.controller.kind)
+
+    def _of_group_pod(self, pod: Pod, controller: str) -> str:
+        flags = self._flags
+        if flags.skip_nodes_with_custom_controller_pods and controller not in REPLICATED:
+            return f"of a {controller}"
+        if flags.skip_nodes_with_system_pods and pod.namespace == SYSTEM:
             return f"in {SYSTEM}"
+        if flags.skip_nodes_with_local_storage and has_scratch_space(pod):
+            return "has local storage"
         return ""
 
     def is_protected(self, pod: Pod) -> bool:
@@ -52,6 +69,13 @@ class Blockers:
         if self._is_karpenter:
             return pod.annotations.get(DO_NOT_DISRUPT) == TRUE
         return pod.annotations.get(SAFE_TO_EVICT) == FALSE
+
+
+def has_scratch_space(pod: Pod) -> bool:
+    """Whether the pod has an emptyDir, and no annotation names volumes that may be lost."""
+    if pod.annotations.get(SAFE_LOCAL_VOLUMES):
+        return False
+    return any(volume.empty_dir is not None for volume in pod.spec.volumes or ())
 
 
 def _first_reason(node: PoolNode, ask: Callable[[Pod], str]) -> str:

@@ -1,12 +1,16 @@
 """Consolidation: which nodes Karpenter takes away by choice.
 
-Facts from its documentation of disruption: nodes without pods go first; then several nodes whose pods fit elsewhere, or
-beside them on one new node that is cheaper than all of them; then single ones. Nodes with fewer pods are tried first.
-Budgets of the pool, annotations and disruption budgets of pods keep nodes. A spot node is not replaced by a spot node.
+Facts from Karpenter v1.14 (pkg/controllers/disruption): nodes without pods go first; then several nodes whose pods fit
+elsewhere, or beside them on one new node that is cheaper than all of them; then single ones. Nodes with fewer pods are
+tried first. Budgets of the pool, annotations and disruption budgets of pods keep nodes. A spot node is not replaced by
+a spot node. Pods do not go to nodes that changed within `consolidateAfter`. With the policy Balanced, the share of the
+pool's cost that is saved must be at least half of the share of its disruption cost.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +18,7 @@ from itertools import islice
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..planning.pools import WHEN_UNDERUTILIZED, NodePool
+from ..planning.pools import BALANCED, WHEN_EMPTY, NodePool
 from .blockers import Blockers
 from .launch_options import LaunchPlan
 from .pool_nodes import EMPTY, UNDERUTILIZED, PoolNode, PoolNodes, allowed_disruptions
@@ -22,6 +26,9 @@ from .relocation import Relocation
 
 MAX_NODES = 100
 """Of a group of nodes that are tried together."""
+BALANCED_SHARE = 0.5
+"""Of the policy Balanced: how much is saved at least, both in shares of the pool."""
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 @dataclass(slots=True)
@@ -82,11 +89,12 @@ class Consolidation:
                 for node in self._nodes.by_pods(now_s)
                 if node.name not in leaving
                 and node.record.price is not None
-                and node.pool.consolidation_policy == WHEN_UNDERUTILIZED
+                and node.pool.consolidation_policy != WHEN_EMPTY
                 and node.name not in taken
             )
             candidates = RemovalCandidates(self._within_budgets(ready, now, leaving, UNDERUTILIZED))
-            return self._several(candidates, leaving) or self._single(candidates, leaving)
+            closed = leaving | self._nodes.recent(now_s)
+            return self._several(candidates, closed) or self._single(candidates, closed)
 
     def confirmed(
         self,
@@ -112,7 +120,7 @@ class Consolidation:
         with self._relocation.beside(waiting) as taken:
             if taken is None or any(node.name in taken for node in found):
                 return None
-            again = self._try(found, leaving)
+            again = self._try(found, leaving | self._nodes.recent(now_s))
         return again if again is not None and again.plan.price <= command.plan.price else None
 
     def _within_budgets(
@@ -140,40 +148,73 @@ class Consolidation:
         stored = self._find_node(node.name)
         return "gone" if stored is None else self._blockers.of_node(node, stored)
 
-    def _several(self, candidates: RemovalCandidates, leaving: set[str]) -> RemovalCommand | None:
+    def _several(self, candidates: RemovalCandidates, closed: set[str]) -> RemovalCommand | None:
         """The longest beginning of the candidates, of two or more, that can go together.
 
         Most searches find none, and try two nodes only; others double their number as long as they can go.
         """
         found, size = None, 2
         while len(nodes := candidates.first(min(size, MAX_NODES))) == size:
-            command = self._try(nodes, leaving)
+            command = self._try(nodes, closed)
             if command is None:
                 break
             found, size = command, 2 * size
         low, high = size // 2 + 1, min(size - 1, len(nodes))
         while found is not None and low <= high:
             middle = (low + high) // 2
-            command = self._try(candidates.first(middle), leaving)
+            command = self._try(candidates.first(middle), closed)
             if command is None:
                 high = middle - 1
             else:
                 found, low = command, middle + 1
         return found
 
-    def _single(self, candidates: RemovalCandidates, leaving: set[str]) -> RemovalCommand | None:
+    def _single(self, candidates: RemovalCandidates, closed: set[str]) -> RemovalCommand | None:
         """The first single candidate that can go."""
-        tried = (self._try([node], leaving) for node in candidates)
+        tried = (self._try([node], closed) for node in candidates)
         return next((command for command in tried if command is not None), None)
 
-    def _try(self, nodes: list[PoolNode], leaving: set[str]) -> RemovalCommand | None:
-        plan = self._relocation.find(nodes, leaving, may_replace=True)
+    def _try(self, nodes: list[PoolNode], closed: set[str]) -> RemovalCommand | None:
+        plan = self._relocation.find(nodes, closed, may_replace=True)
         if plan is None:
             return None
         kinds = {node.type.name for node in nodes} if len(nodes) > 1 else set()
         if any(option.type.name in kinds for option, _ in plan.launches):
             return None  # one of the nodes could stay instead
+        if not self._is_worthwhile(nodes, plan):
+            return None
         return RemovalCommand(nodes, UNDERUTILIZED, plan)
+
+    def _is_worthwhile(self, nodes: list[PoolNode], plan: LaunchPlan) -> bool:
+        """Whether every pool with the policy Balanced saves enough for its disruption."""
+        balanced = {one.pool.name for one in nodes if one.pool.consolidation_policy == BALANCED}
+        if not balanced:
+            return True
+        price = sum(node.record.price or 0.0 for node in nodes)
+        for name in balanced:
+            own = [node for node in nodes if node.pool.name == name]
+            all_own = [node for node in self._nodes if node.pool.name == name]
+            share = sum(node.record.price or 0.0 for node in own) / price if price else 1.0
+            saved = (price - plan.price) * share / (_cost(all_own) or math.inf)
+            if saved < BALANCED_SHARE * _disruption(own) / _disruption(all_own):
+                return False
+        return True
+
+
+def _cost(nodes: Iterable[PoolNode]) -> float:
+    return sum(node.record.price or 0.0 for node in nodes)
+
+
+def _disruption(nodes: Iterable[PoolNode]) -> float:
+    """The disruption cost of nodes: one for each, and about one for each pod on them."""
+    return sum(1.0 + sum(max(eviction_cost(p), 0.0) for p in node.pods.values()) for node in nodes)
+
+
+def eviction_cost(pod: Pod) -> float:
+    """One, more or less by the annotation of its deletion cost and its priority, between -10 and 10."""
+    text = pod.annotations.get(DELETION_COST, "0")
+    deletion = int(text) if re.fullmatch(r"-?[0-9]{1,10}", text) else 0
+    return min(max(1.0 + deletion / 2**27 + pod.priority / 2**25, -10.0), 10.0)
 
 
 def _is_ready(node: PoolNode, now_s: float, leaving: set[str]) -> bool:

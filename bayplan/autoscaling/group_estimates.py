@@ -1,82 +1,53 @@
 """Group estimates: new nodes as Cluster Autoscaler plans them, all of one group at a time.
 
-Facts from its FAQ: pods that fit on nodes that exist or boot are left out. For each group it is estimated how many
-nodes the other pods need, by packing them, the largest first, on nodes of the group. An expander chooses one group,
-which grows by that number; other pods wait for the next scan. A group is here a type of a pool, and a new node is put
-in the zone that has the fewest nodes of its pool, as providers balance zones. Which node can run a pod is asked from
-the shadow.
+Facts from cluster-autoscaler 1.36 (core/podlistprocessor, estimator, processors/nodegroupset): pods that fit on nodes
+that exist or boot are left out; each search for a node begins after the one that was found last. For each group it is
+estimated how many nodes the other pods need, by packing them, the largest first, on nodes of the group. An expander
+chooses one group, which grows by that number, if asked for together with similar groups; other pods wait for the next
+scan. A group is here a type of a pool, and a new node is put in the zone that has the fewest nodes of its pool, as
+providers balance zones. Which node can run a pod is asked from the shadow.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..api.node import Node
+from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY
 from ..cluster.objects import ClusterObject
 from ..config.plugin_args import NodeAffinityArgs, PodTopologySpreadArgs
-from ..planning.node_types import INSTANCE_TYPE
+from ..planning.node_groups import GROUP_LABELS
+from ..planning.node_types import INSTANCE_TYPE, POOL_LABEL, NodeType
 from ..planning.shadow import ShadowScheduler
 from ..sim.settings import Settings
 from ..table import Ints, NodeTable
 from .amount_packer import MAX_NODES, AmountPacking, amount_packing
-from .autoscaler_settings import LEAST_WASTE, PRICE, PRIORITY
+from .autoscaler_settings import AutoscalerOptions
+from .cluster_autoscaler_flags import ClusterAutoscalerFlags
+from .expanders import ExpanderChain, GroupEstimate
 from .launch_options import ChoiceKey, LaunchOption, LaunchOptions, LaunchPlan, choice_key
-from .pool_nodes import PoolUse
+from .pool_nodes import PoolNodes, PoolUse
 
 NODE = "bayplan-estimate-"
-GIB_PER_CORE = 7.5
-"""How much memory is priced as one core, in the expander `price`."""
-WANTED = "wanted"
-
-
-@dataclass(slots=True)
-class GroupEstimate:
-    """How many nodes of a group are launched, and for which pods."""
-
-    launches: list[tuple[LaunchOption, list[Pod]]] = field(default_factory=list)
-    _sums: dict[str, float] = field(default_factory=dict)
-    """What was added up; groups that are alike share it."""
-
-    @property
-    def pods(self) -> list[Pod]:
-        """All pods that get a place."""
-        return [pod for _, pods in self.launches for pod in pods]
-
-    def of(self, members: Sequence[LaunchOption], others: Sequence[LaunchOption]) -> GroupEstimate:
-        """The same for a group that is alike: with `others` in place of `members`."""
-        numbers = {one.number: i for i, one in enumerate(members)}
-        launches = [(others[numbers[one.number]], pods) for one, pods in self.launches]
-        return GroupEstimate(launches, self._sums)
-
-    def waste(self) -> float:
-        """The shares of cpu and memory that the pods do not use, added."""
-        total = 0.0
-        for name in (CPU, MEMORY):
-            offered = sum(one.type.allocatable.get(name, 0) for one, _ in self.launches)
-            if name not in self._sums:
-                self._sums[name] = sum(pod.requests.get(name, 0) for pod in self.pods)
-            total += 1 - self._sums[name] / offered if offered else 0.0
-        return round(total, 9)
-
-    def relative_price(self) -> float:
-        """The price per hour for what the pods request, counted in cores."""
-        if WANTED not in self._sums:
-            cores = sum(pod.requests.get(CPU, 0) / 1000 for pod in self.pods)
-            memory = sum(pod.requests.get(MEMORY, 0) / (1 << 30) for pod in self.pods)
-            self._sums[WANTED] = cores + memory / GIB_PER_CORE
-        price = sum(one.price for one, _ in self.launches)
-        return round(price / max(self._sums[WANTED], 1e-9), 9)
-
-    def priority(self) -> int:
-        """The weight of the pool, which stands for the priorities of the expander's ConfigMap."""
-        return self.launches[0][0].pool.weight
+IGNORED_LABELS = frozenset(
+    {
+        HOSTNAME,
+        ZONE,
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        POOL_LABEL,
+        "karpenter.sh/nodepool",
+        *GROUP_LABELS,
+    }
+)
+"""In which similar groups may differ."""
 
 
 class GroupPlanner:
@@ -86,13 +57,17 @@ class GroupPlanner:
         self,
         options: LaunchOptions,
         shadow: ShadowScheduler,
-        use: PoolUse,
-        expander: str,
-        draws: random.Random,
+        nodes: PoolNodes,
+        chosen: AutoscalerOptions,
         settings: Settings,
     ) -> None:
-        self._options, self._shadow, self._use = options, shadow, use
-        self._expander, self._random, self._settings = expander, draws, settings
+        self._options, self._shadow, self._nodes = options, shadow, nodes
+        self._flags, self._settings, self._use = chosen.flags, settings, nodes.use
+        self._expanders = ExpanderChain(
+            chosen.flags.expanders, chosen.priorities, random.Random(chosen.seed)
+        )
+        self._last_row = 0
+        """Where the last pod was found to fit; the next search begins after it."""
 
     def plan(self, pods: list[Pod]) -> LaunchPlan:
         """Leave out the pods that fit on nodes that are there, and choose a group for the others."""
@@ -101,9 +76,11 @@ class GroupPlanner:
             left = self._without_fitting(pods, found)
             estimates = [one for one in self._estimates(left) if one.launches]
         if estimates:
-            chosen = self._choose(estimates)
-            found.launches = chosen.launches
-            served = {pod.uid for pod in chosen.pods}
+            chosen = self._expanders.choose(estimates, len(self._nodes.live))
+            found.launches = chosen.launches[: self._most_nodes()]
+            if self._flags.balance_similar_node_groups:
+                found.launches = self._balanced(found.launches, estimates)
+            served = {pod.uid for _, planned in found.launches for pod in planned}
             left = [pod for pod in left if pod.uid not in served]
         found.left = left
         return found
@@ -114,9 +91,9 @@ class GroupPlanner:
         full: set[ChoiceKey] = set()
         for pod in sorted(pods, key=lambda pod: -pod.priority):
             if choice_key(pod) not in full:
-                totals = self._shadow.totals(pod)
-                row = int(totals.argmax()) if len(totals) else -1
-                if row >= 0 and totals[row] >= 0:
+                rows = np.flatnonzero(self._shadow.totals(pod) >= 0)
+                if len(rows):
+                    self._last_row = row = _next_of(rows, self._last_row)
                     name = self._shadow.table.names[row]
                     self._shadow.place(pod, name)
                     plan.existing[pod.uid] = name
@@ -158,20 +135,90 @@ class GroupPlanner:
         packing.close()
         return packing.estimate
 
-    def _choose(self, estimates: list[GroupEstimate]) -> GroupEstimate:
-        """The group that the expander prefers; equal ones are drawn from."""
-        if self._expander == LEAST_WASTE:
-            keys = [estimate.waste() for estimate in estimates]
-        elif self._expander == PRICE:
-            keys = [estimate.relative_price() for estimate in estimates]
-        elif self._expander == PRIORITY:
-            keys = [-estimate.priority() for estimate in estimates]
-        else:
-            keys = [0] * len(estimates)
-        best = min(keys)
-        return self._random.choice(
-            [one for one, key in zip(estimates, keys, strict=True) if key == best]
-        )
+    def _most_nodes(self) -> int:
+        """How many nodes may be launched at once."""
+        most, total = self._flags.max_nodes_per_scaleup, self._flags.max_nodes_total
+        return min(most, max(total - len(self._nodes.live), 0)) if total else most
+
+    def _balanced(
+        self,
+        launches: list[tuple[LaunchOption, list[Pod]]],
+        estimates: Sequence[GroupEstimate],
+    ) -> list[tuple[LaunchOption, list[Pod]]]:
+        """Divide new nodes between the group and similar ones that could take all its pods, the smallest first."""
+        groups = self._similar_groups(launches, estimates)
+        if len(groups) < 2:
+            return launches
+        sizes = Counter((node.pool.name, node.type.name) for node in self._nodes)
+        use, found = self._use.copy(), list[tuple[LaunchOption, list[Pod]]]()
+
+        def size(members: list[LaunchOption]) -> int:
+            return sizes[members[0].pool.name, members[0].type.name]
+
+        for option, pods in launches:
+            able = [one for one in groups if use.allows(one[0].pool, one[0].type)]
+            if not able:
+                break
+            members = min(able, key=size)
+            if option not in members:
+                option = min(
+                    members, key=lambda one: (use.zones[one.pool.name, one.zone], one.zone)
+                )
+            sizes[option.pool.name, option.type.name] += 1
+            use.add(option.pool, option.zone, option.type.capacity)
+            found.append((option, pods))
+        return found
+
+    def _similar_groups(
+        self,
+        launches: list[tuple[LaunchOption, list[Pod]]],
+        estimates: Sequence[GroupEstimate],
+    ) -> list[list[LaunchOption]]:
+        """The options of the group, and of each that is similar and takes the same pods."""
+        first = launches[0][0]
+        wanted = {pod.uid for _, pods in launches for pod in pods}
+        able = {one.group for one in estimates if wanted <= {pod.uid for pod in one.pods}} | {
+            first.label
+        }
+        groups: dict[str, list[LaunchOption]] = {}
+        for option in self._options.all:
+            if option.label in able and is_similar(first, option, self._flags):
+                groups.setdefault(option.label, []).append(option)
+        return list(groups.values())
+
+
+def is_similar(one: LaunchOption, other: LaunchOption, flags: ClusterAutoscalerFlags) -> bool:
+    """Whether nodes of two groups have about the same amounts, and the same labels apart from names and zones."""
+    if one.label == other.label:
+        return True
+    a, b = one.type, other.type
+    for name in {*a.capacity, *b.capacity}:
+        ratio = flags.memory_difference_ratio if name == MEMORY else 0.0
+        if not _is_near(a.capacity.get(name, 0), b.capacity.get(name, 0), ratio):
+            return False
+    for name in {*a.allocatable, *b.allocatable}:
+        mine, others = a.allocatable.get(name, 0), b.allocatable.get(name, 0)
+        free = mine - one.daemons.get(name, 0), others - other.daemons.get(name, 0)
+        if not _is_near(mine, others, flags.max_allocatable_difference_ratio):
+            return False
+        if not _is_near(*free, flags.max_free_difference_ratio):
+            return False
+    return _kept_labels(a) == _kept_labels(b) and set(a.taints) == set(b.taints)
+
+
+def _is_near(one: int, other: int, ratio: float) -> bool:
+    return abs(one - other) <= max(one, other) * ratio
+
+
+def _kept_labels(kind: NodeType) -> dict[str, str]:
+    labels = {INSTANCE_TYPE: kind.name, **kind.labels}
+    return {key: value for key, value in labels.items() if key not in IGNORED_LABELS}
+
+
+def _next_of(rows: Ints, last: int) -> int:
+    """The first of the rows after `last`, else the first of all."""
+    later = rows[rows > last]
+    return int(later[0] if len(later) else rows[0])
 
 
 class _GroupPacking:
@@ -189,7 +236,11 @@ class _GroupPacking:
         self._objects: list[list[ClusterObject]] = []
         self._rows: list[int] = []
         self._placed = 0
+        self._last = 0
+        """The node that a pod fitted on last, of those that were there before it; the next search begins after it."""
         self._full: set[ChoiceKey] = set()
+        self._grown_for: ChoiceKey | None = None
+        """The pods for which the newest node was added."""
         self.estimate = GroupEstimate()
 
     def in_order(self, pods: list[Pod]) -> list[Pod]:
@@ -214,9 +265,15 @@ class _GroupPacking:
         if self._rows:
             totals = self._shadow.totals(pod)
             fitting = np.flatnonzero(totals[self._rows] >= 0)
-            if len(fitting):
-                self._place(pod, int(fitting[0]))
+            newest = len(self._rows) - 1
+            if key == self._grown_for and totals[self._rows[newest]] >= 0:
+                self._place(pod, newest)  # no search
                 return
+            if len(fitting):
+                self._last = _next_of(fitting, self._last)
+                self._place(pod, self._last)
+                return
+        self._grown_for = key
         if not self._grow(pod):
             self._full.add(key)
 

@@ -2,11 +2,13 @@
 
 A draining node has a taint that keeps pods away. Its pods are evicted as far as their disruption budgets and
 annotations allow, again after every change of the cluster, and it is removed when no pod is left. An interrupted node
-is removed at its time, whatever is on it.
+is removed at its time, whatever is on it. Cluster Autoscaler limits the grace period of pods, and gives a node up that
+has pods which could not be evicted for some time.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ..api.pod import Pod
@@ -16,7 +18,8 @@ from ..manifests.timeline import TimelineEvent, TimelineTarget
 from ..sim.autoscaling_record import ScalingEviction
 from ..sim.simulation import Simulation
 from .blockers import Blockers
-from .pool_nodes import PoolNode
+from .cluster_autoscaler_flags import ClusterAutoscalerFlags
+from .pool_nodes import UNNEEDED, PoolNode
 
 KARPENTER_TAINT = Taint(key="karpenter.sh/disrupted", effect=NO_SCHEDULE)
 GROUP_TAINT = Taint(key="ToBeDeletedByClusterAutoscaler", effect=NO_SCHEDULE)
@@ -28,6 +31,7 @@ class NodeDrain:
 
     node: PoolNode
     why: str
+    begun_s: float = 0.0
     waits_for: list[PoolNode] = field(default_factory=list)
     """New nodes that must have joined before the first pod is evicted."""
 
@@ -40,9 +44,15 @@ class NodeDrain:
 class NodeDrains:
     """The nodes that are drained."""
 
-    def __init__(self, simulation: Simulation, blockers: Blockers, taint: Taint) -> None:
+    def __init__(
+        self, simulation: Simulation, blockers: Blockers, flags: ClusterAutoscalerFlags | None
+    ) -> None:
+        """Without `flags` they are those of Karpenter."""
         self._simulation, self._cluster = simulation, simulation.cluster
-        self._blockers, self._taint = blockers, taint
+        self._blockers, self._flags = blockers, flags
+        self._taint = KARPENTER_TAINT if flags is None else GROUP_TAINT
+        self.failed_s = -math.inf
+        """When a node was given up last."""
         self.under_way: dict[str, NodeDrain] = {}
         self.evictions: list[ScalingEviction] = []
         self._lost: list[Pod] = []
@@ -57,7 +67,11 @@ class NodeDrains:
         stored = self._cluster.get("Node", "", node.name)
         if stored is None:
             return
-        self.under_way[node.name] = NodeDrain(node, why, waits_for or [])
+        now = self._simulation.clock.monotonic()
+        self.under_way[node.name] = NodeDrain(node, why, now, waits_for or [])
+        if self._flags is not None and node.pods and why == UNNEEDED:
+            drain, until_s = self.under_way[node.name], now + self._flags.max_pod_eviction_time
+            self._simulation.expect(until_s, lambda: self._give_up(drain))
         self._cluster.update(stored.replace(taints=(*stored.taints, self._taint)))
 
     def proceed(self) -> None:
@@ -67,6 +81,18 @@ class NodeDrains:
                 self._evict(drain)
                 if not drain.node.pods:
                     self._remove(drain)
+
+    def _give_up(self, drain: NodeDrain) -> None:
+        """Keep a node whose pods could not all be evicted in time."""
+        stored = self._cluster.get("Node", "", drain.node.name)
+        if self.under_way.get(drain.node.name) is not drain or stored is None:
+            return
+        if all(pod.is_terminating for pod in drain.node.pods.values()):
+            return
+        del self.under_way[drain.node.name]
+        self.failed_s = self._simulation.clock.monotonic()
+        left = tuple(taint for taint in stored.taints if taint != self._taint)
+        self._cluster.update(stored.replace(taints=left))
 
     def finish(self, node: PoolNode) -> None:
         """Remove a node at once, with the pods that are still on it."""
@@ -82,7 +108,10 @@ class NodeDrains:
             if pod.is_terminating or self._blockers.is_protected(pod):
                 continue
             if not self._simulation.eviction_refusal(pod):
-                self._take_off(pod, drain, pod.spec.grace_s)
+                grace_s = pod.spec.grace_s
+                if self._flags is not None:
+                    grace_s = min(grace_s, self._flags.max_graceful_termination_sec)
+                self._take_off(pod, drain, grace_s)
 
     def _take_off(self, pod: Pod, drain: NodeDrain, grace_s: float) -> None:
         """Delete a pod; one without a controller comes back as a new one, as if it were submitted again."""

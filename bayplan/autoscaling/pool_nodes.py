@@ -197,6 +197,17 @@ class PoolNodes:
         """Nodes that have joined and have no pods but daemons, in the order in which they became so."""
         return self._joined.get(0, {}).values()
 
+    def recent(self, now_s: float) -> set[str]:
+        """Nodes that have joined and changed within the time for which their pool leaves them alone."""
+        waits = [pool.consolidate_after_s or 0.0 for pool in self._pools.values()]
+        if not any(waits):
+            return set()
+        return {
+            node.name
+            for node in self.live.values()
+            if now_s < node.changed_s + (node.pool.consolidate_after_s or 0.0)
+        }
+
     def by_pods(self, now_s: float) -> Iterator[PoolNode]:
         """Nodes with pods that are eligible now, those with fewer pods first; equal ones by rank."""
         for number in sorted(self._joined):
@@ -274,8 +285,8 @@ def _price(node: Node, kind: NodeType) -> float | None:
         return kind.price
 
 
-EMPTY, UNDERUTILIZED = "empty", "underutilized"
-"""Reasons, which budgets have with a capital letter."""
+EMPTY, UNDERUTILIZED, UNNEEDED = "empty", "underutilized", "unneeded"
+"""Reasons; the first two are Karpenter's, and budgets have them with a capital letter."""
 
 
 def allowed_disruptions(

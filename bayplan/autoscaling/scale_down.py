@@ -20,7 +20,7 @@ from .autoscaler_settings import AutoscalerOptions
 from .blockers import Blockers
 from .consolidation import Consolidation, RemovalCommand
 from .launch_options import LaunchOption, LaunchOptions
-from .node_removal import GROUP_TAINT, KARPENTER_TAINT, NodeDrains
+from .node_removal import NodeDrains
 from .pool_nodes import PoolNode, PoolNodes, is_active
 from .relocation import Relocation
 from .unneeded import UnneededNodes
@@ -58,13 +58,15 @@ class ScaleDown:
         self._nodes, self._launch, self._waiting = tools.nodes, tools.launch, tools.waiting
         self._shadow = tools.shadow
         self._clock = simulation.clock
-        blockers = Blockers(options.is_karpenter, simulation.eviction_refusal)
-        taint = KARPENTER_TAINT if options.is_karpenter else GROUP_TAINT
-        self.drains = NodeDrains(simulation, blockers, taint)
+        flags = None if options.is_karpenter else options.flags
+        blockers = Blockers(options.is_karpenter, simulation.eviction_refusal, options.flags)
+        self.drains = NodeDrains(simulation, blockers, flags)
         relocation = Relocation(tools.choices, tools.shadow, tools.nodes)
         find_node = tools.shadow.node
         self._consolidation = Consolidation(tools.nodes, relocation, blockers, find_node)
-        self._unneeded = UnneededNodes(tools.nodes, relocation, blockers, tools.shadow, find_node)
+        self._unneeded = UnneededNodes(
+            tools.nodes, relocation, blockers, tools.shadow, find_node, options.flags
+        )
         self._due: list[tuple[float, str]] = []
         """When nodes may be taken away, by Karpenter."""
         self._queued: set[str] = set()
@@ -72,6 +74,8 @@ class ScaleDown:
         """Whether nodes changed since the last search that found nothing."""
         self._searches_s = 0.0
         """When nodes with pods may be searched again."""
+        self._polled_s = 0.0
+        """When nodes were searched last, or removed; the next search is one or several intervals later."""
         self._decided: tuple[float, RemovalCommand] | None = None
         """What Karpenter decided, and when it validates it."""
         self._moves = True
@@ -92,9 +96,12 @@ class ScaleDown:
 
     # What happens to nodes
 
+    def launched(self) -> None:
+        """Nodes were launched."""
+        self._unneeded.added_s = self._clock.monotonic()
+
     def joined(self, node: PoolNode) -> None:
         """A node can run pods from now on."""
-        self._unneeded.added_s = self._clock.monotonic()
         self.follow(node)
 
     def follow(self, node: PoolNode) -> None:
@@ -117,7 +124,8 @@ class ScaleDown:
 
     def gone(self, node: PoolNode) -> None:
         """A node is gone: budgets may allow others to go."""
-        self.drains.under_way.pop(node.name, None)
+        if self.drains.under_way.pop(node.name, None) is not None:
+            self._unneeded.removed_s = self._clock.monotonic()
         self._moves = self._is_stale = True
 
     def _queue(self, node: PoolNode) -> None:
@@ -133,6 +141,8 @@ class ScaleDown:
             self._moves = False
             self.drains.proceed()
             self.drains.bring_back()
+        if self.drains.failed_s > self._unneeded.failed_s:
+            self._unneeded.failed_s = self.drains.failed_s
         due = self._due_s()
         if self._decided is not None:
             self._alarm.set(self._decided[0])
@@ -144,10 +154,12 @@ class ScaleDown:
         """When the next search is due; None: when something changes."""
         now = self._clock.monotonic()
         if self._options.is_karpenter:
-            first = self._due[0][0] if self._due else None
-            if self._is_stale and not self._due and len(self._nodes.live):
-                return max(now, self._searches_s)
-            return first
+            due = self._due[0][0] if self._due else None
+            if self._is_stale and len(self._nodes.live):
+                has_empty = any(node.eligible_s <= now for node in self._nodes.empty())
+                search = now if has_empty else max(now, self._searches_s)
+                return search if due is None else min(search, due)
+            return due
         due = self._unneeded.due_s()
         if self._is_stale and len(self._nodes.live):
             search = max(now, self._searches_s)
@@ -156,9 +168,12 @@ class ScaleDown:
 
     def _at_scan(self, due_s: float) -> float:
         """The next scan at `due_s` or later, and after now."""
-        interval, now = self._options.scan_interval_s, self._clock.monotonic()
-        at_s = math.ceil(round(due_s / interval, 6)) * interval
-        return at_s if at_s > now else (math.floor(round(now / interval, 6)) + 1) * interval
+        interval, now = self._options.flags.scan_interval, self._clock.monotonic()
+        start_s = self._polled_s % interval if self._options.is_karpenter else 0.0
+        at_s = math.ceil(round((due_s - start_s) / interval, 6)) * interval + start_s
+        if at_s <= now:
+            at_s = (math.floor(round((now - start_s) / interval, 6)) + 1) * interval + start_s
+        return at_s
 
     def _woken(self) -> None:
         if self._options.is_karpenter:
@@ -182,7 +197,8 @@ class ScaleDown:
         )
         if holds is not None:
             self._execute(holds)
-        return holds is not None
+            self._polled_s = now
+        return False
 
     def _consolidate(self) -> None:
         if not self._validate():
@@ -204,9 +220,6 @@ class ScaleDown:
             command = self._consolidation.underutilized(now, moment, leaving, self._waiting())
             self._searches_s = now if command is not None else now + PAUSE_S
             self._is_stale = command is not None or self._is_held_back()
-        elif command is None and "" not in self._queued:
-            self._queued.add("")
-            heapq.heappush(self._due, (self._searches_s, ""))
         if command is not None:
             self._decided = now + VALIDATION_DELAY_S, command
 
@@ -224,12 +237,9 @@ class ScaleDown:
         if self._is_stale and now >= self._searches_s:
             self._unneeded.update(now, leaving)
             self._searches_s, self._is_stale = now + PAUSE_S, False
-        command = self._unneeded.command(now, leaving)
-        if command is not None:
-            # What was found before may no longer hold.
-            self._unneeded.update(now, leaving)
-            command = self._unneeded.command(now, leaving)
-        if command is not None:
+        if self._unneeded.commands(now, leaving):
+            self._unneeded.update(now, leaving)  # some may be needed again
+        for command in self._unneeded.commands(now, leaving):
             self._execute(command)
 
     def _execute(self, command: RemovalCommand) -> None:

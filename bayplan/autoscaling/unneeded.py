@@ -1,28 +1,30 @@
 """Unneeded nodes: which nodes Cluster Autoscaler takes away.
 
-Facts from its FAQ: a node is unneeded while the requests on it are below half of its cpu and of its memory, nothing
-keeps it, and all its pods fit elsewhere. One that was unneeded for ten minutes is removed, empty ones up to ten at a
-time, others one at a time; nothing is removed in the ten minutes after a node was added. At most 30 nodes with pods are
-tried at a time.
+Facts from cluster-autoscaler 1.36 (core/scaledown): a node is unneeded while the larger share of its cpu and memory
+that is requested, or the share of its GPUs if it has some, is at most a threshold, nothing keeps it, and all its pods
+fit elsewhere. One that was unneeded for its time is removed, unless a node was added, removed, or could not be removed
+shortly before. Empty nodes come first; those with pods are drained one at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from ..api.node import Node
 from ..api.resources import CPU, MEMORY
+from ..cluster.memory import is_daemon
+from ..planning.pools import NodePool
 from ..planning.shadow import ShadowScheduler
 from .blockers import Blockers
+from .cluster_autoscaler_flags import ClusterAutoscalerFlags
 from .consolidation import RemovalCommand
-from .pool_nodes import EMPTY, PoolNode, PoolNodes
+from .pool_nodes import EMPTY, UNNEEDED, PoolNode, PoolNodes
 from .relocation import Relocation
 
-UNNEEDED_S, DELAY_AFTER_ADD_S = 600.0, 600.0
-THRESHOLD = 0.5
-MAX_EMPTY, MAX_CANDIDATES = 10, 30
+GPUS = ("nvidia.com/gpu", "amd.com/gpu", "microsoft.com/directx")
 
 
 class UnneededNodes:
@@ -35,24 +37,27 @@ class UnneededNodes:
         blockers: Blockers,
         shadow: ShadowScheduler,
         find_node: Callable[[str], Node | None],
+        flags: ClusterAutoscalerFlags,
     ) -> None:
         self._nodes, self._relocation, self._blockers = nodes, relocation, blockers
-        self._shadow, self._find_node = shadow, find_node
+        self._shadow, self._find_node, self._flags = shadow, find_node, flags
         self.since_s: dict[str, float] = {}
-        self.added_s = -DELAY_AFTER_ADD_S
-        """When a node was added last."""
+        self.added_s = self.removed_s = self.failed_s = -math.inf
+        """When nodes were launched last, when one was removed last, and when that failed last."""
 
     def update(self, now_s: float, leaving: set[str]) -> None:
         """Find the nodes that are unneeded now; those that were before keep their time."""
         found: dict[str, float] = {}
         closed = set(leaving)
         tried = 0
+        if not self._flags.scale_down_enabled:
+            return
         for node in sorted(self._underutilised(), key=lambda node: (len(node.pods), node.name)):
             if not self._may_go(node, leaving):
                 continue
             if node.pods:
                 tried += 1
-                if tried > MAX_CANDIDATES:
+                if tried > self._flags.scale_down_non_empty_candidates_count:
                     break
                 if self._relocation.find([node], closed, may_replace=False) is None:
                     continue
@@ -62,26 +67,49 @@ class UnneededNodes:
 
     def due_s(self) -> float | None:
         """When the next node may be removed; None: none is unneeded."""
-        if not self.since_s:
-            return None
-        return max(min(self.since_s.values()) + UNNEEDED_S, self.added_s + DELAY_AFTER_ADD_S)
+        due = [
+            since + self._time_of(self._nodes.live[name])
+            for name, since in self.since_s.items()
+            if name in self._nodes.live
+        ]
+        return max(min(due), self._open_s()) if due else None
 
-    def command(self, now_s: float, leaving: set[str]) -> RemovalCommand | None:
-        """The nodes to remove now; None: none is due."""
-        if now_s < self.added_s + DELAY_AFTER_ADD_S:
-            return None
+    def commands(self, now_s: float, leaving: set[str]) -> list[RemovalCommand]:
+        """The nodes to remove now: empty ones, then those with pods, as many as may go at a time."""
+        if now_s < self._open_s():
+            return []
         due = [
             self._nodes.live[name]
             for name, since in self.since_s.items()
-            if since + UNNEEDED_S <= now_s and name in self._nodes.live and name not in leaving
+            if name in self._nodes.live
+            and name not in leaving
+            and since + self._time_of(self._nodes.live[name]) <= now_s
         ]
-        empty = self._within_minimum([node for node in due if not node.pods], leaving)[:MAX_EMPTY]
-        if empty:
-            return RemovalCommand(empty, EMPTY)
-        if any(self._nodes.live[name].pods for name in leaving if name in self._nodes.live):
-            return None  # one node with pods at a time
-        used = self._within_minimum(due, leaving)[:1]
-        return RemovalCommand(used, "unneeded") if used else None
+        going = [self._nodes.live[name] for name in leaving if name in self._nodes.live]
+        budget = self._flags.max_scale_down_parallelism - len(going)
+        drains = self._flags.max_drain_parallelism - sum(bool(node.pods) for node in going)
+        allowed = self._within_minimum(sorted(due, key=lambda node: bool(node.pods)), leaving)
+        empty = [node for node in allowed if not node.pods][: max(budget, 0)]
+        room = max(min(budget - len(empty), drains), 0)
+        used = [node for node in allowed if node.pods][:room]
+        found = ((empty, EMPTY), (used, UNNEEDED))
+        return [RemovalCommand(nodes, why) for nodes, why in found if nodes]
+
+    def _open_s(self) -> float:
+        """When nodes may be removed again."""
+        flags = self._flags
+        return max(
+            self.added_s + flags.scale_down_delay_after_add,
+            self.removed_s + (flags.scale_down_delay_after_delete or flags.scan_interval),
+            self.failed_s + flags.scale_down_delay_after_failure,
+        )
+
+    def _time_of(self, node: PoolNode) -> float:
+        """How long a node must have been unneeded."""
+        stored, options = self._find_node(node.name), node.pool.group_options
+        if stored is None or is_ready(stored):
+            return options.get("scaledownunneededtime", self._flags.scale_down_unneeded_time)
+        return options.get("scaledownunreadytime", self._flags.scale_down_unready_time)
 
     def _within_minimum(self, nodes: list[PoolNode], leaving: set[str]) -> list[PoolNode]:
         """As many of the nodes as leave every pool its minimum."""
@@ -100,16 +128,64 @@ class UnneededNodes:
         if not node.is_joined or node.name in leaving:
             return False
         stored = self._find_node(node.name)
-        return stored is not None and not self._blockers.of_node(node, stored)
+        if stored is None or not (self._flags.scale_down_unready_enabled or is_ready(stored)):
+            return False
+        return not self._blockers.of_node(node, stored)
 
-    def _underutilised(self) -> list[PoolNode]:
-        """The nodes on which pods, daemons included, request less than half of the cpu and of the memory."""
-        table = self._shadow.table
+    def _underutilised(self) -> Iterator[PoolNode]:
+        """The nodes of which at most the threshold is requested."""
+        table, bound = self._shadow.table, self._highest_threshold()
         is_low = np.ones(len(table), dtype=np.bool_)
         for name in (CPU, MEMORY):
-            offered = table.allocatable[name]
-            shares = table.requested[name] / np.maximum(offered, 1)
-            is_low &= (shares < THRESHOLD) | (offered == 0)
-        names = (table.names[row] for row in np.flatnonzero(is_low).tolist())
-        nodes = (self._nodes.live.get(name) for name in names)
-        return [node for node in nodes if node is not None]
+            offered = np.maximum(table.allocatable[name], 1)
+            is_low &= table.requested[name] <= bound * offered
+        for name in GPUS:
+            if name in table.allocatable:
+                is_low |= table.allocatable[name] > 0
+        for row in np.flatnonzero(is_low).tolist():
+            node = self._nodes.live.get(table.names[row])
+            if node is not None and self._is_low(node, row):
+                yield node
+
+    def _highest_threshold(self) -> float:
+        """No node without GPUs is unneeded above it, by what is requested of it, daemons included."""
+        known = [self._flags.scale_down_utilization_threshold]
+        for pool in {node.pool.name: node.pool for node in self._nodes}.values():
+            known.append(pool.group_options.get("scaledownutilizationthreshold", 0.0))
+            if self._ignores_daemons(pool):
+                return math.inf
+        return max(known)
+
+    def _ignores_daemons(self, pool: NodePool) -> bool:
+        default = self._flags.ignore_daemonsets_utilization
+        return bool(pool.group_options.get("ignoredaemonsetsutilization", default))
+
+    def _is_low(self, node: PoolNode, row: int) -> bool:
+        flags, options, offered = self._flags, node.pool.group_options, node.type.allocatable
+        gpus = [name for name in GPUS if offered.get(name)]
+        if gpus:
+            threshold = options.get(
+                "scaledowngpuutilizationthreshold", flags.scale_down_gpu_utilization_threshold
+            )
+        else:
+            threshold = options.get(
+                "scaledownutilizationthreshold", flags.scale_down_utilization_threshold
+            )
+        names = gpus[:1] or [CPU, MEMORY]
+        return all(self._share(node, row, name) <= threshold for name in names)
+
+    def _share(self, node: PoolNode, row: int, name: str) -> float:
+        """The share of a resource that is requested; without daemons, if they do not count."""
+        table = self._shadow.table
+        requested, offered = int(table.requested[name][row]), int(table.allocatable[name][row])
+        if self._ignores_daemons(node.pool):
+            pods = self._shadow.pods_on(node.name).values()
+            of_daemons = sum(pod.requests.get(name, 0) for pod in pods if is_daemon(pod))
+            requested, offered = requested - of_daemons, offered - of_daemons
+        return requested / offered if offered > 0 else 0.0
+
+
+def is_ready(node: Node) -> bool:
+    """Whether the node is ready, or has no condition that tells."""
+    found = node.condition("Ready")
+    return found is None or found.status == "True"

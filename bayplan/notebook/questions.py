@@ -62,13 +62,16 @@ def simulate(
     pools: PoolSource | Iterable[PoolSource] | None = None,
     instance_types: str | Path | None = None,
     autoscaler: str = "karpenter",
-    expander: str = "least-waste",
+    expander: str | None = None,
+    autoscaler_config: str | Path | Iterable[str | Path] = (),
+    autoscaler_flags: Iterable[str] = (),
 ) -> SimulationReport:
     """Schedule the pending pods of the cluster in virtual time and return the result.
 
     `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
     records every plugin's result for each pod. With `pools`, files or NodePools, an `autoscaler` adds and removes
     nodes: "karpenter" or "cluster-autoscaler", which has an `expander`; the report's `scaling` has nodes and costs.
+    `autoscaler_config` are manifests of Cluster Autoscaler, `autoscaler_flags` such as "scale-down-unneeded-time=5m".
     """
     settings = settings_for(
         "simulate", cluster, config, plugins, feature_gates, seed, kubernetes_version
@@ -77,10 +80,21 @@ def simulate(
         simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
         return simulation.run(until_s=_seconds(until))
     from ..autoscaling import AutoscalerOptions, autoscaled
+    from ..autoscaling.cluster_autoscaler_flags import read_flags
     from .cluster import pools_of
 
     found = pools_of("simulate", cluster, pools, instance_types)
-    options = AutoscalerOptions(autoscaler=autoscaler, expander=expander, seed=seed or 0)
+    files = [autoscaler_config] if isinstance(autoscaler_config, str | Path) else autoscaler_config
+    reading = read_flags(files, list(autoscaler_flags))
+    for note in reading.notes:
+        warnings.warn(note, stacklevel=2)
+    options = AutoscalerOptions(
+        autoscaler=autoscaler,
+        expander=expander,
+        flags=reading.flags,
+        priorities=reading.priorities,
+        seed=seed or 0,
+    )
     simulation = autoscaled(
         settings, cluster.objects, found, options, cluster.place_of, explain=explain
     )

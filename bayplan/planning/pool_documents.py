@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -30,7 +31,14 @@ from .node_types import (
     SPOT,
     NodeType,
 )
-from .pools import CONSOLIDATION_POLICIES, REASONS, WHEN_UNDERUTILIZED, NodeBudget, NodePool
+from .pools import (
+    CONSOLIDATION_POLICIES,
+    GROUP_OPTIONS,
+    REASONS,
+    WHEN_UNDERUTILIZED,
+    NodeBudget,
+    NodePool,
+)
 
 NEVER = "Never"
 
@@ -149,6 +157,7 @@ class PoolSpecFile(msgspec.Struct, frozen=True, rename="camel"):
     interruption_rate: Any = None
     expire_after: str = NEVER
     disruption: DisruptionFile = DisruptionFile()
+    autoscaling_options: dict[str, Any] = {}
 
 
 class PoolMetadataFile(msgspec.Struct, frozen=True, rename="camel"):
@@ -204,8 +213,31 @@ def read_pool_document(
         spec.weight,
         place=place,
         expire_after_s=read_limit(spec.expire_after, "spec.expireAfter", problems),
+        group_options=dict(_group_options(spec.autoscaling_options, problems)),
         **read_disruption(spec.disruption, "spec.disruption", problems),
     )
+
+
+def _group_options(given: Mapping[str, Any], problems: Problems) -> Iterator[tuple[str, float]]:
+    """The options of Cluster Autoscaler for one group, as numbers and seconds."""
+    for name, value in given.items():
+        path, kind, text = f"spec.autoscalingOptions.{name}", GROUP_OPTIONS.get(name), str(value)
+        found: float | None = None
+        if kind is None:
+            problems.add(path, one_of(tuple(GROUP_OPTIONS)), name)
+            continue
+        if kind == "duration":
+            expected, found = "a duration such as 10m", parse_duration(text)
+        elif kind == "boolean":
+            expected = "true or false"
+            found = {"true": 1.0, "false": 0.0}.get(text.lower())
+        else:
+            expected = "a share such as 0.5"
+            found = float(text) if re.fullmatch(r"[0-9]*\.?[0-9]+", text) else None
+        if found is None:
+            problems.add(path, expected, value)
+        else:
+            yield name, found
 
 
 def check_pool_name(name: str, problems: Problems) -> None:

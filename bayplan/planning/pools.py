@@ -11,7 +11,16 @@ from ..api.text.quantity import format_quantity
 from .node_types import NodeType
 
 WHEN_EMPTY, WHEN_UNDERUTILIZED = "WhenEmpty", "WhenEmptyOrUnderutilized"
-CONSOLIDATION_POLICIES = (WHEN_EMPTY, WHEN_UNDERUTILIZED)
+BALANCED = "Balanced"
+CONSOLIDATION_POLICIES = (WHEN_EMPTY, WHEN_UNDERUTILIZED, BALANCED)
+GROUP_OPTIONS = {
+    "scaledownutilizationthreshold": "share",
+    "scaledowngpuutilizationthreshold": "share",
+    "scaledownunneededtime": "duration",
+    "scaledownunreadytime": "duration",
+    "ignoredaemonsetsutilization": "boolean",
+}
+"""Options of a group, as tags of an Auto Scaling group name them after `.../autoscaling-options/`."""
 REASONS = ("Underutilized", "Empty", "Drifted")
 
 
@@ -55,6 +64,8 @@ class NodePool:
     """How long a node must have been left alone before it is taken away; None: never."""
     expire_after_s: float | None = None
     """The age at which a node is replaced; None: never."""
+    group_options: Mapping[str, float] = field(default_factory=dict)
+    """What Cluster Autoscaler has for this group instead of its flags, by the names of `GROUP_OPTIONS`."""
     current_nodes: int | None = None
     """How many nodes it has now, where that is known."""
     place: str = ""
@@ -91,6 +102,7 @@ def pool_entry(pool: NodePool) -> dict[str, Any]:
             }
             for budget in pool.budgets
         ],
+        "autoscalingOptions": dict(pool.group_options),
         "types": [type_entry(one) for one in pool.types],
     }
 

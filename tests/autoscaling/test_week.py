@@ -18,11 +18,11 @@ SPOT = make_type("spot", 4, 0.07, zones=("a", "b"), interruption_rate=0.01)
 @pytest.mark.parametrize(
     ("autoscaler", "totals", "digest"),
     [
-        pytest.param("karpenter", (88, 83, 256, 159.511), "c9b192b7154ab1b4", id="Karpenter"),
+        pytest.param("karpenter", (78, 73, 235, 164.39), "fe25c3f78202dfe4", id="Karpenter"),
         pytest.param(
             "cluster-autoscaler",
-            (106, 97, 139, 67.258),
-            "8e139a9dda0ba2ec",
+            (95, 86, 151, 67.415),
+            "c750f1b0e4316803",
             id="Cluster Autoscaler",
         ),
     ],

@@ -13,7 +13,7 @@ import typer
 
 from ...errors import InputError
 from ..options.option_groups import takes_options
-from ..options.pool_options import InstanceTypesOption, note_pools, read_table
+from ..options.pool_options import InstanceTypesOption, print_notes, read_table
 from ..options.scheduler_options import PENDING, AnswerForm, AnswerOption, Question, takes_cluster
 from ..render.answer_output import print_answer
 from ..render.progress_bar import progress_bar
@@ -132,7 +132,7 @@ def plan(question: Question, options: PlanOptions) -> None:
     request = options.request()
     nodes = [obj for obj in question.manifests.objects if obj.kind == "Node"]
     reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]
-    note_pools(reading)
+    print_notes(reading.notes)
     found = _search(question, reading.pools, request, options.existing)
     if options.to is not None:
         _write(found, options.to)

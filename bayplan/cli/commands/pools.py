@@ -10,7 +10,7 @@ import typer
 from ...api.own_documents import API_VERSION
 from ..command_table import CommandApp
 from ..options.input_options import takes_input_limit
-from ..options.pool_options import InstanceTypesOption, note_pools, read_table
+from ..options.pool_options import InstanceTypesOption, print_notes, read_table
 from ..options.scheduler_options import AnswerForm, AnswerOption
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document
@@ -71,7 +71,7 @@ def check(
             with written_to_stdout(console):
                 render_pools(console, reading)
     if output in (AnswerForm.TABLE, AnswerForm.NAME):
-        note_pools(reading)
+        print_notes(reading.notes)
 
 
 def pools_document(reading: PoolReading) -> dict[str, Any]:

@@ -15,6 +15,8 @@ import typer
 from ...errors import InputError
 from ..command_table import CommandApp, PlainCommand
 from ..options.autoscaler_options import (
+    AutoscalerConfigOption,
+    AutoscalerFlagOption,
     AutoscalerOption,
     BatchIdleOption,
     BatchMaxOption,
@@ -143,6 +145,8 @@ class SimulateOptions:
     instance_types: InstanceTypesOption = None
     autoscaler: AutoscalerOption = None
     expander: ExpanderOption = None
+    autoscaler_config: AutoscalerConfigOption = None
+    autoscaler_flag: AutoscalerFlagOption = None
     batch_idle_duration: BatchIdleOption = None
     batch_max_duration: BatchMaxOption = None
     scan_interval: ScanOption = None
@@ -202,6 +206,8 @@ def _simulation(
         pools=options.pools,
         autoscaler=options.autoscaler,
         expander=options.expander,
+        config=options.autoscaler_config,
+        flags=options.autoscaler_flag,
         durations={
             "batch_idle_s": options.batch_idle_duration,
             "batch_max_s": options.batch_max_duration,

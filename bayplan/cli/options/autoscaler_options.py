@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...api.text.durations import EXPECTED
 from ...errors import InputError
 from .input_options import parse_seconds
-from .pool_options import note_pools, read_table
+from .pool_options import print_notes, read_table
 
 if TYPE_CHECKING:
     from ...answers.compare import MakeSimulation
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ...planning import PoolReading
 
 AUTOSCALERS = ("karpenter", "cluster-autoscaler")
-EXPANDERS = ("least-waste", "price", "priority", "random")
+EXPANDERS = ("least-waste", "price", "priority", "random", "most-pods", "least-nodes")
 
 
 def complete_autoscaler(incomplete: str) -> list[str]:
@@ -59,7 +60,8 @@ ExpanderOption = Annotated[
     typer.Option(
         "--expander",
         metavar="NAME",
-        help="How Cluster Autoscaler chooses a group: least-waste, price, priority or random. Default: least-waste.",
+        help="How Cluster Autoscaler chooses a group: least-waste, most-pods, least-nodes, price, priority or random; "
+        "or several, separated by commas. Default: least-waste.",
         autocompletion=complete_expander,
         show_default=False,
     ),
@@ -91,6 +93,26 @@ ScanOption = Annotated[
         show_default=False,
     ),
 ]
+AutoscalerConfigOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--autoscaler-config",
+        metavar="FILE",
+        help="Manifests of Cluster Autoscaler as a cluster has them: its Deployment, whose flags are read, and the "
+        "ConfigMap of the expander priority. May be given several times.",
+        allow_dash=True,
+        show_default=False,
+    ),
+]
+AutoscalerFlagOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--autoscaler-flag",
+        metavar="NAME=VALUE",
+        help="A flag of Cluster Autoscaler, such as scale-down-unneeded-time=5m. May be given several times.",
+        show_default=False,
+    ),
+]
 
 
 def read_autoscaler(
@@ -98,6 +120,8 @@ def read_autoscaler(
     pools: Sequence[Path] | None,
     autoscaler: str | None,
     expander: str | None,
+    config: Sequence[Path] | None = None,
+    flags: Sequence[str] | None = None,
     durations: dict[str, str | None],
     seed: int | None,
 ) -> AutoscalerOptions | None:
@@ -105,6 +129,8 @@ def read_autoscaler(
     given = {
         "--autoscaler": autoscaler,
         "--expander": expander,
+        "--autoscaler-config": config or None,
+        "--autoscaler-flag": flags or None,
         "--batch-idle-duration": durations.get("batch_idle_s"),
         "--batch-max-duration": durations.get("batch_max_s"),
         "--scan-interval": durations.get("scan_interval_s"),
@@ -115,25 +141,31 @@ def read_autoscaler(
                 raise InputError(f"{flag}: expected --pools with it; got none")
         return None
     _check("--autoscaler", autoscaler, AUTOSCALERS)
-    _check("--expander", expander, EXPANDERS)
+    for one in (expander or "").split(",") if expander is not None else ():
+        _check("--expander", one, EXPANDERS)
     is_karpenter = autoscaler in (None, AUTOSCALERS[0])
-    for flag in (
-        ("--expander",) if is_karpenter else ("--batch-idle-duration", "--batch-max-duration")
-    ):
+    of_groups = ("--expander", "--autoscaler-config", "--autoscaler-flag")
+    of_karpenter = ("--batch-idle-duration", "--batch-max-duration")
+    for flag in of_groups if is_karpenter else of_karpenter:
         if given[flag] is not None:
             other = AUTOSCALERS[1] if is_karpenter else AUTOSCALERS[0]
             raise InputError(f"{flag}: expected --autoscaler {other} with it")
     from ...autoscaling import AutoscalerOptions
+    from ...autoscaling.cluster_autoscaler_flags import read_flags
 
-    seconds = {
-        name: _seconds(f"--{name}", text) for name, text in durations.items() if text is not None
-    }
-    return AutoscalerOptions(
+    reading = read_flags(config or (), flags or ())
+    print_notes(reading.notes)
+    options = AutoscalerOptions(
         seed=seed or 0,
         autoscaler=autoscaler or AUTOSCALERS[0],
-        expander=expander or EXPANDERS[0],
-        **seconds,
+        expander=expander,
+        flags=reading.flags,
+        priorities=reading.priorities,
     )
+    seconds: dict[str, Any] = {
+        name: _seconds(f"--{name}", text) for name, text in durations.items() if text is not None
+    }
+    return replace(options, **seconds)
 
 
 def read_scaled_pools(
@@ -144,7 +176,7 @@ def read_scaled_pools(
 
     nodes = [obj for obj in objects if obj.kind == "Node"]
     reading = read_pools(paths, read_table(table), nodes)  # type: ignore[arg-type]
-    note_pools(reading)
+    print_notes(reading.notes)
     return reading
 
 

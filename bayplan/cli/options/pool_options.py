@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from ..render.consoles import stderr_console
 
 if TYPE_CHECKING:
-    from ...planning import InstanceTable, PoolReading
+    from ...planning import InstanceTable
 
 InstanceTypesOption = Annotated[
     Path | None,
@@ -30,7 +31,7 @@ def read_table(path: Path | None) -> InstanceTable:
     return read_instance_table(path) if path is not None else InstanceTable()
 
 
-def note_pools(reading: PoolReading) -> None:
-    """Say on standard error what of the documents is not modelled."""
-    for note in reading.notes:
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on standard error, such as parts of documents that are not modelled."""
+    for note in notes:
         stderr_console().print(f"note: {note}", style="dim", markup=False, soft_wrap=True)
