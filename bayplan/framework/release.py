@@ -83,6 +83,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Constraints compare lists of values, with feature gate DRAListTypeAttributes."""
     distinct_from_all: bool
     """distinctAttribute compares all devices of a request, not only the last of each."""
+    keeps_alternative: bool
+    """An alternative that asks for all devices is served to its end; else the first alternative is gone on with after
+    the first device."""
     pod_word: str
     """How the reason for a claim that was not made for the pod writes "pod"."""
     timeout_is_error: bool
@@ -137,6 +140,7 @@ _V1_33 = Release(
     sorts_slices=False,
     list_constraints=False,
     distinct_from_all=False,
+    keeps_alternative=False,
     pod_word="pod",
     timeout_is_error=False,
     keeps_nomination_without_post_filter=True,
@@ -196,6 +200,7 @@ _V1_36 = replace(
     balance_scores_change=True,
     image_volumes=ImageVolumes.SIZE,
     sorts_slices=True,
+    keeps_alternative=True,
     pod_word="Pod",
     timeout_is_error=True,
     affinity_hints=AffinityHints.ALL_TERMS,

@@ -32,6 +32,7 @@ _DOMAIN = re.compile(rf"{_ONE}(?!\s*[.\[])")
 _IN = re.compile(rf"{_LITERAL}\s+in\s+$")
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
+_NO_OVERLOAD = re.compile(r"No matching overloads found : (?P<function>[^(]+)\(")
 
 
 class CelError(InputError):
@@ -70,9 +71,17 @@ class Expression:
             problem = first_line(answer.value())
             wider = _with_domain(data, problem)
             if wider is None:
-                match = _NO_KEY.search(problem)
-                raise CelError(f"no such key: {match['key']}" if match else problem)
+                raise CelError(_in_words_of_go(problem))
             data = wider
+
+
+def _in_words_of_go(problem: str) -> str:
+    """The problem as the library of kube-scheduler words it, where that is known."""
+    if match := _NO_KEY.search(problem):
+        return f"no such key: {match['key']}"
+    if match := _NO_OVERLOAD.search(problem):
+        return f"no such overload: {match['function']}"
+    return problem
 
 
 def names_in(text: str) -> frozenset[str] | None:

@@ -46,6 +46,15 @@ class DeviceFeatures(msgspec.Struct, frozen=True):
             release=gates.release,
         )
 
+    @property
+    def has_distinct_attribute(self) -> bool:
+        """Whether the search has distinctAttribute.
+
+        kube-scheduler has three searches and takes the most stable one that has all features which are on; the first
+        without distinctAttribute serves when neither of these is.
+        """
+        return self.consumable_capacity or self.binding_conditions
+
     def offered(self, device: Device) -> Device:
         """The device without the fields of features that are off."""
         if not self.taints and device.taints:

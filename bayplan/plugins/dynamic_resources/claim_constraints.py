@@ -165,7 +165,7 @@ def _as_values(value: object) -> Values:
 
 
 def make_constraint(wanted: DeviceConstraint, features: DeviceFeatures) -> ConstraintTracker | None:
-    """The constraint that a claim asks for; None when it is of a kind that we do not know."""
+    """The constraint that a claim asks for; None if the search does not have it."""
     requests = wanted.requests or ()
     has_lists = features.list_attributes and features.release.list_constraints
     match: type[ConstraintTracker] = CommonValue if has_lists else MatchAttribute
@@ -175,7 +175,7 @@ def make_constraint(wanted: DeviceConstraint, features: DeviceFeatures) -> Const
     distinct: type[ConstraintTracker] = DisjointValues if has_lists else one
     if wanted.match_attribute is not None:
         return match(wanted.match_attribute, requests)
-    if wanted.distinct_attribute is not None:
+    if wanted.distinct_attribute is not None and features.has_distinct_attribute:
         return distinct(wanted.distinct_attribute, requests)
     return None
 

@@ -22,7 +22,7 @@ from ...api.dra import (
 )
 from ...api.text.quantity import Quantity
 from ...errors import BayplanError
-from ...framework.devices import DeviceClasses, Selection
+from ...framework.devices import DeviceClasses, DeviceFeatures, Selection
 
 
 class AllocationError(BayplanError):
@@ -48,10 +48,17 @@ class RequestPlan(msgspec.Struct, frozen=True, eq=False):
     tolerations: tuple[DeviceToleration, ...] | None
     position: int = 0
     """Among the alternatives; 0 when there are none."""
+    fault: str = ""
+    """Why no device can be searched for; found out at the first node that is searched."""
 
     @property
     def name(self) -> str:
         return f"{self.request}/{self.alternative}" if self.alternative else self.request
+
+    @property
+    def own_name(self) -> str:
+        """The name without that of the request which it is an alternative of, as errors of the search have it."""
+        return self.alternative or self.request
 
 
 class ClaimPlan(msgspec.Struct, frozen=True, eq=False):
@@ -69,14 +76,10 @@ class ClaimPlan(msgspec.Struct, frozen=True, eq=False):
 def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> ClaimPlan:
     """The plan for a claim; `where` names the claim in errors.
 
-    Raises NoSuchClassError, or AllocationError when the claim asks for what we do not know.
+    Raises NoSuchClassError, or AllocationError for a request without a class.
     """
     requests = tuple(_options(request, classes, where) for request in devices.requests or ())
     constraints = devices.constraints or ()
-    for i, constraint in enumerate(constraints):
-        if constraint.match_attribute is None and constraint.distinct_attribute is None:
-            text = "empty constraint (unsupported constraint type?)"
-            raise AllocationError(f"claim {where}, constraint #{i}: {text}")
     is_plain = not constraints and all(_is_plain(options) for options in requests)
     is_plain = is_plain and sum(options[0].count for options in requests) <= MAX_RESULTS
     classes_named = [plan.device_class for options in requests for plan in options]
@@ -86,7 +89,7 @@ def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> Clai
 
 def _is_plain(options: tuple[RequestPlan, ...]) -> bool:
     plan = options[0]
-    return not (plan.alternative or plan.wants_all or plan.is_admin or plan.capacity)
+    return not (plan.alternative or plan.wants_all or plan.is_admin or plan.capacity or plan.fault)
 
 
 def _options(request: DeviceRequest, classes: DeviceClasses, where: str) -> tuple[RequestPlan, ...]:
@@ -119,17 +122,6 @@ def _plan_request(
     if device_class is None:
         text = f"request {name}: device class {wanted.device_class_name} does not exist"
         raise NoSuchClassError(text)
-    for i, selector in enumerate(wanted.selectors or ()):
-        if selector.cel is None:
-            text = "CEL expression empty (unsupported selector type?)"
-            raise AllocationError(f"claim {where}, request {name}, selector #{i}: {text}")
-    admin_access = wanted.admin_access if isinstance(wanted, ExactDeviceRequest) else None
-    if admin_access is not None and not classes.features.admin_access:
-        text = "admin access is requested, but the feature is disabled"
-        raise AllocationError(f"claim {where}, request {name}: {text}")
-    mode = wanted.allocation_mode or EXACT_COUNT
-    if mode not in (EXACT_COUNT, ALL_DEVICES):
-        raise AllocationError(f"claim {where}, request {name}: unsupported count mode {mode}")
     tolerations = wanted.tolerations or ()
     capacity = wanted.capacity.requests if wanted.capacity is not None else None
     return RequestPlan(
@@ -137,11 +129,24 @@ def _plan_request(
         alternative=alternative,
         device_class=device_class,
         selection=classes.selection(device_class, wanted.selectors or (), tolerations),
-        wants_all=mode == ALL_DEVICES,
+        wants_all=wanted.allocation_mode == ALL_DEVICES,
         count=wanted.count or 1,
-        is_admin=bool(admin_access),
+        is_admin=isinstance(wanted, ExactDeviceRequest) and bool(wanted.admin_access),
         capacity=capacity,
         capacity_key=tuple(sorted((capacity or {}).items(), key=lambda item: item[0])),
         tolerations=wanted.tolerations,
         position=position,
+        fault=_fault(wanted, classes.features),
     )
+
+
+def _fault(wanted: ExactDeviceRequest | DeviceSubRequest, features: DeviceFeatures) -> str:
+    """Why the search cannot serve a request, as the end of a sentence that begins with its name; empty if it can."""
+    for i, selector in enumerate(wanted.selectors or ()):
+        if selector.cel is None:
+            return f", selector #{i}: CEL expression empty (unsupported selector type?)"
+    admin_access = wanted.admin_access if isinstance(wanted, ExactDeviceRequest) else None
+    if admin_access is not None and not features.admin_access:
+        return ": admin access is requested, but the feature is disabled"
+    mode = wanted.allocation_mode or EXACT_COUNT
+    return "" if mode in (EXACT_COUNT, ALL_DEVICES) else f": unsupported count mode {mode}"

@@ -7,7 +7,7 @@ claims, requests, alternatives and devices, each in order; the first solution co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -95,10 +95,7 @@ class DeviceSearch:
         """None when all claims can be served (see `taken`), else the reason why not. AllocationError: neither."""
         for number, claim in enumerate(self._claims):
             self._check(number, claim)
-        for claim in self._claims:
-            features = self._devices.features
-            made = [make_constraint(constraint, features) for constraint in claim.constraints]
-            self._constraints.append([constraint for constraint in made if constraint is not None])
+            self._constraints.append(self._make_constraints(number, claim))
         return None if self._serve_claim(0) is YES else refusal(self._offers)
 
     # Before the search
@@ -119,29 +116,52 @@ class DeviceSearch:
         for plan in options:
             if plan.capacity is not None:
                 kind = "subrequest" if plan.alternative else "request"
-                where = f"claim {self._keys[number]}, {kind} {plan.alternative or plan.request}"
+                where = f"claim {self._keys[number]}, {kind} {plan.own_name}"
                 text = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
                 raise AllocationError(f"{where}: {text}")
 
+    def _make_constraints(self, number: int, claim: ClaimPlan) -> list[ConstraintTracker]:
+        made = []
+        for i, wanted in enumerate(claim.constraints):
+            constraint = make_constraint(wanted, self._devices.features)
+            if constraint is None:
+                text = "empty constraint (unsupported constraint type?)"
+                raise AllocationError(f"claim {self._keys[number]}, constraint #{i}: {text}")
+            made.append(constraint)
+        return made
+
     def _size(self, number: int, plan: RequestPlan) -> int:
+        if plan.fault:
+            text = f"claim {self._keys[number]}, request {plan.own_name}{plan.fault}"
+            raise AllocationError(text)
         if not plan.wants_all:
             return plan.count
-        where = f"claim {self._keys[number]}, request {plan.name}: asks for all devices"
+        picked: dict[PoolView, list[Candidate]] = {}
+        for candidate in self._devices.inventory.picked_at(self._row, plan.selection).candidates:
+            picked.setdefault(candidate[2], []).append(candidate)
+        wanted: list[Candidate] = []
         for view in self._offers.views:
             if not view.is_usable:
                 state = "being updated" if view.is_incomplete else "invalid"
                 pool = "/".join(view.id)
-                raise AllocationError(f"{where}, but resource pool {pool} is currently {state}")
-        picked = self._devices.inventory.picked_at(self._row, plan.selection)
-        wanted: list[Candidate] = []
-        for candidate in picked.candidates:
+                raise AllocationError(
+                    f"claim {self._keys[number]}, request {plan.own_name}: asks for all devices, "
+                    f"but resource pool {pool} is currently {state}"
+                )
+            wanted += self._wanted(number, plan, picked.get(view, ()))
+        self._everything[plan] = wanted
+        return len(wanted)
+
+    def _wanted(
+        self, number: int, plan: RequestPlan, picked: Sequence[Candidate]
+    ) -> Iterator[Candidate]:
+        """Those of the devices that a request for all has to get; a full one is left out."""
+        for candidate in picked:
             if candidate[1] is not None:
                 raise AllocationError(candidate[1].text(self._keys[number]))
             uses = _uses(candidate[0], plan)
             if uses is not None and self._has_room(candidate[0], uses):
-                wanted.append(candidate)
-        self._everything[plan] = wanted
-        return len(wanted)
+                yield candidate
 
     # The search
 
@@ -214,6 +234,8 @@ class DeviceSearch:
         undo = self._take(number, plan, offer, view, True)
         if undo is None:
             return NO
+        if not self._devices.features.release.keeps_alternative:
+            plan = self._claims[number].requests[position][0]
         outcome = self._serve(number, position, plan, done + 1, 0)
         if outcome is not YES:
             self._give_back(undo)
@@ -258,9 +280,7 @@ class DeviceSearch:
             if not constraint.add(plan.request, plan.alternative, offer):
                 self._uncount(undo)
                 if must:
-                    where = (
-                        f"claim {self._keys[number]}, request {plan.alternative or plan.request}"
-                    )
+                    where = f"claim {self._keys[number]}, request {plan.own_name}"
                     text = "because a claim constraint would not be satisfied"
                     raise AllocationError(f"{where}: cannot add device {'/'.join(offer.id)} {text}")
                 return None
