@@ -1,4 +1,4 @@
-"""Pods put on rows one after another, compiled: `kernel.fill`."""
+"""Pods put on rows one after another, compiled: `filling.fill`."""
 
 MOST_KINDS = 256
 cdef enum:

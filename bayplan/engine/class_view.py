@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..amounts.filling import Filling
 from ..amounts.kernel import (
     MOST_GROUPS,
-    Filling,
     Peaks,
     RowJudge,
     distinct_refusals,

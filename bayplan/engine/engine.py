@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..amounts.kernel import REFUSED, Best, Filling, RowTotals
+from ..amounts.filling import Filling
+from ..amounts.kernel import REFUSED, Best, RowTotals
 from ..api.pod import EMPTY_STATUS, Pod, PodSpec
 from ..framework import (
     GROUPS,

@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from ..amounts.kernel import Fillings
+from ..amounts.filling import Fillings
 from ..api.pod import Pod
 from ..engine import Decision, Engine, Reason
 from ..errors import EngineDisagreementError

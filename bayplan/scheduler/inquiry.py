@@ -15,7 +15,8 @@ from time import perf_counter
 
 import numpy as np
 
-from ..amounts.kernel import REFUSED, Best, compiled, fill, group_rows
+from ..amounts.filling import fill
+from ..amounts.kernel import REFUSED, Best, compiled, group_rows
 from ..api.pod import Pod
 from ..engine import Decision
 from ..errors import ExtenderError, InputError

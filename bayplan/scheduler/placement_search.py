@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..amounts.kernel import Fillings, fill
+from ..amounts.filling import Fillings, fill
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
 from ..cache import Cache

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import bayplan
 from bayplan.amounts import BalanceRule, FitRule, ShareKind, ShareRule, kernel
-from bayplan.amounts.kernel import Filled, Filling, JudgeRules, Weighted, fill, make_judge
+from bayplan.amounts.filling import Filled, Filling, fill
+from bayplan.amounts.kernel import JudgeRules, Weighted, make_judge
 from bayplan.table import AmountsCopy, Ints, NodeTable
 from bayplan.testing.builders import make_node, make_pod, make_table
 
