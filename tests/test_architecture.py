@@ -78,6 +78,7 @@ ALLOWED: dict[str, set[str]] = {
         "sim",
         "answers",
     },
+    "doctor": {"api", "config", "framework", "scheduler", "kube", "sim"},
     "web": {"scheduler", "config", "cluster", "api", "answers"},
     "cli": {
         "compiled_kernel",
@@ -96,6 +97,7 @@ ALLOWED: dict[str, set[str]] = {
         "autoscaling",
         "sweeps",
         "shadow",
+        "doctor",
     },
     "notebook": {
         "scheduler",

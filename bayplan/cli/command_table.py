@@ -56,6 +56,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
     },
     "Live cluster": {
+        "doctor": CommandEntry("doctor", "doctor", "Name what may make answers differ."),
         "snapshot": CommandEntry("snapshot", "snapshot", "Write a live cluster to a file."),
         "record": CommandEntry("record", "record", "Record the changes of a live cluster."),
         "replay": CommandEntry("replay", "replay", "Judge the decisions in a recording."),
@@ -236,7 +237,6 @@ class LazyGroup(TyperGroup):
             for number, (name, entry) in enumerate(group.items()):
                 shown = "" if number else title
                 formatter.write(f"{shown:{titles}}  {name:{words}}  {entry.summary}\n")
-        formatter.write_paragraph()
         options = [name for one in self.get_params(ctx) for name in reversed(one.opts)]
         formatter.write_text(f"Options: {' '.join(options)}")
 

@@ -37,7 +37,7 @@ HEAVY = {
     "rich",
     "yaml",
 }
-MAY_USE_ASYNCIO = {"record", "run", "shadow", "up"}
+MAY_USE_ASYNCIO = {"doctor", "record", "run", "shadow", "up"}
 COUNT = """
 import atexit, sys
 atexit.register(lambda: print("MODULES", *sys.modules))

@@ -51,6 +51,7 @@ def fields_of(document: dict[str, Any]) -> set[str]:
         ("Pools", ["pools", "check", PLAN[-1], *TYPES]),
         ("Replay", ["replay", "examples/recording/run.jsonl.gz"]),
         ("Replay", ["replay", "examples/recording/run.jsonl.gz", "--follow", "own"]),
+        ("Doctor", ["doctor", "-f", "examples/cluster.yaml"]),
         ("Shadow", ["replay", "examples/recording/run.jsonl.gz", "--judge"]),
     ],
 )

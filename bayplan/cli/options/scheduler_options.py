@@ -272,6 +272,11 @@ def read_scheduler_and_cluster(
         not version and choose_release(reading.version) is not settings.release
     ):
         settings = read(reading.version)
+    if reading.is_live:
+        from ...doctor.checks import short_note
+
+        if note := short_note(reading.manifests.objects, settings):
+            _note(note)
     return settings, reading
 
 
@@ -295,6 +300,7 @@ class ClusterReading:
     """Where names without a namespace are to be found; None: anywhere."""
     version: str = ""
     """The version of Kubernetes that the cluster has, or that files record; empty if unknown."""
+    is_live: bool = False
 
     @property
     def remarks(self) -> list[str]:
@@ -330,7 +336,7 @@ def read_cluster(
     manifests, present = lay_over(manifests_of(live.objects, live.server), files, documents)
     _note_present(present)
     names = [live.server, *sources]
-    return ClusterReading(manifests, names, _default_namespace(live), live.version)
+    return ClusterReading(manifests, names, _default_namespace(live), live.version, is_live=True)
 
 
 def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:

@@ -1,0 +1,121 @@
+"""Doctor: `bayplan doctor`, a look at a cluster before any question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import InputError
+from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
+from ..options.config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    KubernetesVersionOption,
+    PluginFilesOption,
+    read_settings,
+)
+from ..options.input_options import takes_input_limit
+from ..render.consoles import stdout_console, written_to_stdout
+from ..render.plain_data import print_json_document, print_yaml_document
+from .replay import FORMS, ReplayOutput
+
+if TYPE_CHECKING:
+    from ...doctor.cluster_facts import ClusterFacts, Finding
+
+MAY_DIFFER = 1
+
+
+@takes_input_limit
+def doctor(
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="A snapshot or manifests instead of a live cluster. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    config: ConfigOption = None,
+    kubernetes_version: KubernetesVersionOption = "",
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+    output: Annotated[
+        ReplayOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
+    ] = ReplayOutput.TABLE,
+) -> None:
+    """Look at a cluster, and name what may make answers differ from its scheduler.
+
+    Its version and the rules that are used for it; the schedulers that pods name; the scheduler's configuration, in
+    config maps of kube-system and in the flags of its pods; webhooks that change pods; controllers that move pods; pods
+    with gates; kinds that may not be read. Each finding says what it means, and which command helps. Reads only.
+
+    Exit status: 0 when nothing was found that makes answers differ, 1 when something was, 2 when the input is wrong.
+
+    Example: bayplan doctor --context prod
+    """
+    from ...doctor.checks import find_all
+    from ...doctor.cluster_facts import ClusterFacts
+
+    facts = _read_files(filename) if filename else _read_live(kubeconfig, context)
+    assert isinstance(facts, ClusterFacts)
+    version = kubernetes_version or facts.version
+    settings = read_settings(config, None, feature_gates, plugins, None, version)
+    findings = find_all(facts, settings, config is not None)
+    _print(facts, findings, output)
+    if any(one.differs for one in findings):
+        raise typer.Exit(MAY_DIFFER)
+
+
+def _read_files(paths: Sequence[Path]) -> ClusterFacts:
+    from ...config.releases import recorded_version
+    from ...doctor.cluster_facts import ClusterFacts
+    from ..options.scheduler_options import read_files
+
+    objects = list(read_files(paths, strict=False).objects)
+    return ClusterFacts(objects=objects, version=recorded_version(objects))
+
+
+def _read_live(kubeconfig: Path | None, context: str | None) -> ClusterFacts:
+    from ...doctor.live_facts import read_facts
+    from ...kube.live_cluster import connected, is_cluster_configured
+
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
+    if kubeconfig is None and not is_cluster_configured():
+        known = "--kubeconfig FILE, KUBECONFIG or ~/.kube/config"
+        raise InputError(f"expected a snapshot (-f FILE) or a cluster ({known}); got neither")
+
+    async def read() -> ClusterFacts:
+        async with connected(kubeconfig, context) as connection:
+            return await read_facts(connection)
+
+    return asyncio.run(read())
+
+
+def _print(facts: ClusterFacts, findings: Sequence[Finding], output: ReplayOutput) -> None:
+    from ...api.own_documents import API_VERSION
+
+    if output is ReplayOutput.TABLE:
+        from ..render.findings import render_findings
+
+        console = stdout_console()
+        with written_to_stdout(console):
+            render_findings(console, findings)
+        return
+    import msgspec
+
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "DoctorReport",
+        "version": facts.version,
+        "findings": [msgspec.to_builtins(one) for one in findings],
+    }
+    (print_json_document if output is ReplayOutput.JSON else print_yaml_document)(document)

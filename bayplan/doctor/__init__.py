@@ -1,0 +1,6 @@
+"""Doctor: one look at a cluster before any question: what may make answers differ from its scheduler.
+
+Lives here: the facts of a cluster (`cluster_facts.py`, read by `live_facts.py`), and the checks that make findings of
+them. Checks are functions of facts, without I/O. Called by the command `doctor` and, for the findings that cost no
+request, by every question about a live cluster.
+"""

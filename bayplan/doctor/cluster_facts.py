@@ -1,0 +1,64 @@
+"""Cluster facts: what is known of a cluster before a question, and one finding about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact about a cluster, and its effect on answers."""
+
+    subject: str
+    """`version`, `schedulers`, `configuration`, `admission`, `controllers`, `gates` or `permissions`."""
+    text: str
+    means: str = ""
+    """Which answers it concerns, and how."""
+    command: str = ""
+    """The command that helps."""
+    differs: bool = False
+    """Whether answers may differ from those of the cluster's scheduler because of it."""
+
+
+class SchedulerCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A kube-scheduler that runs as a pod: the flags that decisions depend on."""
+
+    pods: tuple[str, ...]
+    config_file: str = ""
+    config_source: str = ""
+    """`hostPath /etc/kubernetes/scheduler.yaml` or `configmap kube-system/NAME`: the place of the file."""
+    feature_gates: str = ""
+
+
+class FoundConfiguration(msgspec.Struct, frozen=True, kw_only=True):
+    """A KubeSchedulerConfiguration in a ConfigMap."""
+
+    source: str
+    """`configmap kube-system/NAME, key config.yaml`."""
+    text: str
+    command: str
+    """The command that writes it to a file."""
+
+
+class PodWebhook(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook or policy that sees pods when they are created or bound."""
+
+    name: str
+    mutates: bool
+    at_binding: bool = False
+
+
+class ClusterFacts(msgspec.Struct, kw_only=True):
+    """All that checks read."""
+
+    objects: list[Any]
+    version: str = ""
+    is_live: bool = False
+    commands: list[SchedulerCommand] = msgspec.field(default_factory=list)
+    configurations: list[FoundConfiguration] = msgspec.field(default_factory=list)
+    webhooks: list[PodWebhook] = msgspec.field(default_factory=list)
+    unreadable_kinds: list[str] = msgspec.field(default_factory=list)
+    """`pods`, `replicasets.apps`: kinds that may not be listed and that answers are made of."""
+    unreadable_places: list[str] = msgspec.field(default_factory=list)
+    """Places that only the doctor reads: config maps, webhooks."""
