@@ -108,7 +108,7 @@ def _dumper() -> Any:
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # PyYAML may come without libyaml
 
-    class PlainDumper(base):  # type: ignore[misc]
+    class PlainDumper(base):  # type: ignore[misc]  # a base chosen at run time
         def ignore_aliases(self, data: Any) -> bool:
             return True
 

@@ -7,6 +7,7 @@ open to all, and itself. Imports are read from the source; nothing is executed.
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,8 @@ CLUSTER_PARTS: dict[str, set[str]] = {"objects": set(), "memory": {"objects"}}
 TABLE_WRITERS = {"table", "cache", "testing"}
 # These may name every plugin: one maps names to classes, the other is the package's public
 # interface.
+UNREASONED = re.compile(r"except (Base)?Exception( as \w+)?:$|# type: ignore\[[\w,-]+\]$|except:")
+"""A broad except or an ignored error of mypy without a comment beside it."""
 PLUGIN_LISTS = {"plugins/in_tree.py", "plugins/__init__.py"}
 
 
@@ -340,6 +343,17 @@ def test_pods_and_nodes_of_tests_come_from_the_builders() -> None:
     assert [
         path.as_posix() for path in tests.rglob("*.py") if beside.search(path.read_text())
     ] == []
+
+
+def test_broad_excepts_and_ignored_types_have_a_reason() -> None:
+    without = [
+        f"{path.relative_to(PACKAGE)}:{number}"
+        for path in PACKAGE.rglob("*.py")
+        for number, (line, following) in enumerate(pairwise(path.read_text("utf-8").split("\n")), 1)
+        if UNREASONED.search(line) and not following.strip().startswith("#")
+    ]
+
+    assert without == []
 
 
 def test_every_folder_says_what_lives_there() -> None:

@@ -342,6 +342,6 @@ def _in_order(steps: Iterable[Step]) -> list[Step]:
         old, new = step
         if not isinstance(old or new, Pod):
             return 1
-        return 0 if new is None or not new.node_name else 2  # type: ignore[union-attr]
+        return 0 if new is None or not new.node_name else 2  # type: ignore[union-attr]  # pods have a node name
 
     return sorted(steps, key=place)

@@ -166,7 +166,7 @@ class ClusterView:
         """Replace an object for good; None stands for one that does not exist."""
         if new is None:
             if old is not None:
-                self.cluster.take_out(self.cluster.get(old.kind, old.namespace, old.name))  # type: ignore[arg-type]
+                self.cluster.take_out(self.cluster.get(old.kind, old.namespace, old.name))  # type: ignore[arg-type]  # it was put in before
             return
         if isinstance(new, Pod):
             # The queue ignores an update with the same resource version.

@@ -90,7 +90,7 @@ def _more_nodes(trial: _GroupSituation) -> Iterator[GroupWay]:
     if not trial.was_tried:
         return
     for pattern in _patterns(trial):
-        number = _smallest(lambda n, like=pattern: trial.fits(_copies(trial, like, n)), most)  # type: ignore[misc]
+        number = _smallest(lambda n, like=pattern: trial.fits(_copies(trial, like, n)), most)  # type: ignore[misc]  # mypy: default of a lambda
         if number:
             changes = _copies(trial, pattern, number)
             nodes = "1 node" if number == 1 else f"{number} nodes"

@@ -109,7 +109,7 @@ def changed_object(obj: ClusterObject, changes: Sequence[ObjectChange]) -> Clust
 def decode(manifest: Mapping[str, Any]) -> ClusterObject:
     """The object that a manifest describes."""
     obj: Any = decode_object(dict(manifest))
-    return obj  # type: ignore[no-any-return]
+    return obj  # type: ignore[no-any-return]  # of the kind of the manifest
 
 
 def patched(manifest: Mapping[str, Any], change: ObjectChange) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class HttpTransport:
         name = self._tls.server_name or url.hostname
         try:
             connection.sock = self._context.wrap_socket(connection.sock, server_hostname=name)
-        except BaseException:
+        except BaseException:  # closed in any case
             connection.close()
             raise
         return connection

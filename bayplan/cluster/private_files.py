@@ -51,7 +51,7 @@ def open_private(file: Path, flags: int = os.O_WRONLY) -> int:
         found = os.fstat(descriptor)
         _check_file(file, found)
         _set_mode(descriptor, found, FILE_MODE)
-    except BaseException:
+    except BaseException:  # closed in any case
         os.close(descriptor)
         raise
     return descriptor

@@ -90,7 +90,7 @@ class Core:
             value, problem = None, None
             try:
                 value = work()
-            except Exception as error:
+            except Exception as error:  # raised again in the caller
                 problem = error
             with suppress(RuntimeError):  # the caller's loop is closed
                 caller.call_soon_threadsafe(reply, value, problem)

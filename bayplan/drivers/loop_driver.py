@@ -33,7 +33,7 @@ class LoopExecutor:
         """Do `work`, then tell `finished` what came of it."""
         try:
             answer = work()
-        except Exception as error:
+        except Exception as error:  # PreBind and Bind of plugins may raise anything
             finished(failure(error))
             return
         if isinstance(answer, Status):
@@ -43,7 +43,7 @@ class LoopExecutor:
         async def wait() -> None:
             try:
                 status = await answer
-            except Exception as error:
+            except Exception as error:  # PreBind and Bind of plugins may raise anything
                 status = failure(error)
             finished(status)
             self._done()

@@ -78,7 +78,7 @@ def check_scores(answer: Any, count: int, of: str = "node") -> Ints:
     is_array = isinstance(answer, np.ndarray)
     if not is_array or answer.dtype != np.int64 or answer.shape != (count,):
         raise wrong(f"an array of int64 with {_counted(count, 'score')}, one per {of}", answer)
-    return answer  # type: ignore[no-any-return]
+    return answer  # type: ignore[no-any-return]  # checked at run time
 
 
 def check_each_score(answers: Iterable[Any]) -> Ints:

@@ -49,7 +49,7 @@ class PlacementEnv(SchedulingEnv):
         if self._is_valid:
             return result
         observation, reward, *others = result
-        return observation, reward - self._penalty, *others  # type: ignore[return-value]
+        return observation, reward - self._penalty, *others  # type: ignore[return-value]  # the rest of a tuple of five
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

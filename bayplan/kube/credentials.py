@@ -205,7 +205,7 @@ def _valid_until(certificate: str) -> float:
         file.write(certificate)
         file.flush()
         try:
-            decoded = ssl._ssl._test_decode_cert(file.name)  # type: ignore[attr-defined]
+            decoded = ssl._ssl._test_decode_cert(file.name)  # type: ignore[attr-defined]  # not in typeshed
         except ssl.SSLError:  # loading it says what is wrong with it
             return math.inf
     return float(ssl.cert_time_to_seconds(decoded["notAfter"]))

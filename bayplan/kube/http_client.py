@@ -238,7 +238,7 @@ class HttpClient:
             connection = self._take_idle() or await self._connect(address, url)
             try:
                 return connection, await connection.ask(request)
-            except BaseException as error:
+            except BaseException as error:  # closed in any case, also when cancelled
                 connection.close()
                 self._open.discard(connection)
                 if not (isinstance(error, OSError) and connection.is_used and method in REPEATABLE):

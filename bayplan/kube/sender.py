@@ -272,7 +272,7 @@ class Sender:
             answer = await order.job(self)
         except ApiError as error:
             problem = error
-        except Exception as error:
+        except Exception as error:  # a fault of one request must not end the others
             log.exception("%s failed", order.what)
             problem = ApiError(f"{order.what}: {error!r}")
         if order.future is not None:

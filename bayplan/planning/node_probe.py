@@ -167,7 +167,7 @@ def _spots(pools: Sequence[NodePool], headroom: float) -> tuple[list[_Spot], lis
             for zone in one.zones:
                 name = f"probe-{len(spots)}"
                 node, *others = one.make_objects(name, zone)
-                node = reduced(node, headroom)  # type: ignore[arg-type]
+                node = reduced(node, headroom)  # type: ignore[arg-type]  # nodes only
                 objects += [node, *others]
                 spots.append(_Spot(pool, one, zone, name, dict(node.allocatable)))
     return spots, objects

@@ -139,7 +139,7 @@ def _kept_room(given: PlanInput, probe: Probe, settings: Settings) -> Ints:
     """What the nodes that stay have left, all together; int64 per resource."""
     pods = [obj for obj in given.workload if obj.kind == "Pod"]
     simulation: Simulation = settings.simulation(
-        [*given.surroundings(), *given.kept, *(pod for pod in pods if pod.node_name)],  # type: ignore[union-attr]
+        [*given.surroundings(), *given.kept, *(pod for pod in pods if pod.node_name)],  # type: ignore[union-attr]  # pods only
         pods_end=False,
     )
     simulation.proceed()

@@ -78,7 +78,7 @@ def _serve(end: Connection, other_end: Connection, work: Callable[[Fleet], Any])
             return
         try:
             answer = work(fleet)
-        except Exception:
+        except Exception:  # a fault of any kind; see below
             answer = None  # the parent runs into the same, and reports it
         end.send(answer)
 

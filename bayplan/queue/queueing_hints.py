@@ -235,7 +235,7 @@ def ask_for(calls: Calls, pod: Pod, old: Any, new: Any) -> QueueingStrategy:
         try:
             if hint is not None and hint(pod, old, new) is Hint.SKIP:
                 continue
-        except Exception:
+        except Exception:  # a plugin may raise anything
             log.exception("the hint %r failed for pod %s; it is tried again", hint, pod.key)
         return strategy
     return SKIP

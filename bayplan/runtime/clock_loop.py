@@ -45,7 +45,7 @@ class ClockLoop(asyncio.SelectorEventLoop):
         async def watch() -> None:
             try:
                 status = await work
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 status = failure(error)
             finished(status)
 

@@ -179,7 +179,7 @@ class Committing:
                 if state.sampled_by is not None:
                     ask = timed(state.sampled_by, "Reserve", plugin, ask)
                 status = check_status(ask(state, pod, node_name))
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 raise failed("running Reserve plugin {}", plugin, error, "reserve") from error
             if not status.is_success:
                 return _rejection("running Reserve plugin {}", plugin, status, "reserve")
@@ -194,7 +194,7 @@ class Committing:
         for plugin in reversed(self.reserves):
             try:
                 check_nothing(plugin.unreserve(state, pod, node_name))
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 failures.append(self._noted("running Unreserve plugin {}", plugin, error))
         return failures
 
@@ -211,7 +211,7 @@ class Committing:
                     ask = timed(state.sampled_by, "Permit", plugin, ask)
                 said = ask(state, pod, node_name)
                 status, timeout_s = check_pair(said, Status, (int, float), PERMIT_ANSWER)
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 raise failed("running Permit plugin {}", plugin, error, "permit") from error
             if status.code is Code.Wait:
                 timeouts[plugin.name] = min(timeout_s, MAX_PERMIT_WAIT_S)
@@ -232,7 +232,7 @@ class Committing:
             doing = "running PreBindPreFlight {}"
             try:
                 status = check_status(plugin.pre_bind_pre_flight(state, pod, node_name))
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 return failed(doing, plugin, error, "pre_bind_pre_flight").status, skipped
             if status.code is Code.Skip:
                 skipped.add(plugin.name)
@@ -316,7 +316,7 @@ class Committing:
                     answer = self._run_blocking(partial(ask, state, pod, node_name))
                 else:
                     answer = ask(state, pod, node_name)
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 return failed(BINDING, plugin, error, "bind").status
             if answer is SUCCESS:
                 return answer
@@ -348,7 +348,7 @@ class Committing:
         for plugin in self.post_binds:
             try:
                 check_nothing(plugin.post_bind(state, pod, node_name))
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 failures.append(self._noted("running PostBind plugin {}", plugin, error))
         return failures
 
@@ -421,7 +421,7 @@ class Awaited:
             if cancellation is None or not cancellation.is_set:
                 raise
             status = failure(CANCELLED)
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             return failed(self._doing, self._plugin, error, METHODS[self._doing]).status
         return _judged(self._doing, self._plugin, status)
 
@@ -440,7 +440,7 @@ def _ask(
     """The plugin's answer, with errors and odd statuses said in its name."""
     try:
         answer = call()
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         return failed(doing, plugin, error, METHODS[doing]).status
     if answer is SUCCESS:
         return SUCCESS

@@ -32,7 +32,7 @@ class InlineExecutor:
         """Do `work` and tell `finished` what came of it, now or later."""
         try:
             answer = work()
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             finished(failure(error))
             return
         if isinstance(answer, Status):

@@ -191,7 +191,7 @@ class Filtering(NodeJudge):
                 expected = "a tuple of a PostFilterResult and a Status"
                 said = ask(state, pod, diagnosis)
                 wish, status = check_pair(said, PostFilterResult, Status, expected)
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 raise failed(POST_FILTERING, plugin, error, "post_filter") from error
             code = status.code
             if code is Code.Success or code is Code.UnschedulableAndUnresolvable:

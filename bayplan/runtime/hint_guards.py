@@ -52,8 +52,8 @@ def guarded_hint(
 def _guarded(plugin: Plugin, hint: HintFunction, faults: PluginFaults) -> HintFunction:
     def ask(pod: Pod, old: Any, new: Any) -> Hint:
         try:
-            return check_type(hint(pod, old, new), Hint, "a Hint")  # type: ignore[no-any-return]
-        except Exception as error:
+            return check_type(hint(pod, old, new), Hint, "a Hint")  # type: ignore[no-any-return]  # checked at run time
+        except Exception as error:  # a plugin may raise anything
             faults.note(failed(HINTING, plugin, error, _name_of(hint)).status.error)
             return Hint.QUEUE
 
@@ -68,10 +68,10 @@ def _guarded_concerns(
         try:
             kinds = (list, tuple, set, frozenset, dict, type(None))
             keys = check_type(hint.concerns(old, new), kinds, "keys of pods, or None")
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             faults.note(failed(HINTING, plugin, error, _name_of(hint.concerns)).status.error)
             return None
-        return keys  # type: ignore[no-any-return]
+        return keys  # type: ignore[no-any-return]  # checked at run time
 
     return ask
 
@@ -89,7 +89,7 @@ def guarded_sort_key(plugin: QueueSortPlugin, faults: PluginFaults) -> Callable[
     def sort_key(queued: Queued) -> GuardedKey:
         try:
             return GuardedKey(plugin, faults, plugin.sort_key(queued), queued.timestamp)
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             faults.note(failed(SORTING, plugin, error, "sort_key").status.error)
             return GuardedKey(plugin, faults, None, queued.timestamp)
 
@@ -111,7 +111,7 @@ class GuardedKey:
         if self._key is not None and other._key is not None:
             try:
                 return bool(self._key < other._key)
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 fault = failed(SORTING, self._plugin, error, "sort_key").status.error
                 self._faults.note(fault)
         return self._timestamp < other._timestamp

@@ -210,7 +210,7 @@ class NodeJudge:
         doing = f"running {what} on PreFilter plugin {{}}"
         try:
             status = check_status(method(state, pod, other, what_if.node))
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             raise failed(doing, plugin, error, method.__name__) from error
         if not status.is_success:
             raise failed(doing, plugin, status, method.__name__)

@@ -65,7 +65,7 @@ class Placing:
             return (everything,)
         try:
             found = _checked(plugin.generate_placements(state, group, everything), everything)
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             raise failed(GENERATING, plugin, error, "generate_placements") from error
         if isinstance(found, Status):
             return found.by(plugin.name)
@@ -86,7 +86,7 @@ class Placing:
                 method = "normalize_placement_scores"
                 scores = plugin.normalize_placement_scores(raw)
                 check_scores(scores, len(assigned), "placement")
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 raise failed(SCORING, plugin, error, method) from error
             outside = scores[(scores < MIN_SCORE) | (scores > MAX_SCORE)]
             if len(outside):

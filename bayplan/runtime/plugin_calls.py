@@ -64,7 +64,7 @@ def ask_hook(plugin: Plugin, hook: Callable[..., T], *args: Any) -> T:
     """Call a method by which a plugin declares something."""
     try:
         return _checked_hook(hook, hook(*args))
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise _hook_failed(plugin, hook, error) from error
 
 
@@ -76,7 +76,7 @@ def ask_hooks(hooks: Sequence[tuple[Plugin, Callable[..., T]]], *args: Any) -> l
         try:
             answer = hook(*args)
             said.append(answer if isinstance(answer, kind) else _checked_hook(hook, answer))
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             raise _hook_failed(plugin, hook, error) from error
     return said
 
@@ -100,7 +100,7 @@ def ask_keys(hooks: Iterable[tuple[Plugin, Callable[..., Hashable]]], table: Nod
             key = hook(table)
             # Most are versions, and this is asked after every change of an object.
             keys.append(key if type(key) is int else _checked_hook(hook, key))
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             raise _hook_failed(plugin, hook, error) from error
     return tuple(keys)
 
@@ -139,7 +139,7 @@ def ask_pre_filter(
             _check_names(answer.node_names)
         else:
             check_status(answer, "a Status or a PreFilterResult")
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise failed(PRE_FILTERING, plugin, error, "pre_filter") from error
     if isinstance(answer, Status) and answer.code not in PRE_FILTER_CODES:
         raise failed(PRE_FILTERING, plugin, answer, "pre_filter")
@@ -160,7 +160,7 @@ def judge_rows(
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "Filter", plugin, ask)
         verdict = check_verdict(ask(state, pod, table, rows), table.count(rows))
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise failed(FILTERING, plugin, error, "filter_rows") from error
     if verdict.error is not None:
         raise failed(FILTERING, plugin, verdict.error, "filter_rows")
@@ -173,7 +173,7 @@ def ask_filter(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo
         status = plugin.filter_node(state, pod, node)
         if status is not SUCCESS:
             check_status(status)
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise failed(FILTERING, plugin, error, "filter_node") from error
     if status.code is not Code.Success and not status.is_rejected:
         raise failed(FILTERING, plugin, status, "filter_node")
@@ -189,7 +189,7 @@ def ask_pre_score(
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "PreScore", plugin, ask)
         status = check_status(ask(state, pod, table, rows))
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise failed(PRE_SCORING, plugin, error, "pre_score") from error
     if status.code is not Code.Success and status.code is not Code.Skip:
         raise failed(PRE_SCORING, plugin, status, "pre_score")
@@ -205,7 +205,7 @@ def score_rows(
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "Score", plugin, ask)
         return check_scores(ask(state, pod, table, rows), table.count(rows))
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise failed(SCORING, plugin, error, "score_rows") from error
 
 
@@ -215,7 +215,7 @@ def score_nodes(
     """Run Score of one plugin on one node after the other."""
     try:
         return check_each_score(plugin.score_node(state, pod, node) for node in nodes)
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise failed(SCORING, plugin, error, "score_node") from error
 
 
@@ -228,7 +228,7 @@ def normalize(
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "ScoreExtensionNormalize", plugin, ask)
         scores = check_scores(ask(state, pod, table, rows, raw), len(raw))
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         raise failed(NORMALIZING, plugin, error, "normalize_rows") from error
     check_range(plugin, scores)
     return scores

@@ -26,7 +26,7 @@ def timed(
         started = perf_counter()
         try:
             answer = method(*args, **kwargs)
-        except Exception:
+        except Exception:  # counted, and raised again
             metrics.plugin_ended(plugin.name, point, Code.Error.name, perf_counter() - started)
             raise
         if not isawaitable(answer):

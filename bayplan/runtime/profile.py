@@ -133,7 +133,7 @@ class ProfileRuntime:
                 if status is SUCCESS:
                     continue
                 check_status(status)
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 failure = failed("running PreEnqueue plugin {}", plugin, error, "pre_enqueue")
                 self.handle.faults.note(failure.status.error)
                 return failure.status
@@ -154,12 +154,12 @@ def make_plugin(plugin: type[Plugin], profile: Profile, handle: Handle) -> Plugi
     """A plugin with its arguments of the profile; ConfigError when it does not accept them."""
     args: Any = profile.plugin_config.get(plugin.name)
     try:
-        return check_type(plugin.from_args(args, handle), Plugin, "a Plugin")  # type: ignore[no-any-return]
+        return check_type(plugin.from_args(args, handle), Plugin, "a Plugin")  # type: ignore[no-any-return]  # checked at run time
     except WrongAnswerError as error:
         text = fault_text(plugin, "from_args", error)
         raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
     except BayplanError as error:
         raise ConfigError(f'initializing plugin "{plugin.name}": {error}') from error
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         text = fault_text(plugin, "from_args", error)
         raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error

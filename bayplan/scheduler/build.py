@@ -260,7 +260,7 @@ def _events_of(plugin: Plugin) -> tuple[EventWithHint, ...]:
     try:
         check_events(plugin)
         return registered_events(plugin)
-    except Exception as error:
+    except Exception as error:  # a plugin may raise anything
         if isinstance(error, BayplanError) and not isinstance(error, WrongAnswerError):
             raise
         text = fault_text(type(plugin), "events_to_register", error)

@@ -185,7 +185,7 @@ class GroupCycle:
             said = plugin.post_filter_group(found, run.group.pods, run.trial, run)
             expected = "a tuple of a list of Pods and a Status"
             victims, status = check_pair(said, Sequence, Status, expected)
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             doing = "running PodGroupPostFilter plugin {}"
             broken = failed_plugin(doing, plugin, error, "post_filter_group")
             return WorkloadPreemption(broken.status)

@@ -172,7 +172,7 @@ class ScalingReport:
             *(
                 self._series(
                     f"{NODES}: {name}",
-                    lambda node, name=name: float(f"{node.pool}/{node.type}" == name),  # type: ignore[misc]
+                    lambda node, name=name: float(f"{node.pool}/{node.type}" == name),  # type: ignore[misc]  # mypy: default of a lambda
                 )
                 for name in types
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import islice
@@ -11,17 +12,20 @@ MAX_ROWS = 20
 
 
 class ShownAnswer:
-    """An answer with a headline and rows, of which Python shows one line and notebooks a table."""
+    """An answer with a headline and rows, of which Python shows one line and notebooks a table.
+
+    It has no ABCMeta, which would exclude msgspec Structs; mypy refuses instances without the abstract methods.
+    """
 
     __slots__ = ()
 
+    @abstractmethod
     def headline(self) -> str:
         """The answer in one line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shown_rows(self) -> Iterable[Mapping[str, Any]]:
         """The rows that a notebook shows, the most important first."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}>"

@@ -24,7 +24,7 @@ class ChangeLog(Generic[Entry]):
 
     __slots__ = ("_dropped", "_entries", "version")
 
-    def __init__(self, entries: list[Entry] | array[Entry] | None = None) -> None:  # type: ignore[type-var]
+    def __init__(self, entries: list[Entry] | array[Entry] | None = None) -> None:  # type: ignore[type-var]  # array takes no type variable
         self._entries = [] if entries is None else entries
         self._dropped = 0
         self.version = 0
@@ -38,7 +38,7 @@ class ChangeLog(Generic[Entry]):
             self._dropped += len(entries) - KEEP
             del entries[:-KEEP]
 
-    def entries_since(self, version: int) -> list[Entry] | array[Entry] | None:  # type: ignore[type-var]
+    def entries_since(self, version: int) -> list[Entry] | array[Entry] | None:  # type: ignore[type-var]  # array takes no type variable
         """Entries after `version`, in order, some more than once; None when the log does not reach back that far."""
         start = version - self._dropped
         if start < 0:

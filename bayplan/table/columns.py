@@ -69,7 +69,7 @@ class Column:
         """Make room (called by `Size`)."""
         grown = np.full(capacity, self._fill, dtype=self.data.dtype)
         grown[: len(self.data)] = self.data
-        self.data, self.cells = grown, memoryview(grown)  # type: ignore[arg-type]
+        self.data, self.cells = grown, memoryview(grown)  # type: ignore[arg-type]  # an array is a buffer
         self._view = grown[:0]
 
     @property

@@ -113,7 +113,7 @@ class DomainCounts:
             counts = sum_by_domain(label, self.per_row)
         else:
             counts = np.zeros(label.slots, dtype=np.int64)
-        self._domains[label.key] = (label, counts, memoryview(counts))  # type: ignore[arg-type]
+        self._domains[label.key] = (label, counts, memoryview(counts))  # type: ignore[arg-type]  # an array is a buffer
         return counts
 
 

@@ -101,14 +101,6 @@ def make_pod(
     `status` take precedence.
     """
     wanted = {"cpu": cpu, "memory": memory, **(requests or {})}
-    containers: list[dict[str, Any]] = [
-        {"name": f"container-{i}", "image": image} for i, image in enumerate(images)
-    ]
-    if containers:
-        amounts = {key: str(amount) for key, amount in wanted.items() if amount is not None}
-        parts = {"requests": amounts} if amounts else None
-        ports = [_port(port) for port in host_ports]
-        containers[0] |= _filled({"resources": parts, "ports": ports})
     wishes = dict(affinity or {})
     if node_affinity is not None:
         wishes["nodeAffinity"] = node_affinity
@@ -120,7 +112,7 @@ def make_pod(
         "topologySpreadConstraints": list(spread),
         "priority": priority,
         "schedulingGates": [{"name": gate} for gate in gates],
-        "containers": containers,
+        "containers": _containers(images, wanted, host_ports),
     }
     metadata = {
         "namespace": namespace,
@@ -139,6 +131,23 @@ def make_pod(
     )
     assert isinstance(pod, Pod), "decode keeps the kind"
     return pod
+
+
+def _containers(
+    images: Sequence[str],
+    wanted: Mapping[str, int | str | None],
+    host_ports: Iterable[int | str | Tree],
+) -> list[dict[str, Any]]:
+    """One container per image; the first one has the requests and the ports."""
+    containers: list[dict[str, Any]] = [
+        {"name": f"container-{i}", "image": image} for i, image in enumerate(images)
+    ]
+    if containers:
+        amounts = {key: str(amount) for key, amount in wanted.items() if amount is not None}
+        parts = {"requests": amounts} if amounts else None
+        ports = [_port(port) for port in host_ports]
+        containers[0] |= _filled({"resources": parts, "ports": ports})
+    return containers
 
 
 def make_object(

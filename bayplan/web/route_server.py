@@ -113,7 +113,7 @@ def _guarded(access: Access, certificate: ServerCertificate | None) -> Middlewar
             if error.status != 404:
                 raise
             response = web.Response(status=404, text="404 page not found\n")
-        except Exception:
+        except Exception:  # a fault of one request must not end the server
             log.exception("unable to answer %s %s", request.method, request.path)
             response = web.Response(status=500, text="internal server error\n")
         if not response.prepared:

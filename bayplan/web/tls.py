@@ -148,7 +148,7 @@ def _openssl_name(name: str) -> str | None:
 
 def _names_in(cert: Path) -> list[str]:
     """The names in a certificate."""
-    decoded = ssl._ssl._test_decode_cert(str(cert))  # type: ignore[attr-defined]
+    decoded = ssl._ssl._test_decode_cert(str(cert))  # type: ignore[attr-defined]  # not in typeshed
     names = [value for kind, value in decoded.get("subjectAltName", ()) if kind == "DNS"]
     return names or [v for part in decoded["subject"] for k, v in part if k == "commonName"]
 

@@ -176,4 +176,4 @@ def _type(kind: FieldType, above: tuple[str, ...]) -> Any:
         return _struct(kind.name, above)
     assert kind.item is not None, "lists and maps have items"
     item = _type(kind.item, above)
-    return list[item] if kind.form == "list" else dict[str, item | None]  # type: ignore[valid-type]
+    return list[item] if kind.form == "list" else dict[str, item | None]  # type: ignore[valid-type]  # a type made at run time

@@ -69,8 +69,8 @@ def _strict(kind: FieldType) -> Any:
         return strict_type(kind.name) | None
     item = _strict(kind.item)
     if kind.form == "list":
-        return list[item] | None  # type: ignore[valid-type]
-    return dict[str, item] | None  # type: ignore[valid-type]
+        return list[item] | None  # type: ignore[valid-type]  # a type made at run time
+    return dict[str, item] | None  # type: ignore[valid-type]  # a type made at run time
 
 
 def unknown_fields(tree: Any, type_name: str) -> list[UnknownField]:

@@ -210,7 +210,7 @@ class ControlPlane:
             return work()
         except BayplanError as error:
             log.warning("%s: %s", type(error).__name__, error)
-        except Exception:
+        except Exception:  # a fault of one controller must not end the others
             log.exception("a controller failed")
         return None
 

@@ -99,7 +99,7 @@ class SqliteJournal:
             self._database = sqlite3.connect(self._path, check_same_thread=False, timeout=1)
             try:
                 self._prepare(self._database)
-            except BaseException:
+            except BaseException:  # closed in any case
                 self._database.close()
                 raise
 

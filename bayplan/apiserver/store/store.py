@@ -318,7 +318,7 @@ class Store:
             done = self._waiters.popleft()[1]
             try:
                 done(failure)
-            except BaseException:
+            except BaseException:  # the other waiters are released in any case
                 asyncio.get_running_loop().call_soon(self._release, version, failure)
                 raise
 

@@ -84,7 +84,7 @@ class Api:
             answer = self._answer(request)
         except StatusError as error:
             answer = respond_error(error)
-        except Exception as error:
+        except Exception as error:  # a fault of one request must not end the server
             log.exception("%s %s", request.method, request.path)
             answer = respond_error(internal(f"{type(error).__name__}: {error}"))
         if isinstance(answer, ServedWatch):

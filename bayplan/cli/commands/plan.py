@@ -131,7 +131,7 @@ def plan(question: Question, options: PlanOptions) -> None:
 
     request = options.request()
     nodes = [obj for obj in question.manifests.objects if obj.kind == "Node"]
-    reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]
+    reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]  # nodes
     print_notes(reading.notes)
     found = _search(question, reading.pools, request, options.existing)
     if options.to is not None:

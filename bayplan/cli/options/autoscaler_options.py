@@ -175,7 +175,7 @@ def read_scaled_pools(
     from ...planning import read_pools
 
     nodes = [obj for obj in objects if obj.kind == "Node"]
-    reading = read_pools(paths, read_table(table), nodes)  # type: ignore[arg-type]
+    reading = read_pools(paths, read_table(table), nodes)  # type: ignore[arg-type]  # nodes
     print_notes(reading.notes)
     return reading
 

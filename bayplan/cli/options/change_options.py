@@ -162,7 +162,7 @@ def takes_answer_options(command: Callable[..., None]) -> Callable[..., None]:
 
     own = [each for each in parameters_of(command) if each.name != "options"]
     show_options(run, [*own, *SHARED])
-    return takes_question(run)  # type: ignore[arg-type]
+    return takes_question(run)  # type: ignore[arg-type]  # parameters of the decorated command
 
 
 def takes_manifests(command: Callable[..., None]) -> Callable[..., None]:

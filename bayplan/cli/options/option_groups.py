@@ -34,5 +34,5 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 def show_options(command: Callable[..., None], parameters: list[inspect.Parameter]) -> None:
     """Give `command` the signature with these parameters, of which typer makes options."""
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     command.__annotations__ = {each.name: each.annotation for each in parameters}

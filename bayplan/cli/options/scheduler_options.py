@@ -157,7 +157,7 @@ def _taking(
     def run(**options: Any) -> None:
         given = {name: options.pop(name) for name in shared}
         with knowing_workloads(given["workload_kinds"]):
-            command(read_question(**given), **options)  # type: ignore[call-arg]
+            command(read_question(**given), **options)  # type: ignore[call-arg]  # parameters of the decorated command
 
     show_options(run, [*shared.values(), *parameters_of(command)[1:]])
     return takes_input_limit(run)

@@ -101,7 +101,7 @@ def free_parts(
     for plugin in plugins:
         try:
             given = plugin.free_parts(table)
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             raise PluginError(
                 f"{plugin.name}: free_parts: {type(error).__name__}: {error}"
             ) from error

@@ -115,7 +115,7 @@ def _peak(shape: NodeShape, arrivals: list[tuple[float, float, dict[str, float]]
             used.subtract(heapq.heappop(leaving)[2])
         heapq.heappush(leaving, (end_s, i, amounts))
         for name, amount in amounts.items():
-            used[name] += amount  # type: ignore[assignment]
+            used[name] += amount  # type: ignore[assignment]  # NumPy scalars
             peak[name] = max(peak[name], used[name])
     offered = {name: float(parse_quantity(text)) for name, text in shape.resources.items()}
     shares = (peak[name] / offered[name] for name in peak if offered.get(name))

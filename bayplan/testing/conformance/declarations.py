@@ -122,7 +122,7 @@ def _check_without(
                 found.append([status_text(verdict.status(i)) for i in range(len(verdict))])
             elif isinstance(plugin, ScorePlugin):
                 found.append(plugin.score_rows(asked, pod, table, rows).tolist())
-        except Exception as error:
+        except Exception as error:  # a plugin may raise anything
             found.append(f"{FAILED} {type(error).__name__}: {error}")
     if found[0] != found[1]:
         point = "filter_rows" if method == "pre_filter" else "score_rows"
