@@ -112,7 +112,7 @@ def _list(number: int, parts: Sequence[Piece]) -> CelNode:
 
 
 def _map(number: int, parts: Sequence[Piece]) -> CelNode:
-    entries = [list(_pieces(value)) for field, value in parts if field == 2 and value]  # type: ignore[arg-type]  # cel_expr_python has no types
+    entries = [list(_pieces(value)) for field, value in parts if field == 2 and value]  # type: ignore[arg-type]  # field 2 holds messages
     return CelLiteral(
         number, tuple(node for entry in entries for key in (3, 4) for node in _nodes(entry, key))
     )

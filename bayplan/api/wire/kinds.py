@@ -83,7 +83,7 @@ class Kind:
     list_decoder: "msgspec.json.Decoder[list[Any]]" = field(init=False)
 
     def __post_init__(self) -> None:
-        items: Any = list[self.wire]  # type: ignore[name-defined]  # every kind has one
+        items: Any = list[self.wire]  # type: ignore[name-defined]  # a type made at run time
         object.__setattr__(self, "decoder", msgspec.json.Decoder(self.wire))
         object.__setattr__(self, "list_decoder", msgspec.json.Decoder(items))
 

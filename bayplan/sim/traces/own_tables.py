@@ -191,7 +191,7 @@ def _pod(cells: _Cells) -> dict[str, Any]:
         spec["affinity"] = _on_labels(selector)
     metadata = {"labels": cells.labels(), "annotations": annotations}
     if "namespace" in cells.values:
-        metadata["namespace"] = cells.values["namespace"]  # type: ignore[assignment]  # checked by the reader
+        metadata["namespace"] = cells.values["namespace"]  # type: ignore[assignment]  # a column of texts
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
