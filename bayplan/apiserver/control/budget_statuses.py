@@ -1,18 +1,13 @@
-"""Budget statuses: the allowed disruptions of each PodDisruptionBudget.
-
-Mirrors pkg/controller/disruption.
-"""
+"""Statuses of PodDisruptionBudgets and ResourceQuotas in `up`."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from ...api.limits import ResourceQuota
-from ...api.pod import Pod
-from ...api.workloads import PodDisruptionBudget
-from ...cluster.memory.budgets import BudgetSyncError, ProtectedPods, budget_status, owner_of
+from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
+from ...clock import Clock
+from ...cluster.memory import DisruptionController
 from ...cluster.memory.pod_index import is_ready
 from ..registry.eviction import BUDGETS, SYNC_FAILED
 from ..registry.object_counts import ObjectQuotas
@@ -24,73 +19,46 @@ from .embedded_cluster import LiveCluster
 Tree = dict[str, Any]
 
 
-class BudgetController:
-    """Watches the cluster; `run_once` updates the statuses of budgets."""
+class BudgetController(DisruptionController):
+    """The disruption controller of `up`: it writes whole statuses with their condition."""
 
-    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry) -> None:
-        self._cluster = cluster
+    is_healthy = staticmethod(is_ready)
+    owners_may_be_absent = False
+
+    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry, clock: Clock) -> None:
+        super().__init__(cluster, clock)
         self._registry = registry
-        self._noted: dict[str, None] = {}
-
-    def on_add(self, obj: Any) -> None:
-        """Mark the budgets of the namespace as stale."""
-        if isinstance(obj, Pod | PodDisruptionBudget):
-            self._noted[obj.namespace] = None
-
-    def on_update(self, old: Any, new: Any) -> None:
-        """Handle an update like an addition."""
-        self.on_add(new)
-
-    def on_delete(self, obj: Any) -> None:
-        """Handle a deletion like an addition."""
-        self.on_add(obj)
 
     @property
     def has_work(self) -> bool:
         """Whether a budget may be stale."""
-        return bool(self._noted)
+        return bool(self._stale)
 
     def run_once(self) -> None:
         """Recompute the stale budgets."""
-        noted, self._noted = self._noted, {}
-        for namespace in noted:
-            for budget in self._cluster.list("PodDisruptionBudget", namespace):
-                self._sync(budget)
+        self.run()
 
-    def _sync(self, budget: PodDisruptionBudget) -> None:
-        here: Iterable[Pod] = self._cluster.list("Pod", budget.namespace)
-        pods = [pod for pod in here if budget.selects(pod.namespace, pod.labels)]
-        # A granted eviction is complete once the pod is terminating.
-        waiting = {
-            name: since
-            for name, since in budget.disrupted_pods.items()
-            if any(pod.name == name and not pod.is_terminating for pod in pods)
-        }
-        healthy = sum(1 for pod in pods if is_ready(pod) and pod.name not in waiting)
-        owners = Counter(owner for pod in pods if (owner := owner_of(pod)) is not None)
-        protected = ProtectedPods(len(pods), healthy, owners, pods[0].name if pods else "")
-        find, now = self._cluster.get, self._registry.now()
-        try:
-            found, problem = budget_status(budget, protected, find, owners_may_be_absent=False), ""
-        except BudgetSyncError as error:
-            found, problem = None, str(error)
+    def write(
+        self, budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus, problem: str
+    ) -> None:
+        """Write the status, or the problem as the message of its condition."""
+        now = self._registry.now()
 
         def edit(tree: Tree) -> Tree:
-            before = tree.get("status") or {}
-            status: Tree = {**before, "disruptionsAllowed": 0}
-            if found is not None:
-                status = {
-                    "disruptionsAllowed": found.disruptions_allowed,
-                    "currentHealthy": found.current_healthy,
-                    "desiredHealthy": found.desired_healthy,
-                    "expectedPods": found.expected_pods,
+            written: Tree = {**(tree.get("status") or {}), "disruptionsAllowed": 0}
+            if not problem:
+                written = {
+                    "disruptionsAllowed": status.disruptions_allowed,
+                    "currentHealthy": status.current_healthy,
+                    "desiredHealthy": status.desired_healthy,
+                    "expectedPods": status.expected_pods,
                     "observedGeneration": tree["metadata"].get("generation", 1),
                 }
-            if waiting and found is not None:
-                status["disruptedPods"] = waiting
-            allowed = status["disruptionsAllowed"]
-            status["conditions"] = [_condition(tree, allowed, problem, now)]
-            return {**tree, "status": status}
+                if status.disrupted_pods:
+                    written["disruptedPods"] = status.disrupted_pods
+            allowed = written["disruptionsAllowed"]
+            written["conditions"] = [_condition(tree, allowed, problem, now)]
+            return {**tree, "status": written}
 
         self._registry.update(BUDGETS, budget.namespace, budget.name, edit, "status")
 

@@ -113,7 +113,7 @@ class ControlPlane:
         claims = _Claims(cluster)
         nodes = NodeController(cluster, registry, timers)
         protection = ProtectionController(cluster, registry)
-        budgets = BudgetController(cluster, registry)
+        budgets = BudgetController(cluster, registry, clock)
         cron_jobs = CronJobController(
             cluster, clock, timers, lambda job: not ended_as(job), tell=cluster.note
         )

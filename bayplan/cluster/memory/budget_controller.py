@@ -1,4 +1,4 @@
-"""Budget controller: keeps the statuses of PodDisruptionBudgets up to date.
+"""Budget controller: keeps the statuses of PodDisruptionBudgets up to date, in simulations and in `up`.
 
 Mirrors pkg/controller/disruption. The pods of each budget are counted as they change, so that a
 status costs as much as the budget has controllers, not pods.
@@ -7,9 +7,9 @@ status costs as much as the budget has controllers, not pods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +18,6 @@ from ...api.pod import Pod, PodClass
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
 from .budgets import BudgetSyncError, PodOwner, ProtectedPods, ask_budget, budget_status, owner_of
-from .object_store import MemoryCluster
 from .pod_index import is_healthy
 
 SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
@@ -35,18 +34,21 @@ class _Followed(msgspec.Struct, eq=False):
     healthy: int = 0
     owners: Counter[PodOwner] = msgspec.field(default_factory=Counter)
 
+    is_healthy: Callable[[Pod], bool] = is_healthy
+
     def put(self, pod: Pod) -> None:
-        if pod.name in self.pods:
-            self.drop(pod)
+        self.drop(pod)
         self.pods[pod.name] = pod
-        self.healthy += is_healthy(pod)
+        self.healthy += self.is_healthy(pod)
         owner = owner_of(pod)
         if owner is not None:
             self.owners[owner] += 1
 
     def drop(self, pod: Pod) -> None:
-        old = self.pods.pop(pod.name)
-        self.healthy -= is_healthy(old)
+        old = self.pods.pop(pod.name, None)
+        if old is None:
+            return
+        self.healthy -= self.is_healthy(old)
         owner = owner_of(old)
         if owner is not None:
             self.owners[owner] -= 1
@@ -54,10 +56,30 @@ class _Followed(msgspec.Struct, eq=False):
                 del self.owners[owner]
 
 
-class DisruptionController:
-    """Watches the cluster; `run` writes the statuses that changed."""
+class WatchedCluster(Protocol):
+    """The part of a cluster that the controller uses."""
 
-    def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
+    def watch(self, handler: Any, replay: bool = True) -> None:
+        """Call `handler` with every change."""
+
+    def update(self, obj: Any) -> Any:
+        """Replace an object."""
+
+    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
+        """Objects of a kind, of one namespace or of all."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """The object of that name; None if there is none."""
+
+
+class DisruptionController:
+    """Watches the cluster; `run` writes the statuses that changed, with `write`."""
+
+    is_healthy: Callable[[Pod], bool] = staticmethod(is_healthy)
+    owners_may_be_absent = True
+    """Whether pods may name a controller that is not in the cluster, as those of snapshots do."""
+
+    def __init__(self, cluster: WatchedCluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._in: dict[str, dict[str, _Followed]] = {}
@@ -71,9 +93,9 @@ class DisruptionController:
         """
 
     def begin(self) -> None:
-        """Count what is in the cluster, and watch it from now on."""
+        """Count the pods of the cluster, and watch it from now on."""
         for budget in self._cluster.list("PodDisruptionBudget"):
-            self._put(_Followed(budget))
+            self._put(_Followed(budget, is_healthy=self.is_healthy))
         for pod in self._cluster.list("Pod") if self._in else ():
             for one in self._of(pod):
                 one.put(pod)
@@ -88,7 +110,7 @@ class DisruptionController:
         if len(found) > 1:
             return TOO_MANY
         self.run()
-        return ask_budget(found[0].budget, is_healthy(pod)).refusal if found else ""
+        return ask_budget(found[0].budget, self.is_healthy(pod)).refusal if found else ""
 
     # Changes
 
@@ -115,7 +137,7 @@ class DisruptionController:
                 for one in self._of(new):
                     was = one.healthy
                     one.put(new)
-                    if one.healthy != was:
+                    if one.healthy != was or old.is_terminating != new.is_terminating:
                         self._stale[one] = None
                         self.is_urgent |= one.healthy < was
             case PodDisruptionBudget():
@@ -124,6 +146,8 @@ class DisruptionController:
                     self._follow(new)
                 else:
                     known.budget = new
+                    if new.disrupted_pods:
+                        self._stale[known] = None  # an eviction was granted
             case _ if new.kind in SCALED_KINDS and old.spec.replicas != new.spec.replicas:
                 self._note(new.namespace)
 
@@ -147,19 +171,24 @@ class DisruptionController:
         self.is_urgent = False
         stale, self._stale = self._stale, {}
         for one in stale:
-            status = self._status(one)
-            if status != one.budget.status:
-                self._cluster.update(replace(one.budget, status=status))
+            under_way = self._under_way(one)
+            healthy = one.healthy - sum(self.is_healthy(one.pods[name]) for name in under_way)
+            pods = ProtectedPods(len(one.pods), healthy, one.owners, next(iter(one.pods), ""))
+            find, may_be_absent = self._cluster.get, self.owners_may_be_absent
+            try:
+                found = budget_status(one.budget, pods, find, owners_may_be_absent=may_be_absent)
+            except BudgetSyncError as error:
+                none_allowed = replace(one.budget.status, disruptions_allowed=0)
+                self.write(one.budget, none_allowed, str(error))
+            else:
+                self.write(one.budget, replace(found, disrupted_pods=under_way or None), "")
 
-    def _status(self, one: _Followed) -> PodDisruptionBudgetStatus:
-        under_way = self._under_way(one)
-        healthy = one.healthy - sum(is_healthy(one.pods[name]) for name in under_way)
-        pods = ProtectedPods(len(one.pods), healthy, one.owners)
-        try:
-            status = budget_status(one.budget, pods, self._cluster.get, owners_may_be_absent=True)
-        except BudgetSyncError:
-            return replace(one.budget.status, disruptions_allowed=0)
-        return replace(status, disrupted_pods=under_way or None)
+    def write(
+        self, budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus, problem: str
+    ) -> None:
+        """Store a status; `problem` is the reason for which it could not be computed, or empty."""
+        if status != budget.status:
+            self._cluster.update(replace(budget, status=status))
 
     def _under_way(self, one: _Followed) -> dict[str, str | None]:
         """The granted evictions whose pods are not terminating yet."""
@@ -173,7 +202,7 @@ class DisruptionController:
         return found
 
     def _follow(self, budget: PodDisruptionBudget) -> None:
-        one = _Followed(budget)
+        one = _Followed(budget, is_healthy=self.is_healthy)
         here: Iterable[Pod] = self._cluster.list("Pod", budget.namespace)
         for pod in here:
             if one.budget.selects(pod.namespace, pod.labels):
