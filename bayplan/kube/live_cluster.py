@@ -81,7 +81,7 @@ def read_live(
             version = await read_version(connection)
             return LiveObjects(connection.server, objects, known.context, known.namespace, version)
 
-    return _run(read())
+    return run_to_end(read())
 
 
 async def read_version(connection: Connection, ended: asyncio.Event | None = None) -> str:
@@ -98,7 +98,7 @@ async def read_version(connection: Connection, ended: asyncio.Event | None = Non
             await asyncio.sleep(RETRY_S)
 
 
-def _run(work: Coroutine[Any, Any, Result]) -> Result:
+def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
     """Run it to its end; in a notebook, where a loop is running already, in a separate thread."""
     try:
         asyncio.get_running_loop()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +19,15 @@ from ..options.scheduler_options import (
     takes_question,
     warn,
 )
+from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import is_whole, print_answer
 from ..render.progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ...answers.capacity import Capacity
+    from ...answers.measured import UseAgainstRequests
+    from ...manifests.measured_use import MeasuredUse
+    from ...manifests.timeline import InputObject
 
 DEFAULT_LIMIT = 100_000
 """As in `bayplan.answers.capacity`, which is not imported for a --help."""
@@ -56,6 +65,7 @@ class CapacityOptions:
             show_default=False,
         ),
     ] = None
+    usage: UsageOption = None
     output: AnswerOption = AnswerForm.TABLE
     everything: AllOption = False
 
@@ -79,17 +89,19 @@ def capacity(question: Question, options: CapacityOptions) -> None:
     kinds = read_pod_kinds(options.pod)
     remarks = [remark for kind in kinds for remark in kind.remarks]
     warn(remarks, question.is_strict)
+    objects, use = question.manifests.objects, read_measured(options.usage, *question.cluster)
     with progress_bar("placing") as on_pods:
-        answer = find_capacity(
-            question.manifests.objects,
-            kinds,
-            question.settings,
+        find = partial(
+            find_capacity,
+            kinds=kinds,
+            settings=question.settings,
             nodes=options.nodes or (),
             limit=options.limit,
             as_is=question.as_is,
-            place_of=question.manifests.place_of,
             on_progress=on_pods,
         )
+        answer = find(objects, place_of=question.manifests.place_of)
+        usage = None if use is None else _by_use(objects, use, find)
     print_answer(
         answer,
         "Capacity",
@@ -99,6 +111,20 @@ def capacity(question: Question, options: CapacityOptions) -> None:
             console, answer, is_whole(options.everything, options.output, console)
         ),
         [*question.remarks, *remarks],
+        usage,
     )
     if not answer.rounds:
         raise typer.Exit(PENDING)
+
+
+def _by_use(
+    objects: Sequence[InputObject], use: MeasuredUse, find: Callable[..., Capacity]
+) -> UseAgainstRequests:
+    """The totals by use, and how many fit if pods requested what they use."""
+    from ...answers.measured import UseAgainstRequests, as_used
+
+    usage, fits = UseAgainstRequests.of(objects, use), find(as_used(objects, use)).fits
+    usage.by_use = {"fits": fits}
+    verb = "pod would fit" if fits == 1 else "pods would fit"
+    usage.conclusion = f"{fits:,} {verb} if running pods requested what they use"
+    return usage

@@ -14,6 +14,7 @@ from ...errors import InputError
 from ..options.cluster_options import with_namespace
 from ..options.option_groups import takes_options
 from ..options.scheduler_options import Question, takes_question
+from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import print_settlement
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document, with_remarks
@@ -22,10 +23,13 @@ from ..render.progress_bar import progress_bar
 if TYPE_CHECKING:
     from ...answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
     from ...answers.account import PodRefOnNode
+    from ...answers.stage import Stage
+    from ...manifests.measured_use import MeasuredUse
 
 NEAREST = 5
 """As in `bayplan.answers`, which is not imported for a --help."""
 NO_NODE = 1
+INSUFFICIENT = "Insufficient "
 
 
 class ExplainOutput(StrEnum):
@@ -62,6 +66,7 @@ class ExplainOptions:
             show_default=False,
         ),
     ] = None
+    usage: UsageOption = None
     output: Annotated[
         ExplainOutput,
         typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
@@ -122,13 +127,27 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
         accounts = [explain(view, pod, nodes, options.nearest) for pod in pods]
     else:
         accounts = explain_alike(view, pods, nodes, options.nearest)
+    use = read_measured(options.usage, *question.cluster)
     for account in accounts:
+        if use is not None:
+            _note_unused(stage, account, use)
         if nodes:
             account.keep_nodes(nodes)
     _print(accounts, options.output, options.everything, question.remarks)
     without_node = {PodVerdict.UNSCHEDULABLE, PodVerdict.GATED, PodVerdict.ERROR}
     if any(account.verdict in without_node for account in accounts):
         raise typer.Exit(NO_NODE)
+
+
+def _note_unused(stage: Stage, account: PodExplanation, use: MeasuredUse) -> None:
+    """Add causes to a pod that waits for room that is requested and not used."""
+    from ...answers.measured import unused_room
+
+    for refused in account.refused:
+        reasons = [reason for refusal in refused.refusals for reason in refusal.reasons]
+        short = [text.removeprefix(INSUFFICIENT) for text in reasons]
+        objects = [*stage.cluster.list("Node"), *stage.cluster.list("Pod")]
+        account.causes += unused_room(objects, use, refused.nodes, short)
 
 
 def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,10 +15,13 @@ from ...errors import InputError
 from ..options.option_groups import takes_options
 from ..options.pool_options import InstanceTypesOption, print_notes, read_table
 from ..options.scheduler_options import PENDING, AnswerForm, AnswerOption, Question, takes_cluster
+from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import print_answer
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
+    from ...answers.measured import UseAgainstRequests
+    from ...manifests.measured_use import MeasuredUse
     from ...planning.fleet_check import Demands
     from ...planning.fleet_search import SearchState
     from ...planning.node_plan import NodePlan
@@ -98,6 +101,7 @@ class PlanOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write the nodes as manifests.", show_default=False),
     ] = None
+    usage: UsageOption = None
     output: AnswerOption = AnswerForm.TABLE
 
     def request(self) -> PlanRequest:
@@ -133,7 +137,9 @@ def plan(question: Question, options: PlanOptions) -> None:
     nodes = [obj for obj in question.manifests.objects if obj.kind == "Node"]
     reading = read_pools(options.pools, read_table(options.instance_types), nodes)  # type: ignore[arg-type]  # nodes
     print_notes(reading.notes)
+    use = read_measured(options.usage, *question.cluster)
     found = _search(question, reading.pools, request, options.existing)
+    usage = None if use is None else _by_use(question, use, reading.pools, request)
     if options.to is not None:
         _write(found, options.to)
     print_answer(
@@ -143,9 +149,30 @@ def plan(question: Question, options: PlanOptions) -> None:
         lambda: [f"node/{name}" for name in found.node_names()],
         lambda console: render_node_plan(console, found),
         [*question.remarks, *reading.notes],
+        usage,
     )
     if not found.is_complete:
         raise typer.Exit(PENDING)
+
+
+def _by_use(
+    question: Question, use: MeasuredUse, pools: Sequence[NodePool], request: PlanRequest
+) -> UseAgainstRequests:
+    """The totals by use, and the plan for pods that request what they use."""
+    import msgspec
+
+    from ...answers.measured import UseAgainstRequests, as_used
+
+    objects = question.manifests.objects
+    manifests = msgspec.structs.replace(question.manifests, objects=as_used(objects, use))
+    found = _search(replace(question, manifests=manifests), pools, request, is_exchange=False)
+    usage, nodes = UseAgainstRequests.of(objects, use), len(found.node_names())
+    usage.by_use = {"nodes": nodes, "price": round(found.price, 6), "complete": found.is_complete}
+    number = f"{nodes:,} node{'' if nodes == 1 else 's'}"
+    usage.conclusion = f"by measured use: {number}, {found.price:,.2f} per hour"
+    if not found.is_complete:
+        usage.conclusion += ", and some pods have no place"
+    return usage
 
 
 def _search(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +15,15 @@ from ..options.scheduler_options import (
     Question,
     takes_question,
 )
+from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import is_whole, print_answer
 from ..render.progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ...answers.measured import UseAgainstRequests
+    from ...answers.rebalance import RebalancePlan
+    from ...manifests.measured_use import MeasuredUse
+    from ...manifests.timeline import InputObject
 
 OBJECTIVES = ("spread", "pack", "cost", "constraints")
 DEFAULT_MOVES = 20
@@ -48,6 +56,7 @@ def rebalance(
             help="Only moves that an eviction leads to: the scheduler will choose that node for the new pod.",
         ),
     ] = False,
+    usage: UsageOption = None,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
@@ -67,6 +76,7 @@ def rebalance(
 
     if objective not in OBJECTIVES:
         raise InputError(f'--objective: expected {", ".join(OBJECTIVES)}; got "{objective}"')
+    use = read_measured(usage, *question.cluster)
     with progress_bar("planning") as on_moves:
         plan = plan_rebalance(
             question.manifests.objects,
@@ -85,4 +95,22 @@ def rebalance(
         lambda: [f"pod/{move.pod} node/{move.source} node/{move.target}" for move in plan.moves],
         lambda console: render_plan(console, plan, is_whole(everything, output, console)),
         question.remarks,
+        None if use is None else _by_use(question.manifests.objects, use, plan),
     )
+
+
+def _by_use(
+    objects: Sequence[InputObject], use: MeasuredUse, plan: RebalancePlan
+) -> UseAgainstRequests:
+    """The totals by use, and how the moves change the spread of use."""
+    from ...answers.measured import UseAgainstRequests, use_spread
+
+    usage = UseAgainstRequests.of(objects, use)
+    moved = {move.pod: move.target for move in plan.moves}
+    before, after = use_spread(objects, use, {}), use_spread(objects, use, moved)
+    usage.by_use = {
+        name: {"before": round(before[name], 6), "after": round(after[name], 6)} for name in before
+    }
+    parts = [f"{name} {before[name]:.1%} → {after[name]:.1%}" for name in before]
+    usage.conclusion = f"spread of measured use over nodes: {', '.join(parts)}"
+    return usage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,10 @@ from ..options.change_options import (
 )
 from ..options.cluster_options import with_namespace
 from ..options.input_options import parse_seconds
-from ..options.scheduler_options import Question, warn
+from ..options.scheduler_options import AnswerForm, AnswerOption, Question, takes_question, warn
+from ..options.usage_options import read_measured
+from ..render.answer_output import print_answer
+from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from ...cluster.objects import ClusterObject
@@ -267,6 +271,61 @@ def scale(
     from ...answers.what_if import Scale
 
     return [Scale(_found(question, workload), replicas)]
+
+
+@app.command(short_help="Set the requests of workloads to their measured use.")
+@takes_question
+def rightsize(
+    question: Question,
+    usage: Annotated[
+        list[str],
+        typer.Option(
+            "--usage",
+            metavar="FILE",
+            help="Measured use of pods: the JSON of a Prometheus query ([cpu=]FILE), a PodMetricsList, CSV, or live "
+            "for metrics.k8s.io of the cluster. May be given several times.",
+            show_default=False,
+        ),
+    ],
+    margin: Annotated[
+        str, typer.Option(metavar="SHARE", help="Room above the highest use, such as 15%.")
+    ] = "15%",
+    output: AnswerOption = AnswerForm.TABLE,
+) -> None:
+    """Propose requests that follow the measured use of each workload, and say what they would free.
+
+    The scheduler tries the waiting pods in the cluster with these requests; pods stay on their nodes. Nothing is
+    changed.
+
+    Exit status: 0, or 2 when the input is wrong.
+
+    Example: bayplan what-if rightsize --usage use.csv -f cluster.yaml
+    """
+    from ...answers.rightsizing import find_rightsizing
+    from ..render.proposals import render_rightsizing
+
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", margin.strip())
+    if share is None:
+        raise InputError(f'--margin: expected a share such as 15%; got "{margin}"')
+    use = read_measured(usage, *question.cluster)
+    assert use is not None, "the option is required"
+    with progress_bar("scheduling") as on_progress:
+        answer = find_rightsizing(
+            question.manifests.objects,
+            use,
+            question.settings,
+            margin=float(share[1]) / 100,
+            place_of=question.manifests.place_of,
+            on_progress=on_progress,
+        )
+    print_answer(
+        answer,
+        "Rightsizing",
+        output,
+        lambda: [f"{one.workload} {one.container} {one.resource}" for one in answer.proposals],
+        lambda console: render_rightsizing(console, answer),
+        question.remarks,
+    )
 
 
 @app.command(short_help="Delete objects, such as nodes with their pods.")

@@ -135,6 +135,8 @@ class Question:
     """Whether it is about the cluster as it was read, before the waiting pods are placed."""
     given_namespace: str | None = None
     """The namespace of the option -n."""
+    cluster: tuple[Path | None, str | None] = (None, None)
+    """The kubeconfig and the context of the options."""
 
 
 Own = ParamSpec("Own")
@@ -202,6 +204,7 @@ def read_question(
         strict,
         as_is,
         namespace,
+        (kubeconfig, context),
     )
 
 

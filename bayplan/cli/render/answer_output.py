@@ -13,6 +13,7 @@ from .plain_data import print_json_document, print_yaml_document, with_remarks
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ...answers.measured import UseAgainstRequests
     from ...answers.settlement import Settlement
 
 
@@ -30,13 +31,16 @@ def print_answer(
     names: Callable[[], Iterable[str]],
     render: Callable[[Console], None],
     remarks: Sequence[str] = (),
+    usage: UseAgainstRequests | None = None,
 ) -> None:
     """Print the answer: as a document of `kind`, as the lines of `names`, or as `render` does for people.
 
-    A document has the `remarks` on what was read, too.
+    A document has the `remarks` on what was read, too; `usage` is the measured use beside requests.
     """
     if form in (AnswerForm.JSON, AnswerForm.YAML):
         document = {"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()}
+        if usage is not None:
+            document["usage"] = usage.to_dict()
         show = print_json_document if form is AnswerForm.JSON else print_yaml_document
         show(with_remarks(document, remarks))
         return
@@ -49,7 +53,34 @@ def print_answer(
             with written_to_stdout(console):
                 print_settlement(console, getattr(answer, "settled", None))
                 render(console)
+                if usage is not None:
+                    print_usage(console, usage)
                 print_notices(console, getattr(answer, "notices", ()))
+
+
+def print_usage(console: Console, usage: UseAgainstRequests) -> None:
+    """Print requests and measured use of the cluster, and the answer by use."""
+    from .table_layout import Listing
+    from .tables import amount, section
+
+    numbers = ("REQUESTED", "USED", "OF")
+    table = Listing(("RESOURCE", *numbers), right=numbers)
+    for one in usage.totals:
+        shares = [
+            f"{amount(value, one.resource)} ({100 * value / one.allocatable:.0f}%)"
+            if one.allocatable
+            else amount(value, one.resource)
+            for value in (one.requested, one.used)
+        ]
+        table.add(one.resource, *shares, amount(one.allocatable, one.resource))
+    console.print()
+    section(console, table)
+    if usage.measured < usage.pods:
+        rest = usage.pods - usage.measured
+        text = f"{rest:,} of {usage.pods:,} running pods were not measured; they count with their requests"
+        console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    if usage.conclusion:
+        console.print(usage.conclusion, markup=False, highlight=False, soft_wrap=True)
 
 
 def is_whole(everything: bool, form: AnswerForm, console: Console) -> bool:

@@ -6,6 +6,7 @@ rich uses colours on a terminal only, and not when NO_COLOR is set.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +50,7 @@ def written_to_stdout(console: Console) -> Iterator[None]:
         lines = [line.rstrip() for line in text.split("\n")]
         if answer_comes_first():
             lines.sort(key=lambda line: not line.startswith(ANSWER))
-            text = "\n".join(lines).rstrip("\n") + "\n"
+            text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
         else:
             text = "\n".join(lines)
     text = text.replace(ANSWER, "")

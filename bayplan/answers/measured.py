@@ -1,0 +1,183 @@
+"""Measured: requests of pods against their measured use, and the cluster as if they requested what they use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import pstdev
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..api.containers import Container, ResourceRequirements
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.text.quantity import format_quantity
+from ..cluster.objects import ClusterObject
+from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
+from ..manifests.timeline import InputObject
+from .owners import is_there
+
+Proposed = Callable[[Pod], Mapping[str, Units] | None]
+"""The new requests of a pod's containers; None if they stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseTotal:
+    """One resource on all nodes: cpu in milli, memory in bytes."""
+
+    resource: str
+    allocatable: int
+    requested: int
+    used: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        amounts = {"allocatable": self.allocatable, "requested": self.requested, "used": self.used}
+        shown = {name: format_quantity(value, self.resource) for name, value in amounts.items()}
+        return {"resource": self.resource, **shown}
+
+
+@dataclass(slots=True)
+class UseAgainstRequests:
+    """The requests of running pods against their use, and what follows from the difference."""
+
+    totals: list[UseTotal]
+    measured: int
+    """Number of running pods with a measured use; the others count with their requests."""
+    pods: int
+    conclusion: str = ""
+    """What the answer would be by use, in a sentence."""
+    by_use: dict[str, Any] = field(default_factory=dict)
+    """The same as plain data."""
+
+    @classmethod
+    def of(cls, objects: Iterable[InputObject], use: MeasuredUse) -> UseAgainstRequests:
+        """The totals of a cluster."""
+        offered, asked, used = (dict.fromkeys(RESOURCES, 0) for _ in range(3))
+        pods = measured = 0
+        for obj in objects:
+            if isinstance(obj, Node):
+                for name in RESOURCES:
+                    offered[name] += obj.allocatable.get(name, 0)
+            elif isinstance(obj, Pod) and obj.node_name and is_there(obj):
+                found = use.of_pod(obj.namespace, obj.name)
+                pods, measured = pods + 1, measured + (found is not None)
+                for name in RESOURCES:
+                    wants = obj.requests.get(name, 0)
+                    asked[name] += wants
+                    used[name] += wants if found is None else found.get(name, wants)
+        totals = [UseTotal(name, offered[name], asked[name], used[name]) for name in RESOURCES]
+        return cls(totals, measured, pods)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "totals": [each.to_dict() for each in self.totals],
+            "measuredPods": self.measured,
+            "runningPods": self.pods,
+            "byUse": self.by_use,
+        }
+
+
+def use_spread(
+    objects: Iterable[InputObject], use: MeasuredUse, moved: Mapping[str, str]
+) -> dict[str, float]:
+    """Per resource, the standard deviation of the used share of nodes, with some pods on other nodes (`moved`)."""
+    offered: dict[str, Node] = {}
+    used: dict[str, Units] = {}
+    for obj in objects:
+        if isinstance(obj, Node):
+            offered[obj.name] = obj
+        elif isinstance(obj, Pod) and obj.node_name and is_there(obj):
+            found = use.of_pod(obj.namespace, obj.name) or {}
+            node = used.setdefault(moved.get(obj.key, obj.node_name), dict.fromkeys(RESOURCES, 0))
+            for name in RESOURCES:
+                node[name] += found.get(name, obj.requests.get(name, 0))
+    spread = {}
+    for name in RESOURCES:
+        shares = [
+            used.get(node.name, {}).get(name, 0) / whole
+            for node in offered.values()
+            if (whole := node.allocatable.get(name, 0))
+        ]
+        spread[name] = pstdev(shares) if shares else 0.0
+    return spread
+
+
+def as_used(objects: Iterable[InputObject], use: MeasuredUse) -> list[InputObject]:
+    """The cluster as if its running pods requested what they use; pods that were not measured stay as they are."""
+    return with_requests(objects, lambda pod: used_by_containers(pod, use))
+
+
+def with_requests(objects: Iterable[InputObject], proposed: Proposed) -> list[InputObject]:
+    """The cluster with other requests of its running pods."""
+    made: list[InputObject] = []
+    for obj in objects:
+        wanted = None
+        if isinstance(obj, Pod) and obj.node_name and is_there(obj):
+            wanted = proposed(obj)
+        made.append(obj if wanted is None else _requesting(obj, wanted))  # type: ignore[arg-type]
+    return made
+
+
+def used_by_containers(pod: Pod, use: MeasuredUse) -> dict[str, Units] | None:
+    """The use of each container of a pod; the first has all of it where only the pod was measured."""
+    found = use.of_containers(pod.namespace, pod.name)
+    names = [container.name for container in pod.spec.containers or ()]
+    if not found or not names:
+        return None
+    if "" in found:
+        nothing = dict.fromkeys(found[""], 0)
+        return {name: found[""] if i == 0 else dict(nothing) for i, name in enumerate(names)}
+    return found
+
+
+def _requesting(pod: Pod, wanted: Mapping[str, Units]) -> ClusterObject:
+    """The pod whose containers request these amounts."""
+    containers = tuple(
+        _with_units(one, wanted[one.name]) if one.name in wanted else one
+        for one in pod.spec.containers or ()
+    )
+    # Statuses of containers have the amounts in effect, which would count as well.
+    status = replace(pod.status, container_statuses=None, resources=None, allocated_resources=None)
+    return pod.with_spec(replace(pod.spec, containers=containers)).replace(status=status)
+
+
+def _with_units(container: Container, amounts: Units) -> Container:
+    known = container.resources or ResourceRequirements()
+    texts = {name: format_quantity(value, name) for name, value in amounts.items()}
+    requests = {**(known.requests or {}), **texts}
+    return replace(container, resources=replace(known, requests=requests, limits=None))
+
+
+def unused_room(
+    objects: Iterable[InputObject], use: MeasuredUse, nodes: Sequence[str], short: Iterable[str]
+) -> list[str]:
+    """A sentence for each of `nodes` and `short` resource whose requested room is not used by half or more."""
+    wanted = dict.fromkeys(name for name in short if name in RESOURCES)
+    offered: dict[str, Node] = {}
+    asked: dict[str, Units] = {}
+    used: dict[str, Units] = {}
+    for obj in objects:
+        if isinstance(obj, Node) and obj.name in nodes:
+            offered[obj.name] = obj
+        elif isinstance(obj, Pod) and obj.node_name in nodes and is_there(obj):
+            found = use.of_pod(obj.namespace, obj.name)
+            for name in wanted:
+                amount = obj.requests.get(name, 0)
+                measured = amount if found is None else found.get(name, amount)
+                for table, value in ((asked, amount), (used, measured)):
+                    table.setdefault(obj.node_name, dict.fromkeys(RESOURCES, 0))[name] += value
+    lines = []
+    for node in (name for name in nodes if name in offered and name in asked):
+        for name in wanted:
+            requested, really = asked[node][name], used[node][name]
+            if requested and really * 2 <= requested:
+                whole = offered[node].allocatable.get(name, 0)
+                texts = [format_quantity(value, name) for value in (requested, whole, really)]
+                lines.append(
+                    f"{node}: {texts[0]} of {texts[1]} {name} are requested, {texts[2]} are used: "
+                    "the pod waits for room that nothing uses"
+                )
+    return lines

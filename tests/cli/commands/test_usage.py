@@ -1,0 +1,97 @@
+"""`--usage`: requests and measured use side by side, and proposals that the scheduler verified."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from bayplan.cli.main import app
+from tests.rig.api_server import ServerInThread
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "usage"
+USE = ["--usage", str(EXAMPLES / "use.csv")]
+CLUSTER = ["-f", str(EXAMPLES / "cluster.yaml")]
+
+
+def ask(*words: str) -> str:
+    result = CliRunner().invoke(app, [*words])
+    assert result.exit_code in (0, 1), result.output
+    return result.stdout
+
+
+def document(*words: str) -> Any:
+    return json.loads(ask(*words, *USE, *CLUSTER, "-o", "json"))
+
+
+def test_capacity_by_requests_and_by_use() -> None:
+    answer = document("capacity", "--pod", str(EXAMPLES / "pod.yaml"))
+
+    assert answer["fits"] == 4
+    assert answer["usage"]["byUse"] == {"fits": 10}
+    assert answer["usage"]["totals"][0] == {
+        "resource": "cpu",
+        "allocatable": "8",
+        "requested": "6",
+        "used": "800m",
+    }
+    assert (answer["usage"]["measuredPods"], answer["usage"]["runningPods"]) == (2, 2)
+
+
+def test_rebalance_shows_the_spread_of_use() -> None:
+    assert set(document("rebalance")["usage"]["byUse"]) == {"cpu", "memory"}
+    assert "spread of measured use over nodes: cpu" in ask("rebalance", *USE, *CLUSTER)
+
+
+def test_a_pod_that_waits_for_room_that_nothing_uses() -> None:
+    shown = ask("explain", "report", *USE, *CLUSTER)
+
+    assert (
+        "node-1: 3 of 4 cpu are requested, 420m are used: the pod waits for room that nothing uses"
+        in shown
+    )
+
+
+def test_a_pod_that_waits_for_room_in_use(tmp_path: Path) -> None:
+    busy = tmp_path / "busy.csv"
+    busy.write_text("namespace,pod,cpu\nshop,web-0,2800m\nshop,web-1,2900m\n")
+
+    assert "nothing uses" not in ask("explain", "report", "--usage", str(busy), *CLUSTER)
+
+
+def test_proposals_say_what_they_free_and_the_scheduler_verifies_them() -> None:
+    answer = document("what-if", "rightsize")
+
+    first = answer["proposals"][0]
+    assert (first["resource"], first["used"], first["proposed"]) == ("cpu", "420m", "490m")
+    assert first["frees"] == "5020m"
+    assert (answer["waiting"], answer["placed"]) == (1, ["shop/report"])
+    assert answer["overcommittedNodes"] == []
+
+
+def test_proposals_above_the_room_of_a_node_are_named(tmp_path: Path) -> None:
+    busy = tmp_path / "busy.csv"
+    busy.write_text("namespace,pod,cpu\nshop,web-0,3900m\n")
+
+    shown = ask("what-if", "rightsize", "--usage", str(busy), *CLUSTER)
+
+    assert "node-1 has less than its pods would request: some would have to move" in shown
+    assert "-2980m" in shown
+
+
+@pytest.mark.parametrize("margin", ["x", "-5%", "15"])
+def test_a_wrong_margin(margin: str) -> None:
+    result = CliRunner().invoke(app, ["what-if", "rightsize", "--margin", margin, *USE, *CLUSTER])
+
+    assert result.exit_code == 2
+    assert f'--margin: expected a share such as 15%; got "{margin}"' in result.stderr
+
+
+def test_the_use_of_the_live_cluster(api: ServerInThread, kubeconfig: Path) -> None:
+    result = CliRunner().invoke(
+        app, ["rebalance", *CLUSTER, "--usage", "live", "--kubeconfig", str(kubeconfig)]
+    )
+
+    assert result.exit_code == 0, result.output
+    assert "REQUESTED" in result.stdout
