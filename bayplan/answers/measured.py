@@ -114,10 +114,11 @@ def with_requests(objects: Iterable[InputObject], proposed: Proposed) -> list[In
     """The cluster with other requests of its running pods."""
     made: list[InputObject] = []
     for obj in objects:
-        wanted = None
         if isinstance(obj, Pod) and obj.node_name and is_there(obj):
             wanted = proposed(obj)
-        made.append(obj if wanted is None else _requesting(obj, wanted))  # type: ignore[arg-type]
+            made.append(obj if wanted is None else _requesting(obj, wanted))
+        else:
+            made.append(obj)
     return made
 
 

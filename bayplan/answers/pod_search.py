@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ..api.meta import OwnerReference
+from ..api.custom_workloads import CustomWorkload
+from ..api.meta import KubeObject, OwnerReference, controller_of
 from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
+from ..api.wire.kinds import group_of
+from ..api.workload_kinds import known_workload_kinds
 from ..errors import InputError
 from .cluster_view import ClusterView
-from .references import custom_kind
+from .references import find_kind
 
 POD_WORDS = frozenset({"pod", "pods", "po"})
 GROUP_WORDS = frozenset({"podgroup", "podgroups"})
@@ -36,22 +39,33 @@ EXPECTED = (
     "expected [pod/]NAME, NAMESPACE/NAME, podgroup/NAME or a workload such as deployment/NAME"
 )
 NEAR = 5
+MAX_LEVELS = 6
+"""How far owners are followed upwards: a pod, its job, its job set and so on."""
 
 
-def find_pods(view: ClusterView, target: str, namespace: str | None = None) -> list[Pod]:
+def find_pods(
+    view: ClusterView,
+    target: str,
+    namespace: str | None = None,
+    customs: Sequence[CustomWorkload] = (),
+) -> list[Pod]:
     """The pods that `target` names: `web-7`, `pod/web-7`, `shop/web-7`, `pod/shop/web-7`,
-    `deployment/web`.
+    `deployment/web`, `rayjob/train`.
 
-    Without a namespace, all namespaces are searched and the name must be unique. Raises InputError
-    with similar names.
+    `customs` are the custom workloads of the input, which may own others of them. Without a namespace, all namespaces
+    are searched and the name must be unique. Raises InputError with similar names.
     """
     parts = target.split("/")
     word = parts[0].lower()
-    kind = (WORKLOAD_WORDS.get(word) or custom_kind(view.cluster, word)) if len(parts) > 1 else None
-    if kind is not None and len(parts) == 2:
-        return _of_workload(view, kind, parts[1], namespace)
+    kind = None
+    if len(parts) > 1 and word not in POD_WORDS:
+        kind = WORKLOAD_WORDS.get(word) or _custom_kind(view, word, customs)
+    if len(parts) == 2 and any((pod.namespace, pod.name) == tuple(parts) for pod in view.pods()):
+        kind = None  # a namespace may have the name of a kind
+    if kind is not None and (len(parts) == 2 or not parts[1]):
+        return _of_workload(view, kind, parts[-1], namespace, customs)
     if kind is not None:
-        return _of_workload(view, kind, parts[-1], parts[1])
+        return _of_workload(view, kind, parts[-1], parts[1], customs)
     if len(parts) > 1 and word in POD_WORDS:
         parts = parts[1:]
     if len(parts) not in (1, 2) or not all(parts):
@@ -126,21 +140,43 @@ def _near(name: str, pods: Sequence[Pod]) -> str:
     return f", such as {', '.join(keys[known] for known in close)}" if close else ""
 
 
-def _of_workload(view: ClusterView, kind: str, name: str, namespace: str | None) -> list[Pod]:
-    """The pods of a workload, those of its ReplicaSets or Jobs included."""
-    owners = [
-        obj
-        for obj in view.cluster.list(kind)
-        if obj.name == name and namespace in (None, obj.namespace)
-    ]
+def _custom_kind(view: ClusterView, word: str, customs: Sequence[CustomWorkload]) -> str | None:
+    """The custom kind for a word such as `rayjob`, `rayjobs` or `rayjobs.ray.io`: of the input, or of the table."""
+    known = {(one.manifest_kind, group_of(one.api_version)): None for one in customs}
+    for kind in ("ReplicaSet", "Job", "StatefulSet", "Pod"):
+        for obj in view.cluster.list(kind):
+            owner = controller_of(obj.owner_references)
+            if owner is not None and find_kind(owner.kind) is None:
+                known[owner.kind, group_of(owner.api_version)] = None
+    known |= dict.fromkeys((kind, group) for group, kind in known_workload_kinds())
+    for kind, group in known:
+        name = kind.lower()
+        plurals = (name, f"{name}s", f"{name}es")
+        if word in plurals or (word.partition(".")[0] in plurals and word.endswith(f".{group}")):
+            return kind
+    return None
+
+
+def _of_workload(
+    view: ClusterView,
+    kind: str,
+    name: str,
+    namespace: str | None,
+    customs: Sequence[CustomWorkload],
+) -> list[Pod]:
+    """The pods of a workload, those of its ReplicaSets, Jobs or custom workloads included."""
+    own = [one for one in customs if one.manifest_kind == kind]
+    there: list[KubeObject] = [*view.cluster.list(kind), *own]
+    owners = [obj for obj in there if obj.name == name and namespace in (None, obj.namespace)]
     spaces = {obj.namespace for obj in owners}
     if len(spaces) > 1:
         known = ", ".join(sorted(spaces))
         raise InputError(f'{kind} "{name}": expected one of that name; got one in each of {known}')
-    found = [pod for pod in view.pods() if _belongs(view, pod, kind, name, namespace)]
+    above = {(one.manifest_kind, one.namespace, one.name): one for one in customs}
+    found = [pod for pod in view.pods() if _belongs(view, pod, (kind, name), namespace, above)]
     if not found:
         problem = "one that has pods" if owners else "one of the cluster"
-        names = sorted({obj.name for obj in view.cluster.list(kind)})
+        names = sorted({obj.name for obj in there})
         close = difflib.get_close_matches(name, names, n=NEAR, cutoff=0.5)
         hint = f", such as {', '.join(close)}" if close and not owners else ""
         why = _refused(view, kind, name, namespace)
@@ -156,21 +192,30 @@ def _refused(view: ClusterView, kind: str, name: str, namespace: str | None) -> 
     return ""
 
 
-def _belongs(view: ClusterView, pod: Pod, kind: str, name: str, namespace: str | None) -> bool:
+def _belongs(
+    view: ClusterView,
+    pod: Pod,
+    wanted: tuple[str, str],
+    namespace: str | None,
+    customs: Mapping[tuple[str, str, str], CustomWorkload],
+) -> bool:
+    """Whether one of the owners of a pod, up to some levels, has the wanted kind and name."""
+    owner: OwnerReference | None = pod.controller
     if namespace not in (None, pod.namespace):
         return False
-    owner: OwnerReference | None = pod.controller
-    if owner is None:
-        return False
-    if (owner.kind, owner.name) == (kind, name):
-        return True
-    above = view.cluster.get(owner.kind, pod.namespace, owner.name)
-    if above is not None:
-        grand = [o for o in above.metadata.owner_references or () if o.controller]
-        return any((o.kind, o.name) == (kind, name) for o in grand)
-    # A ReplicaSet missing from the dump is named after its Deployment.
-    return (
-        kind == "Deployment"
-        and owner.kind == "ReplicaSet"
-        and owner.name.rpartition("-")[0] == name
-    )
+    for _ in range(MAX_LEVELS):
+        if owner is None:
+            return False
+        if (owner.kind, owner.name) == wanted:
+            return True
+        key = owner.kind, pod.namespace, owner.name
+        above = view.cluster.get(*key) or customs.get(key)
+        if above is None:
+            # A ReplicaSet missing from the dump is named after its Deployment, a RayCluster after its RayJob.
+            base = owner.name.rpartition("-")[0]
+            is_custom = find_kind(owner.kind) is None and find_kind(wanted[0]) is None
+            return (owner.kind == "ReplicaSet" and ("Deployment", base) == wanted) or (
+                is_custom and owner.name.startswith(f"{wanted[1]}-{owner.kind.lower()}")
+            )
+        owner = controller_of(above.owner_references)
+    return False

@@ -213,6 +213,11 @@ def find_workload_kind(group: str, kind: str) -> WorkloadKind | None:
     return _GIVEN.get().get((group, kind)) or _KNOWN.get((group, kind))
 
 
+def known_workload_kinds() -> list[tuple[str, str]]:
+    """Group and kind of all that are known to make pods."""
+    return list({**_KNOWN, **_GIVEN.get()})
+
+
 def path_fault(path: str) -> str:
     """Reason why a text is no path; empty if it is one."""
     return "" if "".join(step[0] for step in _STEP.finditer(path)) == path and path else "a path"

@@ -17,6 +17,7 @@ from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
 from ..answers.stage import Stage
 from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if, fit_with_nodes
+from ..api.custom_workloads import CustomWorkload
 from ..api.text.durations import EXPECTED, parse_duration
 from ..config import (
     FeatureGates,
@@ -125,7 +126,8 @@ def explain(
     stage = Stage(cluster.objects, settings, cluster.place_of, as_is=as_is)
     stage.begin()
     view = stage.view()
-    found = find_pods(view, pod, namespace)
+    customs = [obj for obj in cluster.objects if isinstance(obj, CustomWorkload)]
+    found = find_pods(view, pod, namespace, customs)
     if len(found) != 1:
         names = ", ".join(one.key for one in found)
         raise InputError(f'"{pod}": expected the name of one pod; got {len(found)}: {names}')

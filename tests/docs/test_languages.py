@@ -9,9 +9,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FIRST_DAY = ["tutorial", "explain", "what-if", "capacity", "plan", "run", "up", "plugins"]
 """Pages that a user needs on the first day; README has the installation."""
+QUESTIONS = ["change-request", "compare", "nodes-needed", "rebalance", "usage"]
+"""Pages of further questions."""
 PAIRS = [
     ("README.md", "README.zh-CN.md"),
-    *((f"docs/{name}.md", f"docs/zh/{name}.md") for name in FIRST_DAY),
+    *((f"docs/{name}.md", f"docs/zh/{name}.md") for name in (*FIRST_DAY, *QUESTIONS)),
 ]
 FENCE = r"^(```[^\n]*)\n(.*?)^```"
 

@@ -12,6 +12,7 @@ from bayplan.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ["-f", "examples/cluster.yaml", "-f", "examples/workload.yaml"]
+USAGE = ["-f", "examples/usage/cluster.yaml", "--usage", "examples/usage/use.csv"]
 EVERYWHERE = {"apiVersion", "kind"}
 PLAN = ["-f", "examples/plan/workload.yaml", "--pools", "examples/plan/pools.yaml"]
 TYPES = ["--instance-types", "examples/plan/instance-types.csv"]
@@ -44,6 +45,7 @@ def fields_of(document: dict[str, Any]) -> set[str]:
         ("Explain", ["explain", "edge-proxy", *MANIFESTS]),
         ("What-if", ["what-if", "drain", "worker-b2", *MANIFESTS]),
         ("Capacity", ["capacity", *MANIFESTS, "--pod", "examples/capacity/api.yaml"]),
+        ("Rightsizing", ["what-if", "rightsize", *USAGE]),
         ("Compare", ["compare", *MANIFESTS, "--config", "examples/compare/most-allocated.yaml"]),
         ("Sweep", ["sweep", "examples/sweep/sweep.yaml", "--to", "{folder}/x.csv"]),
         ("Rebalance", ["rebalance", *MANIFESTS, "--objective", "pack"]),

@@ -53,7 +53,7 @@ class ExplainOptions:
         str,
         typer.Argument(
             metavar="POD",
-            help="NAME, pod/NAME, NAMESPACE/NAME, podgroup/NAME, or a workload such as deployment/NAME.",
+            help="NAME, pod/NAME, NAMESPACE/NAME, podgroup/NAME, or a workload: deployment/NAME, rayjob/NAME.",
             show_default=False,
         ),
     ]
@@ -107,6 +107,7 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
     """
     from ...answers import PodVerdict, explain, explain_alike, explain_group, find_group, find_pods
     from ...answers.stage import Stage
+    from ...api.custom_workloads import CustomWorkload
 
     manifests, namespace = question.manifests, question.given_namespace
     with progress_bar("scheduling") as on_pods:
@@ -122,7 +123,8 @@ def explain_command(question: Question, options: ExplainOptions) -> None:
     if group is not None:
         _print_group(explain_group(view, *group, options.nearest), options, question.remarks)
         return
-    pods = find_pods(view, target, namespace)
+    customs = [obj for obj in manifests.objects if isinstance(obj, CustomWorkload)]
+    pods = find_pods(view, target, namespace, customs)
     if options.everything:
         accounts = [explain(view, pod, nodes, options.nearest) for pod in pods]
     else:
