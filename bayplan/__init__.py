@@ -1,6 +1,6 @@
 """Bayplan: the Kubernetes scheduler as a Python library.
 
-What lives here: the version, and the front for notebooks and scripts:
+Contents: the version, and the front for notebooks and scripts:
 
     from bayplan import Cluster, simulate, explain, compare
 

@@ -1,6 +1,6 @@
 """Amounts: the arithmetic on what nodes offer and what their pods use, in one place.
 
-What lives here: the rules (does a pod fit, which share of resources would be used, how evenly), their results for many
+Contents: the rules (does a pod fit, which share of resources would be used, how evenly), their results for many
 rows in NumPy, and the compiled form of all of them in one loop. Filter, scores, refusals and preemption use
 these and nothing else. May import `table` and `api`; plugins state their rules in these types, `engine` applies them.
 """

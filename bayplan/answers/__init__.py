@@ -1,10 +1,9 @@
 """Answers: why a pod is pending, why it is on its node, and what a change would do.
 
-What lives here: a read-only view of a cluster (`cluster_view.py`), explanations of a pod
-(`explain.py`), and the changes that would alter the outcome (`manifest_changes.py`, `counterfactual.py`).
-What may enter: api, table, framework, config, runtime, scheduler, cluster, sim. What must not
-happen: an effect on the cluster that was asked about, a placement rule (answers come from running
-the plugins), or printing. Who calls it: cli, web, and users' scripts.
+Contents: a read-only view of a cluster (`cluster_view.py`), explanations of a pod (`explain.py`), and the changes
+that would alter the outcome (`manifest_changes.py`, `counterfactual.py`). Imports: api, table, framework, config,
+runtime, scheduler, cluster, sim. Never: an effect on the cluster that was asked about, a placement rule (answers come
+from running the plugins), or printing. Callers: cli, web, and users' scripts.
 """
 
 from .account import (

@@ -46,7 +46,7 @@ class CustomResource(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """What is declared besides the name, for messages: `kind Foo, namespaced`."""
+        """The declaration besides the name, for messages: `kind Foo, namespaced`."""
         return f"kind {self.kind}, {'namespaced' if self.is_namespaced else 'cluster-scoped'}"
 
     def problem(self) -> str | None:
@@ -76,7 +76,7 @@ class CustomObject(KubeObject, frozen=True):
 
 
 class _HeadWire(Wire, frozen=True):
-    """What is checked of a custom object."""
+    """The parts of a custom object that are checked."""
 
     metadata: ObjectMeta = EMPTY_META
 

@@ -13,7 +13,7 @@ GPU_MODEL = "bayplan.dev/gpu-model"
 GPU_INDEX = "bayplan.dev/gpu-index"
 """Annotation of a pod on a node: the numbers of its GPUs, as in "0" or "2-3"."""
 WHOLE = 1000
-"""What one GPU has of `GPU_MILLI`."""
+"""Units of `GPU_MILLI` of one GPU."""
 
 
 def is_share(milli: int) -> bool:

@@ -14,7 +14,9 @@ UNSUPPORTED = "none of the supported fields are set"
 
 
 def consumer_of(pod: Pod, group: PodGroup | None, entry: PodResourceClaim) -> ResourceClaimConsumer:
-    """What the claim behind an entry of the pod is reserved for: its group if that has the same entry, else the pod."""
+    """The consumer that the claim behind an entry of the pod is reserved for: its group if that has the same entry,
+    else the pod.
+    """
     if group is not None and is_shared(group, entry):
         return group_consumer(group)
     return ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)

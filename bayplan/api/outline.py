@@ -1,7 +1,7 @@
 """Outline: a spec whose amounts cannot be read, to find out whether a result depends on them.
 
-Specs that differ in amounts only have the same `PodSpec.outline`. What can be computed from the spec without its
-amounts is the same for all of them.
+Specs that differ in amounts only have the same `PodSpec.outline`. Values that depend on the spec without its amounts
+are shared by all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .pod_spec import PodSpec
 T = TypeVar("T")
 
 MEASURED = ("host_ports", "images", "device_resources", "requested_names", "wanted_names")
-"""What a spec computes from the names of resources, or from none."""
+"""Values that a spec computes from the names of resources, or from none."""
 
 
 class AmountsReadError(Exception):
@@ -25,7 +25,7 @@ class AmountsReadError(Exception):
 
 
 def of_outline(spec: PodSpec, make: Callable[[PodSpec], T]) -> T | None:
-    """What `make` makes of a spec, if that is the same for all specs of its outline; None if it reads an amount.
+    """The result of `make` for a spec, if it is the same for all specs of its outline; None if it reads an amount.
 
     It returns something that can be hashed, and not None. An exception counts as reading: it may work with the spec.
     """

@@ -106,7 +106,7 @@ class PodGroupResourceClaimStatus(Wire, frozen=True):
 
 
 class PodGroupStatus(Wire, frozen=True):
-    """What was observed of a group."""
+    """Observed state of a group."""
 
     conditions: tuple[PodGroupCondition, ...] | None = None
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
@@ -160,7 +160,7 @@ class PodGroup(KubeObject, frozen=True):
 
 
 class PodGroupTemplate(Wire, frozen=True):
-    """What the groups of a workload are made from."""
+    """Template of the groups of a workload."""
 
     name: str = ""
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()

@@ -25,7 +25,7 @@ MAX_EXIT_CODE = 255
 
 
 class PodStages(msgspec.Struct, frozen=True):
-    """What happens to a pod on its node, in this order. `image_pull_s` may be infinite.
+    """The stages of a pod on its node, in this order. `image_pull_s` may be infinite.
 
     With an exit code the pod's restartPolicy decides what follows its end; without one it succeeds.
     """

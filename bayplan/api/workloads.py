@@ -243,7 +243,7 @@ MAX_INDEX = 100_000
 
 
 class JobStatus(Wire, frozen=True):
-    """What was observed of a job."""
+    """Observed state of a job."""
 
     start_time: str | None = None
     succeeded: int = 0

@@ -1,11 +1,10 @@
 """API server: an embedded cluster, within the process, that kubectl can talk to.
 
-What lives here: `store/` (objects as bytes, numbered changes, the journal), `schema/` (the fields
-of objects, patches, OpenAPI), `registry/` (the rules), `access/` (users and what they may do), `web/`
-(HTTP), `control/` (controllers and fake kubelets) and `server.py`, which combines them. What may
-enter: api, framework, cluster.memory for rules it shares with the simulator. What must not happen: a
-decision about placement; listening beyond the loopback without a token. Who calls it: `bayplan up`,
-and tests that need a cluster.
+Contents: `store/` (objects as bytes, numbered changes, the journal), `schema/` (the fields of objects, patches,
+OpenAPI), `registry/` (the rules), `access/` (users and what they may do), `web/` (HTTP), `control/` (controllers and
+fake kubelets) and `server.py`, which combines them. Imports: api, framework, cluster.memory for rules it shares with
+the simulator. Never: a decision about placement; listening beyond the loopback without a token. Callers: `bayplan
+up`, and tests that need a cluster.
 """
 
 from .control.embedded_cluster import LiveCluster

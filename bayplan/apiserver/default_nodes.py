@@ -23,7 +23,7 @@ RESOURCES = {
 
 @dataclass(frozen=True)
 class NodeModel:
-    """What equal nodes have: amounts as quantities, zones in turn, and labels."""
+    """Properties of equal nodes: amounts as quantities, zones in turn, and labels."""
 
     capacity: Mapping[str, str] = field(default_factory=lambda: RESOURCES)
     allocatable: Mapping[str, str] = field(default_factory=lambda: RESOURCES)

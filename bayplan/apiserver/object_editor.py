@@ -24,7 +24,7 @@ SERVER_SET = ("uid", "resourceVersion", "creationTimestamp", "generation", "mana
 
 
 class EditRequest(msgspec.Struct, frozen=True):
-    """What to do with an object: `read`, `check`, `apply` or `delete`; the first and the last name it."""
+    """An edit of an object: `read`, `check`, `apply` or `delete`; the first and the last name it."""
 
     do: str
     kind: str = ""
@@ -77,7 +77,7 @@ class ObjectEditor:
         if self._registry.store.get(resource.storage, (namespace, name)) is None:
             self._registry.create(resource, namespace, tree, is_check)
             return f"{resource.name}/{name} {'can be created' if is_check else 'created'}"
-        # What the form leaves out because the server sets it, and the status, stay as they are.
+        # Fields that the form leaves out because the server sets them, and the status, stay as they are.
         self._registry.update(resource, namespace, name, lambda old: _kept(tree, old), "", is_check)
         return f"{resource.name}/{name} {'can be replaced' if is_check else 'replaced'}"
 

@@ -1,6 +1,6 @@
 """Autoscaling: Karpenter and Cluster Autoscaler in the virtual time of a simulation.
 
-What lives here: `autoscaler.py` (the controller, beside those of `sim/`), `planning/shadow.py` (a scheduler that
+Contents: `autoscaler.py` (the controller, beside those of `sim/`), `planning/shadow.py` (a scheduler that
 judges nodes which do not exist yet), `launch_options.py` and `pool_nodes.py` (what can be launched, and what was),
 `node_claims.py` and `group_estimates.py` (how Karpenter and Cluster Autoscaler plan nodes), `amount_packer.py` and
 `alike_groups.py` (how hundreds of groups are tried quickly), `scale_down.py` with `consolidation.py`, `unneeded.py`

@@ -1,10 +1,9 @@
 """Config: KubeSchedulerConfiguration, read strictly, with defaults filled in.
 
-What lives here: the configuration's types, the typed arguments of plugins, the default plugins, the
-rules of validation, reading files, and the expansion of multiPoint into plugin lists. What may
-enter: api, framework. What must not happen: importing a plugin, or depending on how one uses its
-arguments. Who calls it: runtime and scheduler build profiles from it, plugins take their arguments
-from it, sim and cli load files with it.
+Contents: the configuration's types, the typed arguments of plugins, the default plugins, the rules of validation,
+reading files, and the expansion of multiPoint into plugin lists. Imports: api, framework. Never: importing a plugin,
+or depending on how one uses its arguments. Callers: runtime and scheduler build profiles from it, plugins take their
+arguments from it, sim and cli load files with it.
 """
 
 from .convert import Converted, convert_config

@@ -24,7 +24,7 @@ def choose_release(version: str, source: str = "--kubernetes-version") -> Releas
 
 
 def release_warning(version: str) -> str:
-    """What may differ because `version` is not known; empty if it is."""
+    """Warning that decisions may differ because `version` is not known; empty if it is."""
     if not version:
         return ""
     release, (major, minor) = choose_release(version), parse_release(version)

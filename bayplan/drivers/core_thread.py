@@ -1,7 +1,7 @@
 """Core: the scheduler on an event loop; `CoreThread`: on a thread and an event loop of its own.
 
-Whatever plugins do asynchronously runs here, too, between the attempts: they may read what the scheduler reads. What
-comes from outside (changes in the cluster, answers) comes in batches; what goes out is handed to another loop.
+Whatever plugins do asynchronously runs here, too, between the attempts: they may read what the scheduler reads. Input
+from outside (changes in the cluster, answers) arrives in batches; what goes out is handed to another loop.
 """
 
 from __future__ import annotations

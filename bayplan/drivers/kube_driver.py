@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 
 
 class DriverOptions(msgspec.Struct):
-    """What a driver does otherwise than by default."""
+    """Options of a driver that differ from its defaults."""
 
     plugins: Sequence[PluginSource] = ()
     feature_gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
@@ -98,7 +98,7 @@ class KubeDriver:
             self.core.loop, self.options.clock, self._outbox.put, self._event_outbox.put
         )
         self.scheduler: Scheduler | None = None
-        """What is driven, once it was started; for its own thread only."""
+        """The driven scheduler, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
         self._reflectors: list[Reflector | CustomReflector] = []
@@ -113,7 +113,7 @@ class KubeDriver:
         self._is_running = False
         self._is_stopped = False
 
-    # What others ask
+    # Calls of others
 
     def is_ready(self) -> bool:
         """Whether the cluster is known, so that pods can be scheduled."""
@@ -175,7 +175,7 @@ class KubeDriver:
         log.info("the cluster is known: %d nodes, %d pods", count("Node"), count("Pod"))
 
     async def unless_it_fails(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """What comes of `work`; raises what made the driver fail if that comes first."""
+        """Result of `work`; raises what made the driver fail if that comes first."""
         task = asyncio.ensure_future(work)
         both: set[asyncio.Future[Any]] = {task, self.failure}
         try:
@@ -262,7 +262,7 @@ class KubeDriver:
         self._begin(self._reflect(reflector))
 
     def _custom_resources(self) -> Mapping[str, CustomResource]:
-        """What plugins declare, by name; all profiles have the same."""
+        """Resources that plugins declare, by name; all profiles have the same."""
         assert self.scheduler is not None, "what is followed depends on its plugins"
         handle = next(iter(self.scheduler.profiles.values())).handle
         return handle.custom_resources or {}

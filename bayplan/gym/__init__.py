@@ -1,9 +1,9 @@
 """Gym: Gymnasium environments around the scheduler, for policies that are learned.
 
-What lives here: an episode, which is a simulation that stops at each pod (`episode.py`); the environments whose
+Contents: an episode, which is a simulation that stops at each pod (`episode.py`); the environments whose
 action is a node (`placement_env.py`) or a vector of score weights (`weights_env.py`); rewards; environments in
-workers and on Ray (`vector.py`). What may enter: notebook, sim, scheduler, table, api. What must not happen: a
-placement rule, or a decision that differs from the scheduler's where the agent has no choice. Who calls it: users'
+workers and on Ray (`vector.py`). Imports: notebook, sim, scheduler, table, api. Never: a
+placement rule, or a decision that differs from the scheduler's where the agent has no choice. Callers: users'
 scripts.
 
 Needs the extra `gym`: pip install 'bayplan[gym]'.

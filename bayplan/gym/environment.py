@@ -76,14 +76,14 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self.observation_space = spaces.Dict(self._spaces())  # type: ignore[assignment]  # of any keys
         self.episode: Episode | None = None
         self._pod: Any = None
-        """What `_next_pod` returned."""
+        """The last result of `_next_pod`."""
         self._meter: RewardMeter | None = None
         self._steps = 0
         self._columns: Observation = {}
         self._columns_at = (-1, -1)
         """Rows and capacity of the table that these columns are of."""
 
-    # What gymnasium calls
+    # Methods that gymnasium calls
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -151,7 +151,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         return {"pod": "" if self._pod is None else self._pod.pod.key}
 
     def _ended(self, step: EpisodeStep) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """What a step returns."""
+        """The result of a step."""
         assert self._meter is not None, "reset() comes first"
         self._steps += 1
         reward = float(self._meter(step))

@@ -41,7 +41,7 @@ class WeightsEnv(SchedulingEnv):
         runtime = self._runtime(self._make_episode(self._draw(np.random.default_rng(0)).objects, 0))
         if plugin is None:
             self.names = tuple(each.name for each, _ in runtime.scoring.scores)
-            """What each number of the action is for."""
+            """Meaning of each number of the action."""
         else:
             self.names = tuple(str(i) for i in range(len(self._weights_of(runtime))))
         low = 0 if plugin is None else -1

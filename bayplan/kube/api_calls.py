@@ -40,7 +40,7 @@ class ApiCalls:
 
     @property
     def families(self) -> list[Family]:
-        """What is exposed."""
+        """Metrics to expose."""
         return [self.executed, self.duration, self.pending]
 
     def count(self, call_type: str, future: asyncio.Future[Any]) -> None:

@@ -44,7 +44,7 @@ def is_cluster_configured() -> bool:
 
 
 class Identity(NamedTuple):
-    """Who we are to the server."""
+    """The client's identity for the server."""
 
     authorization: str | None = None
     """The Authorization header."""

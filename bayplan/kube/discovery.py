@@ -51,7 +51,7 @@ def custom_path(resource: CustomResource) -> Resource:
 
 
 async def _served(connection: Connection, group_path: str) -> dict[str, dict[str, Any]]:
-    """What an API group serves, by plural."""
+    """Resources that an API group serves, by plural."""
     try:
         found = await connection.get(group_path)
     except NotFoundError:

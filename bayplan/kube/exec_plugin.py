@@ -24,7 +24,7 @@ PluginCalls: TypeAlias = Counter[tuple[str, str]]
 
 
 class ExecStatus(msgspec.Struct, rename="camel"):
-    """What the plugin returned."""
+    """The plugin's result."""
 
     token: str = ""
     client_certificate_data: str = ""

@@ -50,7 +50,7 @@ class ResponseReader:
     def __init__(self) -> None:
         self.head: Head | None = None
         self.pieces: list[bytes] = []
-        """What has arrived of the body, and was not yet taken."""
+        """Pieces of the body that have arrived and were not yet taken."""
         self.is_complete = False
         self._rest = b""
         """The incomplete head, or the incomplete size of a chunk."""
@@ -63,7 +63,7 @@ class ResponseReader:
         self._is_in_trailer = False
 
     def take(self) -> bytes:
-        """What has arrived of the body since the last call."""
+        """The part of the body that arrived since the last call."""
         taken = self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
         self.pieces.clear()
         return taken

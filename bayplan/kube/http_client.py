@@ -1,7 +1,7 @@
 """HTTP client: requests to one server over persistent connections; with TLS, and through a proxy.
 
-A general client takes longer to import than a list of 5,000 nodes takes to read. What is needed of
-HTTP is little: one server, one request at a time per connection, whole bodies or a stream.
+A general client takes longer to import than a list of 5,000 nodes takes to read. The client needs little of HTTP: one
+server, one request at a time per connection, whole bodies or a stream.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Section:
             raise self.wrong(name, "a file that can be read", f"{file}: {error.strerror}") from None
 
     def data(self, name: str) -> bytes | None:
-        """What `<name>-data` has in base64, or else what the file has that `name` names."""
+        """The data of `<name>-data` in base64, or else of the file that `name` names."""
         encoded = self.text(f"{name}-data")
         if encoded is None:
             return self.file(name)
@@ -89,7 +89,7 @@ class Section:
 
 
 class Kubeconfig(NamedTuple):
-    """What a context stands for."""
+    """The cluster and the identity of a context."""
 
     context: str
     namespace: str

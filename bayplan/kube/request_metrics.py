@@ -75,7 +75,7 @@ class RequestMetrics:
 
     @property
     def families(self) -> list[Family]:
-        """What is exposed."""
+        """Metrics to expose."""
         counted: list[Family] = [self.requests, self.duration, self.limited, self.retries]
         return [*counted, self.sent, self.received, self.plugin_calls, self.certificate_ttl]
 
@@ -85,7 +85,7 @@ class RequestMetrics:
 
 
 class HostSeries(NamedTuple):
-    """What is counted for one method."""
+    """Series of one method."""
 
     duration: Histogram
     sent: Histogram

@@ -63,7 +63,7 @@ class DrivenAutoscalers:
 
 
 def read_autoscaler(autoscaler: HorizontalPodAutoscaler, label: str) -> tuple[str, str, int, int]:
-    """What it scales, minReplicas and maxReplicas; raises InputError, with the path, where it is wrong."""
+    """Its target, minReplicas and maxReplicas; raises InputError, with the path, where it is wrong."""
     target = autoscaler.spec.scale_target_ref
     target = target if isinstance(target, Mapping) else {}
     kind, name = target.get("kind"), target.get("name")

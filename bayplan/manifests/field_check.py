@@ -1,7 +1,7 @@
 """Field check: the fields in manifests that the API of Kubernetes does not have.
 
-Checked are objects of all built-in kinds; custom resources and our own documents are not. What a Timeline adds and
-changes is checked like the objects of a manifest.
+Checked are objects of all built-in kinds; custom resources and our own documents are not. Objects that a Timeline
+adds or changes are checked like those of a manifest.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def unknown_in_part(tree: Any, path: str) -> list[str]:
 
 
 def unknown_text(expected: str) -> str:
-    """What is said about an unknown field."""
+    """The message about an unknown field."""
     return f"expected {expected}; got an unknown field"
 
 

@@ -28,7 +28,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 GZIP = 31
 """zlib parameter: with the header and trailer of a gzip file."""
 FREE = 32 << 20
-"""What every gzip file may unpack to."""
+"""Size to which every gzip file may unpack."""
 RATIO = 100
 """How many times its size a larger one may unpack to."""
 UNSIZED = 8 << 30

@@ -110,7 +110,7 @@ class Manifests(msgspec.Struct):
 
     @property
     def remarks(self) -> list[str]:
-        """What is wrong with the files: fields that do not exist, and objects that kube-apiserver refuses."""
+        """Problems of the files: fields that do not exist, and objects that kube-apiserver refuses."""
         return [*map(str, self.unknown.values()), *map(str, self.invalid.values())]
 
     def refuse_remarks(self) -> None:

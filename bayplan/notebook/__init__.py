@@ -1,9 +1,8 @@
 """Notebook: questions about a cluster for notebooks and scripts, with answers as objects, frames and plots.
 
-What lives here: `Cluster`, the commands' questions as functions (`questions.py`), and plots. What
-may enter: answers, sweeps, sim, scheduler, config, cluster, api. What must not happen: results that differ
-from the commands', or printing. Who calls it: the package's public names, `from bayplan import
-Cluster, simulate, explain, compare`.
+Contents: `Cluster`, the commands' questions as functions (`questions.py`), and plots. Imports: answers, sweeps, sim,
+scheduler, config, cluster, api. Never: results that differ from the commands', or printing. Callers: the package's
+public names, `from bayplan import Cluster, simulate, explain, compare`.
 """
 
 from ..answers.what_if import (

@@ -52,7 +52,7 @@ class Cluster(msgspec.Struct, frozen=True):
     left_out: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Number of objects per kind that does not affect scheduling."""
     remarks: tuple[str, ...] = ()
-    """What is wrong with the input: fields that do not exist, objects that kube-apiserver refuses."""
+    """Problems of the input: fields that do not exist, objects that kube-apiserver refuses."""
     version: str = ""
     """The version of Kubernetes that the cluster has, or that a snapshot records; empty if unknown."""
 

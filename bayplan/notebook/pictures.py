@@ -35,7 +35,7 @@ OUTCOMES = {
     "preempted": WORSE,
     "stalls": WORSE,
 }
-"""What a change does to pods, and its colour."""
+"""Effects of a change on pods, and their colours."""
 
 
 @singledispatch

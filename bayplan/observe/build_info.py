@@ -18,7 +18,7 @@ def full_version(patch: str = DEFAULT_PATCH) -> str:
 
 
 def build_info(patch: str = DEFAULT_PATCH) -> dict[str, str]:
-    """The labels of `kubernetes_build_info`. What Go programs say about their compiler is about Python here."""
+    """The labels of `kubernetes_build_info`. The fields that Go programs fill with their compiler have Python here."""
     major, minor, _ = patch.removeprefix("v").split(".", 2)
     machine = {"aarch64": "arm64", "x86_64": "amd64"}.get(platform.machine(), platform.machine())
     return {

@@ -63,7 +63,7 @@ class Recorded(Family, Generic[S]):
         return self._tallies.setdefault(key, Tally())
 
     def _tallied(self) -> dict[LabelValues, int]:
-        """What tallies add to each series."""
+        """Amounts that tallies add to each series."""
         counts = dict.fromkeys(self._series, 0)
         for key, tally in self._tallies.items():
             for values in key:

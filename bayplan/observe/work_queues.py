@@ -48,7 +48,7 @@ class WorkQueues:
 
     @property
     def families(self) -> list[Family]:
-        """What is exposed."""
+        """Metrics to expose."""
         counted: list[Family] = [self.adds, self.retries, self.depth, self.waited]
         return [*counted, self.worked, self.unfinished, self.longest]
 

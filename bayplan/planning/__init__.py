@@ -1,6 +1,6 @@
 """Planning: node pools, and the cheapest set of nodes on which the scheduler places every pod.
 
-What lives here: `node_types.py` and `pools.py` (what nodes can be had, and at what price), `pool_files.py` with the
+Contents: `node_types.py` and `pools.py` (what nodes can be had, and at what price), `pool_files.py` with the
 documents that describe them (`pool_documents.py`, `karpenter.py`, `instance_types.py`, `node_groups.py`); the search
 for the cheapest nodes (`fleet_search.py`, read it first; docs/plan.md says how it works). No placement rule may stand
 here: where a pod can run is asked from the scheduler. `cli/` and `notebook/` call it.

@@ -98,7 +98,7 @@ class Coscheduling(
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _after_pod_left(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """A pod left its node. What a group held for its turn only is no news to anyone."""
+        """A pod left its node. Resources that a group held for its turn are no news to other pods."""
         gone = required(Pod, old)
         group = _group(gone)
         if group is not None:
@@ -243,7 +243,7 @@ class Coscheduling(
 
 
 class GroupSituation:
-    """What a group found: the nodes, what is taken of them, and its own members.
+    """Result of a group's turn: the nodes, what is taken of them, and its own members.
 
     `leaving` is a member that is about to give up its place. Pods that take as much as others did are not told
     apart; that is why it is not trusted for long.

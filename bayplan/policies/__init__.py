@@ -1,6 +1,6 @@
 """Policies: plugins that ship with Bayplan and are no part of kube-scheduler; see docs/policies.md.
 
-What lives here: a score by the mix of resources (`alignment.py`); placement policies for shares of GPUs, one module
+Contents: a score by the mix of resources (`alignment.py`); placement policies for shares of GPUs, one module
 each, and the account of which pod has which GPU (`ledger.py`). May import what plugins may import, and nothing of the
 core imports this folder: installed as entry points, the plugins are there for configurations that name them.
 """

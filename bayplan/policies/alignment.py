@@ -35,7 +35,7 @@ class NodeResourcesAlignmentArgs(
 
 
 class NodeResourcesAlignment(ScorePlugin):
-    """What the two mixes have in common: 100 for the same mix, 0 if the pod wants none of what is free."""
+    """The similarity of the two mixes: 100 for the same mix, 0 if the pod wants none of what is free."""
 
     name = "NodeResourcesAlignment"
     scope = NODE_ROW

@@ -49,7 +49,7 @@ class GpuNodes:
         self.free = ledger.free(table, rows)
         """int64 per node and GPU: what is free of it."""
         self.milli: int = pod.requests.get(GPU_MILLI, 0)
-        """What the pod wants: below 1,000 a share, otherwise whole GPUs."""
+        """The pod's request: below 1,000 a share, otherwise whole GPUs."""
         self.milli_cpu: int = pod.requests.get(CPU, 0)
 
     @property

@@ -160,7 +160,7 @@ class GpuLedger:
     def _count(
         self, table: NodeTable, row: int, without: str = ""
     ) -> tuple[list[int], int, dict[str, tuple[int, ...]]]:
-        """What is free of each GPU of a row, the bits of `kinds`, and which pods have which GPUs."""
+        """Free part of each GPU of a row, the bits of `kinds`, and the GPUs of each pod."""
         free = [WHOLE] * (table.allocatable.amount(GPU_MILLI, row) // WHOLE)
         kinds, taken, unknown = 0, {}, []
         name = table.names[row]

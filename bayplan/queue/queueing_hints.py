@@ -29,7 +29,7 @@ HintMap: TypeAlias = Mapping[str, Iterable[Registration]]
 
 
 class QueueingStrategy(Enum):
-    """What to do with a pod after an event."""
+    """Destination of a pod after an event."""
 
     SKIP = "skip"
     AFTER_BACKOFF = "after backoff"

@@ -55,7 +55,7 @@ Answer = Status | Awaitable[Status]
 
 
 class CommitPlan:
-    """Who has something to do for some pods once their node is chosen: the plugins in `commits`."""
+    """The plugins with work for some pods once their node is chosen: the plugins in `commits`."""
 
     __slots__ = ("groups", "idle_points", "is_idle", "permits", "pre_binds", "reserves")
 
@@ -92,7 +92,7 @@ def pre_bind_groups(
 
 
 class Committing:
-    """What happens to a pod once its node is chosen."""
+    """The steps of a pod after its node is chosen."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Committing:
             self._blocking.update(p for p in binds if _may_block(p, p.bind))
 
     def plan(self, spec: PodSpec) -> CommitPlan:
-        """Who has something to do for pods of `spec`, as the cluster is now."""
+        """The plugins with work for pods of `spec`, as the cluster is now."""
         if self._version != self._handle.lister.version:
             self._follow_cluster()
         spec = spec.template or spec

@@ -131,7 +131,7 @@ class Filtering(NodeJudge):
             diagnosis.judgements.append(Judgement(plugin, verdict, judged))
 
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
-        """What is nominated with at least the priority of `pod`, up to date."""
+        """Use of pods nominated with at least the priority of `pod`, up to date."""
         return self._reservations.at_least(pod.priority, table, self._nominator)
 
     def judge_in_order(

@@ -126,4 +126,4 @@ def pod_changed(pod: Pod, old: Any, new: Any) -> Hint:
 
 
 AFTER_FAULTS: EventWithHint = wait_for(UNSCHEDULABLE_POD, ActionType.Update, pod_changed)
-"""What brings a pod back that a fault failed, besides the time after which every waiting pod is tried."""
+"""Event after which a pod that a fault failed is tried again, besides the time limit of every waiting pod."""

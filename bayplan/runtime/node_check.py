@@ -79,7 +79,7 @@ class NodeJudge:
         return rule if diagnosis.refusers(Code.Unschedulable) <= {rule.plugin} else None
 
     def _only_rule(self, state: CycleState, pod: Pod) -> FitRule | None:
-        """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
+        """Amounts that `pod` needs free on a node, if no filter uses the pods of a node in another way."""
         skip = state.skip_filter
         looking = [plugin for plugin in self._looking if plugin.name not in skip]
         if not looking:
@@ -93,7 +93,9 @@ class NodeJudge:
     def beside_room(
         self, state: CycleState, pod: Pod
     ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
-        """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
+        """Amounts that `pod` needs free on a node, and the filters that use pods in another way, if they declare
+        which.
+        """
         skip = state.skip_filter
         looking = [plugin for plugin in self._looking if plugin.name not in skip]
         adding = [plugin for plugin in looking if plugin in self._additive]

@@ -39,7 +39,7 @@ SCORING = "running PlacementScore plugins: plugin {} failed with"
 
 
 class PlacementScores(msgspec.Struct, frozen=True):
-    """What each plugin gives the placements, by its name, with its weight; and the sums."""
+    """Points of each plugin for the placements, by its name, with its weight; and the sums."""
 
     by_plugin: dict[str, Ints]
     totals: Ints

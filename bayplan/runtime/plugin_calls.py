@@ -52,7 +52,7 @@ HOOK_TYPES: dict[str, tuple[type, ...]] = {
     "looks_at": (bool,),
     "normalize": (np.ndarray,),
 }
-"""What the methods return by which a plugin declares something."""
+"""Expected return types of the methods by which a plugin declares something."""
 PRE_FILTERING = "running PreFilter plugin {}"
 FILTERING = "running {} filter plugin"
 PRE_SCORING = "running PreScore plugin {}"

@@ -129,7 +129,7 @@ class Registry:
 
 
 def _import_reason(error: BaseException) -> str:
-    """What failed, with the last line of the package's code that was reached."""
+    """The error, with the last line of the package's code that was reached."""
     traceback, place = error.__traceback__, ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename

@@ -78,7 +78,7 @@ class Scoring:
         rows: Rows,
         nodes: Sequence[NodeInfo] | None = None,
     ) -> Iterator[Scored]:
-        """What each plugin that was not skipped gives `rows`, or the `nodes` that stand for them, in order."""
+        """Points of each plugin that was not skipped for `rows`, or for the `nodes` that stand for them, in order."""
         for plugin, weight in self.scores:
             if plugin.name not in state.skip_score:
                 if nodes is None:

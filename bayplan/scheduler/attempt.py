@@ -26,7 +26,7 @@ class Outcome(Enum):
 
 
 class PluginScore(msgspec.Struct):
-    """What one Score plugin gave each feasible node, by node name."""
+    """Points of one Score plugin for each feasible node, by node name."""
 
     plugin: str
     weight: int
@@ -74,7 +74,7 @@ class Attempt(Struct):
     refusals: dict[str, int] = {}
     """For a member of a pod group that fits nowhere: the number of nodes per reason."""
     nominated_node_name: str | None = None
-    """What becomes of the pod's nomination: a node, "" for none, None to keep what it has."""
+    """The pod's nomination after the attempt: a node, "" for none, None to keep what it has."""
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     was_handled: bool = False

@@ -18,7 +18,7 @@ from .find_nodes import Search
 
 
 def explain_search(search: Search, state: CycleState, table: NodeTable) -> Explanation:
-    """What PreFilter and Filter said."""
+    """Results of PreFilter and Filter."""
     pre = search.pre_filtered
     feasible = set(table.numbers(search.rows).tolist())
     verdicts = {}
@@ -60,7 +60,7 @@ def explain_scores(
 def explain_all_scores(
     search: Search, profile: ProfileRuntime, state: CycleState, pod: Pod, table: NodeTable
 ) -> Explanation:
-    """What PreFilter and Score say, without the statuses of filters."""
+    """Results of PreFilter and Score, without the statuses of filters."""
     pre = search.pre_filtered
     explanation = Explanation(pre.status, pre.node_names, sorted(state.skip_filter), {})
     if table.count(search.rows):

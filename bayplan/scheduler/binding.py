@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class BindingTools(msgspec.Struct):
-    """What the binding cycles of all pods share."""
+    """Parts that the binding cycles of all pods share."""
 
     parts: Parts
     bound: Callable[[Binding], None]
@@ -50,14 +50,14 @@ class Binding(Struct, eq=False):
     assumed: Pod
     attempt: Attempt
     plan: CommitPlan
-    """Who has something to do for the pod."""
+    """The plugins with work for the pod."""
     is_permitted: bool = False
     is_beside: bool = False
     """It did not end at once: it goes on beside the scheduling of other pods."""
     _is_held: bool = False
     """Permit holds the pod."""
     _permit: Status = SUCCESS
-    """What Permit decided."""
+    """Result of Permit."""
     _has_begun: bool = False
     _has_pre_bind: bool = False
     _skipped: set[str] = set()

@@ -41,7 +41,7 @@ ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 
 
 class PluginDescription(msgspec.Struct, frozen=True):
-    """What there is to know about a plugin before using it.
+    """Facts about a plugin for those who choose one.
 
     `points` are named as in a configuration. `args` are its arguments with their defaults, None
     if it takes none or takes what it likes. `source` is `in-tree`, a package, or a file.
@@ -89,7 +89,7 @@ def effective_plugins(
 
 
 class InputNeeds(msgspec.Struct, frozen=True):
-    """What the plugins of a configuration read besides the fields and kinds that placement rules need."""
+    """Fields and kinds that the plugins of a configuration read beyond those of placement rules."""
 
     whole_objects: bool = False
     """Pods and nodes with all of their fields."""
@@ -99,7 +99,7 @@ class InputNeeds(msgspec.Struct, frozen=True):
 def input_needs(
     config: SchedulerConfiguration, plugins: Iterable[str | type[Plugin]] = ()
 ) -> InputNeeds:
-    """What extenders and plugins read; plugins are classes or files."""
+    """Needs of extenders and plugins; plugins are classes or files."""
     given = [plugin for plugin in plugins if not isinstance(plugin, str)]
     files = [plugin for plugin in plugins if isinstance(plugin, str)]
     named = {name for profile in config.profiles for name in profile.plugins.names()}
@@ -271,7 +271,7 @@ def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginD
 
 
 def _summary(plugin: type[Plugin]) -> str:
-    """What a plugin is for: what its module or package says after its name, else its class."""
+    """Purpose of a plugin: what its module or package says after its name, else its class."""
     package = plugin.__module__.rpartition(".")[0]
     for module in (plugin.__module__, package):
         first = _first_line(sys.modules.get(module))

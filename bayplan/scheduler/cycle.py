@@ -29,8 +29,8 @@ GOES_ON = (Outcome.BINDING, Outcome.WAITING)
 class Scheduler(EventHandlers):
     """Events and time go in (`on_add`, `on_update`, `on_delete`, `run_timers`), one attempt at a time comes out.
 
-    Synchronous and without threads: the same events give the same decisions. What may take long (PreBind, Bind) is
-    handed to the executor, and comes back as a call. `build.py` puts it together; questions go through `Inquiry`.
+    Synchronous and without threads: the same events give the same decisions. Work that may take long (PreBind, Bind)
+    is handed to the executor and returns as a call. `build.py` puts it together; questions go through `Inquiry`.
     """
 
     binding_tools: BindingTools

@@ -34,7 +34,7 @@ def dump(scheduler: Scheduler) -> Iterator[str]:
 
 
 def differences(scheduler: Scheduler) -> Iterator[str]:
-    """What the cluster has and the cache has not, and the other way round; nothing if all is well."""
+    """Differences between cluster and cache, in both directions; nothing if all is well."""
     cluster, table = scheduler.cluster, scheduler.cache.table
     nodes = {node.name for node in cluster.list("Node")}
     known = {name for name, row in table.row_of.items() if table.nodes[row] is not None}

@@ -54,7 +54,7 @@ RESOURCE_OF_KIND = {
     "DeviceClass": DEVICE_CLASS,
     "PodGroup": POD_GROUP,
 }
-"""What the events of these kinds are called."""
+"""Names of the events of these kinds."""
 
 
 class EventHandlers:
@@ -98,7 +98,7 @@ class EventHandlers:
         if isinstance(new, Pod):
             is_new_there = new.node_name and not old.node_name
             if is_new_there and not new.is_finished and self.cache.confirm_pod(new):
-                # What we expected. The pod left the queue when its attempt began.
+                # As expected. The pod left the queue when its attempt began.
                 self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, new)
             else:
                 self._on_pod(old, new)

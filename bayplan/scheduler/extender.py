@@ -57,7 +57,7 @@ def make_http_transport(config: ExtenderConfig) -> ExtenderTransport:
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """What is left of the nodes, in the extender's order, and what it says of others, by name."""
+    """The remaining nodes, in the extender's order, and its reasons for others, by name."""
 
     names: list[str]
     failed: Mapping[str, str]
@@ -141,7 +141,7 @@ class HTTPExtender:
     def process_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims], table: NodeTable
     ) -> dict[str, Victims]:
-        """What the extender leaves of the candidates, which may be other victims on other nodes."""
+        """The remaining candidates, which may be other victims on other nodes."""
         cached = self.config.node_cache_capable
         described = {name: _describe(found, cached) for name, found in candidates.items()}
         args = {
@@ -169,7 +169,7 @@ class HTTPExtender:
             raise ExtenderError(problem)
 
     def _about(self, pod: Pod, nodes: Sequence[Node]) -> Tree:
-        """What is sent about a pod and nodes: names only for an extender that caches nodes."""
+        """The request about a pod and nodes: names only for an extender that caches nodes."""
         if self.config.node_cache_capable:
             names = [node.name for node in nodes]
             return {"Pod": whole(pod), "Nodes": None, "NodeNames": names}

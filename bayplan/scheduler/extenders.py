@@ -45,7 +45,7 @@ class RowsLeft(msgspec.Struct, frozen=True):
 
 
 class ExtenderScores(msgspec.Struct):
-    """What extenders gave the nodes they were asked about, one entry per node, weighted and added up."""
+    """Points of extenders for the nodes they scored, one entry per node, weighted and added up."""
 
     total: Ints
     is_scored: Bools
@@ -72,7 +72,7 @@ class Extenders:
         self.can_prioritize = any(extender.config.prioritize_verb for extender in made)
 
     def filter(self, pod: Pod, rows: Ints, diagnosis: Diagnosis) -> RowsLeft:
-        """What is left of `rows` when all extenders have been asked.
+        """The rows that all extenders leave of `rows`.
 
         Says in `diagnosis` what became of the others. ExtenderError when one fails that must not.
         """
@@ -102,7 +102,7 @@ class Extenders:
         return RowsLeft(left, are_bare)
 
     def score(self, pod: Pod, rows: Ints) -> ExtenderScores:
-        """What the extenders give `rows`; one that fails gives nothing."""
+        """Points of the extenders for `rows`; one that fails gives nothing."""
         names = [self._table.names[row] for row in rows]
         position = {name: i for i, name in enumerate(names)}
         totals = [0] * len(names)
@@ -131,7 +131,7 @@ class Extenders:
         return any(extender.config.bind_verb for extender in self._interested(pod))
 
     def bind(self, pod: Pod, node_name: str) -> Status | None:
-        """What came of the binding by the first extender that binds such pods; None when there is none."""
+        """Result of the binding by the first extender that binds such pods; None when there is none."""
         for extender in self._interested(pod):
             if not extender.config.bind_verb:
                 continue
@@ -152,7 +152,7 @@ class Extenders:
         return any(extender.config.preempt_verb for extender in self._interested(pod))
 
     def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
-        """What they leave of the candidates, one after the other; ExtenderError when one fails that must not."""
+        """The candidates that the extenders leave, one after the other; ExtenderError when one fails that must not."""
         for extender in self._interested(pod):
             if not candidates:
                 break

@@ -59,7 +59,7 @@ class Search(msgspec.Struct):
         return order[is_feasible[order]]
 
     def bare_nodes(self, table: NodeTable) -> list[NodeInfo] | None:
-        """What stands for the feasible rows when they are scored; None: the rows themselves."""
+        """Nodes to score in place of the feasible rows; None: the rows themselves."""
         if not self.are_bare:
             return None
         return [bare_node(table, row) for row in table.numbers(self.rows).tolist()]
@@ -226,7 +226,7 @@ class NodeFinder:
         try:
             status = profile.filtering.filter_with_nominated(state, pod, table.node_at(row))
             if status.is_success and self._extenders is not None:
-                # What they say of it here must not keep it out of the full search that follows.
+                # Their refusals here must not exclude it from the full search that follows.
                 left = self._extenders.filter(pod, np.array([row]), Diagnosis(table))
                 return row if len(left.rows) else None
         except (PluginRunError, ExtenderError) as error:

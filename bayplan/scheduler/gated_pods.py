@@ -73,7 +73,7 @@ def convert(status: PodStatus, kind: type[PodStatus]) -> PodStatus:
 
 
 def pod_reader(gates: FeatureGates) -> PodReader | None:
-    """What drops the fields of gates that are off; None when none of them is."""
+    """A reader that drops the fields of gates that are off; None when none of them is."""
     is_needed = not all(map(gates.enabled, (MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE)))
     is_needed = is_needed or gates.enabled(NODE_RESOURCES) or gates.release.requests_by_pod
     return _Reader(gates) if is_needed else None
@@ -106,7 +106,7 @@ class GatedCluster:
         return map(self._read, found) if kind == Pod.kind else found
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        """What changed after `version`; None when the cluster cannot tell."""
+        """Changes after `version`; None when the cluster cannot tell."""
         feed = getattr(self._cluster, "changes_since", None)
         return None if feed is None else cast("ChangeFeed", self._cluster).changes_since(version)
 

@@ -74,7 +74,7 @@ class PodPath(Protocol):
 
 
 class GroupTools(msgspec.Struct):
-    """What the cycles of all groups share."""
+    """Parts that the cycles of all groups share."""
 
     parts: Parts
     cycle: PodPath
@@ -120,7 +120,7 @@ class GroupAlgorithm:
         return account.status
 
     def room(self) -> GroupRoom | None:
-        """What the group needs; None: more than amounts decides. To be asked before pods are removed."""
+        """Amounts that the group needs; None: more than amounts decides. To be asked before pods are removed."""
         search = self._tools.search
         fillings = search.fillings(self.profile, self.group)
         if fillings is None:

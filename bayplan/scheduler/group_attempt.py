@@ -25,7 +25,7 @@ class MemberTrial(msgspec.Struct):
     """The node the algorithm chose; for a member that needs a preemption, the node to be freed."""
     needs_preemption: bool = False
     permit: Status | None = None
-    """What Permit said; None when the member did not get that far."""
+    """Result of Permit; None when the member did not get that far."""
     was_tried: bool = True
     """Whether nodes were looked at; False for a group without a placement, and after an error."""
 

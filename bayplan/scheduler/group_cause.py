@@ -69,7 +69,7 @@ def _count_fitting(result: GroupResult) -> int:
 
 
 def _refused(members: Sequence[MemberTrial]) -> list[str]:
-    """What the members without a node lack, those that lack the same together."""
+    """Refusals of the members without a node, equal ones together."""
     by_reason: dict[tuple[str, str], list[MemberTrial]] = {}
     for member in members:
         if not member.node_name:
@@ -81,7 +81,7 @@ def _refused(members: Sequence[MemberTrial]) -> list[str]:
 
 
 def _lack(attempt: Attempt) -> tuple[str, str]:
-    """What one pod lacks, and the same for several."""
+    """Refusal of one pod, and its form for several."""
     refusals, nodes = attempt.refusals, attempt.evaluated_nodes
     everywhere = [reason for reason, count in refusals.items() if count == nodes]
     if everywhere:

@@ -82,7 +82,7 @@ class GroupCycle:
         return account
 
     def judge(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
-        """What would come of the group whose waiting members are `pods`, in the order in which they would be tried.
+        """Result of an attempt of the group whose waiting members are `pods`, in the order of the attempt.
 
         Nothing is bound or requeued. If it `makes_room`, preemption goes to the cluster; if it `tells_all`, members are
         tried on every placement. Questions go through `GroupInquiry`.
@@ -234,7 +234,7 @@ class GroupCycle:
 
     @staticmethod
     def _settle(member: MemberTrial, result: GroupResult) -> None:
-        """What the result of the group makes of the one of the member."""
+        """Set the member's result from that of its group."""
         if result.status.code is Code.Error:
             is_own = member.attempt.outcome is Outcome.ERROR and member.attempt.status is not None
             own = member.attempt.status if is_own else None

@@ -147,7 +147,7 @@ class Inquiry:
 
     @cached_property
     def scores(self) -> Explanation:
-        """What PreFilter and Score say; the statuses of filters are left out, see `refusals`."""
+        """Results of PreFilter and Score; the statuses of filters are left out, see `refusals`."""
         return explain_all_scores(self._search, self.profile, self.state, self.pod, self.table)
 
     def weighted_scores(self) -> dict[str, Ints]:
@@ -229,7 +229,7 @@ def fill_in_order(
 
 
 class GroupInquiry:
-    """What the scheduling cycle of a group would come to if its waiting members `pods` were tried now.
+    """Result of a group's scheduling cycle if its waiting members `pods` were tried now.
 
     Nothing is bound, and nominations stay as they are. Evictions go to the scheduler's cluster: ask a scheduler whose
     cluster ignores writes, or do not ask for room.

@@ -26,7 +26,7 @@ from .select_host import TieBreak
 
 
 class SchedulerCluster(Lister, Client, Protocol):
-    """What a scheduler reads from and writes to."""
+    """The cluster that a scheduler reads from and writes to."""
 
 
 Observer = Callable[[str, Pod, str], None]

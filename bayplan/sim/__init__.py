@@ -1,9 +1,8 @@
 """Simulation: a whole run of the scheduler on a cluster in memory, with a manual clock.
 
-What lives here: reading manifests and timelines, the run itself (`simulation.py`, read it first),
-the cluster around it (`world.py`), the trace and the report of the results. What may enter:
-scheduler, config, cluster, api. What must not happen: a decision about placement, or printing. Who
-calls it: cli, web, and users' scripts.
+Contents: reading manifests and timelines, the run itself (`simulation.py`, read it first), the cluster around it
+(`world.py`), the trace and the report of the results. Imports: scheduler, config, cluster, api. Never: a decision
+about placement, or printing. Callers: cli, web, and users' scripts.
 """
 
 from ..manifests.loader import Manifests, read_manifests

@@ -47,7 +47,7 @@ class ScaledNode:
         return max(end - self.launched_s, 0.0) / HOUR_S
 
     def cost(self, end_s: float) -> float:
-        """What it cost until `end_s`; 0 if its price is unknown."""
+        """Its cost until `end_s`; 0 if its price is unknown."""
         return (self.price or 0.0) * self.hours(end_s)
 
     def to_dict(self, end_s: float) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class NeglectedPod:
 
 @dataclass(slots=True)
 class ScalingReport:
-    """What an autoscaler did in a run, and what its nodes cost."""
+    """Actions of an autoscaler in a run, and the cost of its nodes."""
 
     autoscaler: str
     nodes: list[ScaledNode] = field(default_factory=list)
@@ -219,7 +219,7 @@ class ScalingReport:
         ]
 
     def measures(self) -> dict[str, float]:
-        """What the autoscaling of a run is judged by; docs/measures.md has the names."""
+        """Measures of the autoscaling of a run; docs/measures.md has the names."""
         series = self.series()
         return {
             "cost": self.cost,

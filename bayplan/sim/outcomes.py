@@ -33,7 +33,7 @@ class PodResult(Struct):
 
 
 class NodeUse(msgspec.Struct):
-    """What is requested on a node before and after: cpu in milli, others in whole units."""
+    """Requested amounts of a node before and after: cpu in milli, others in whole units."""
 
     node: Node
     before: dict[str, int] = msgspec.field(default_factory=dict)

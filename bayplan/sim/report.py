@@ -51,13 +51,13 @@ class SimulationReport(ShownAnswer):
     sizes: Mapping[WorkloadKey, int] = field(default_factory=dict)
     """Number of pods of each workload at the end; empty when no pod is pending."""
     history: UseHistory = field(default_factory=UseHistory)
-    """What came to nodes and left them."""
+    """Pods and nodes that came and went."""
     parts: FreeParts = field(default_factory=dict)
-    """What is free of the parts of the nodes that are left, by resource, where a plugin says so (`free_parts`)."""
+    """Free amounts of the parts of the remaining nodes, by resource, where a plugin reports them (`free_parts`)."""
     devices: Mapping[str, DriverDevices] = field(default_factory=dict)
     """The devices by driver."""
     scaling: ScalingReport | None = None
-    """What an autoscaler did, if there was one."""
+    """Actions of an autoscaler, if there was one."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0
@@ -78,7 +78,7 @@ class SimulationReport(ShownAnswer):
 
     @property
     def notices(self) -> list[str]:
-        """What is to be said beside the result."""
+        """Remarks to print beside the result."""
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     @property
@@ -96,7 +96,7 @@ class SimulationReport(ShownAnswer):
         return use_over_time(self.history, self.time_s)
 
     def measures(self) -> dict[str, float]:
-        """What the run is judged by: values by name, such as `cpuUtilisation`; docs/measures.md has them all."""
+        """Measures of the run: values by name, such as `cpuUtilisation`; docs/measures.md has them all."""
         scaled = {} if self.scaling is None else self.scaling.measures()
         return measure_run(self) | scaled
 

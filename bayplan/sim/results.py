@@ -146,7 +146,7 @@ class Results:
         return group_outcomes(self._pods.values(), self._cluster, nodes)
 
     def _parts(self, scheduler: Scheduler) -> FreeParts:
-        """What plugins say about the parts of the nodes that are left."""
+        """Parts of the remaining nodes that plugins report."""
         profiles = scheduler.profiles.values()
         plugins = [plugin for profile in profiles for plugin in profile.plugins.values()]
         left = [name for name, use in self._nodes.items() if use.removed_s is None]

@@ -45,7 +45,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def needs(self) -> InputNeeds:
-        """What extenders and plugins read of a cluster besides what placement rules need."""
+        """Fields and kinds that extenders and plugins read beyond those of placement rules."""
         return input_needs(self.effective_config, self.plugins)
 
     def with_unschedulable_limit(self, seconds: float) -> Settings:
@@ -90,7 +90,7 @@ DEFAULT_SETTINGS = Settings()
 
 
 def ignored_groups(objects: Iterable[InputObject], settings: Settings) -> str:
-    """What of the PodGroups among `objects` has no effect with these settings, in words; empty when all has."""
+    """The parts of PodGroups among `objects` that have no effect with these settings, in words; empty when all has."""
     groups = [obj for obj in objects if isinstance(obj, PodGroup)]
     if not groups:
         return ""

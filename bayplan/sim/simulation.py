@@ -158,7 +158,7 @@ class Simulation:
         self._world.budgets.run()
 
     def pod_results(self) -> list[PodResult]:
-        """What became of each pod that needed a node, so far; pods that were preempted are not among them."""
+        """Result of each pod that needed a node, so far; pods that were preempted are not among them."""
         return self._results.pods(self.scheduler)
 
     def group_outcomes(self) -> list[GroupOutcome]:

@@ -30,7 +30,7 @@ GANG_GATES = ("GenericWorkload", "GangScheduling")
 
 
 class StandIn(NamedTuple):
-    """What takes the place of a custom workload, and the remark on it."""
+    """The pods in place of a custom workload, and the remark on it."""
 
     objects: Sequence[ReplicaSet | PodGroup]
     remark: str

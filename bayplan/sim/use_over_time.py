@@ -85,7 +85,7 @@ class UseHistory(msgspec.Struct):
     """When it happened, what was there before, and what is there since."""
 
     def moves(self) -> Iterator[UseMove]:
-        """What comes to nodes and leaves them, in order."""
+        """Pods and nodes that come and go, in order."""
         for obj in self.first:
             if is_counted(obj):
                 yield 0.0, obj, 1

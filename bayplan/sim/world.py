@@ -178,7 +178,7 @@ class World:
             self.after_settling()
 
     def refusals(self) -> list[AdmissionRefusal]:
-        """What limit ranges and quotas refuse: pods and claims by themselves, then pods of workloads."""
+        """Refusals by limit ranges and quotas: pods and claims by themselves, then pods of workloads."""
         return [
             *self._refused,
             *self._controllers.refused.listed(self.cluster, self._controllers.owned),
@@ -331,7 +331,7 @@ class World:
     ) -> None:
         """Run an event now; raises InputError, about `path` of `source`, when it is invalid.
 
-        What replaces a pod that was taken off is not refused by limit ranges and quotas.
+        The replacement of a pod that was taken off is not refused by limit ranges and quotas.
         """
         for i, obj in enumerate(event.add):
             with self._faults_placed(source, path and f"{path}.add[{i}]"):

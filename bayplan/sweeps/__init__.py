@@ -1,9 +1,8 @@
 """Sweeps: many simulations that differ in input, configuration or seed, on many cores or machines.
 
-What lives here: the document (`document.py`), its expansion to runs, each with a hash of all that it
-depends on, workers in processes and on Ray, and the results on disk. What may enter: sim, config,
-scheduler, cluster, api, answers. What must not happen: a measure of its own, or printing. Who calls it:
-cli, notebook, and users' scripts.
+Contents: the document (`document.py`), its expansion to runs, each with a hash of all that it
+depends on, workers in processes and on Ray, and the results on disk. Imports: sim, config,
+scheduler, cluster, api, answers. Never: a measure of its own, or printing. Callers: cli, notebook, and users' scripts.
 """
 
 from .document import SweepDocument, read_sweep

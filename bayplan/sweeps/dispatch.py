@@ -14,7 +14,7 @@ TRIES = 2
 
 
 class WorkerReport(NamedTuple):
-    """What a worker did: a result, or its end without one."""
+    """Result of a worker: a result, or its end without one."""
 
     worker: int
     result: RunResult | None

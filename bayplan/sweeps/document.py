@@ -29,7 +29,7 @@ MAX_SEEDS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SweepInput:
-    """What is simulated: manifests, or a trace."""
+    """The simulated objects: manifests, or a trace."""
 
     name: str
     files: tuple[str, ...] = ()

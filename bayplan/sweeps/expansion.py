@@ -78,7 +78,7 @@ def expand(document: SweepDocument) -> list[SweepRun]:
 def _inputs(
     given: SweepInput, where: str, seeds: tuple[int, ...], digests: _Digests
 ) -> Iterator[tuple[RunInput, dict[str, str], int]]:
-    """What is read for each demand and seed."""
+    """Objects read for each demand and seed."""
     if STDIN in given.files:
         raise InputError(f"{where}.files: expected files; got standard input")
     try:

@@ -18,7 +18,7 @@ LOCAL = "local"
 CONNECT_S = 10.0
 STARTS = 3
 TOO_SLOW = "timed out during startup"
-"""What Ray says when its processes did not start in 30 s."""
+"""Ray's message when its processes did not start in 30 s."""
 
 END_S = 2.0
 """How long actors may take to remove their files."""

@@ -195,7 +195,7 @@ class SweepGroup:
     """The measures of each run that did not fail."""
 
     def columns(self, paths: Iterable[str]) -> dict[str, Any]:
-        """What names them."""
+        """Columns that identify them."""
         named = self.run.columns(paths)
         return {name: value for name, value in named.items() if name not in NOT_SHARED}
 
@@ -207,7 +207,7 @@ class SweepGroup:
         return Metric(name, tuple(self.by_seed[seed][name] for seed in chosen))
 
     def difference(self, name: str, first: SweepGroup) -> PairedDifference | None:
-        """What these runs have more than those of `first` with the same seeds; None when there are none."""
+        """The difference of these runs from those of `first` with the same seeds; None when there are none."""
         seeds = [seed for seed in self.by_seed if seed in first.by_seed]
         mine, other = self.metric(name, seeds), first.metric(name, seeds)
         return None if mine is None or other is None else PairedDifference.of(mine, other)

@@ -122,7 +122,7 @@ class Sweep:
         """The runs that are still to be done."""
 
     def result_of(self, run: SweepRun) -> RunResult | None:
-        """What became of a run; None when it is not finished."""
+        """Result of a run; None when it is not finished."""
         return self._journal.results.get(run.id)
 
     def run(

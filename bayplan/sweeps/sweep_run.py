@@ -15,7 +15,7 @@ ID_LENGTH = 16
 
 
 class RunInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run simulates; paths are absolute."""
+    """Objects and settings of a run; paths are absolute."""
 
     files: tuple[str, ...] = ()
     """Manifests."""
@@ -46,7 +46,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
     input: str
     configuration: str
     values: dict[str, Any] = {}
-    """What is varied of the configuration, by path."""
+    """Varied values of the configuration, by path."""
     seed: int = 0
     what: RunInput
     config: dict[str, Any] | None = None
@@ -87,7 +87,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.configuration}{values}"
 
     def columns(self, paths: Iterable[str]) -> dict[str, Any]:
-        """What names the run in the results of a sweep that varies these paths."""
+        """Columns that identify the run in the results of a sweep that varies these paths."""
         return {
             "run": self.id,
             "input": self.input,

@@ -33,7 +33,7 @@ from .sweep_run import RunInput, SweepRun, digest_of
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a run."""
+    """Result of a run."""
 
     id: str
     seconds: float = 0.0

@@ -27,7 +27,7 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Serve on standard input and output. What plugins print goes to standard error."""
+    """Serve on standard input and output. Output of plugins goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives out runs
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -203,7 +203,7 @@ class History:
             return HistoryState.ACTIVE, of(message)
         return HistoryState.HELD, text
 
-    # What is noted
+    # Observed events
 
     def number_of(self, uid: str) -> int:
         """The number of a pod, present or deleted; NONE when it never existed."""

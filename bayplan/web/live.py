@@ -217,7 +217,7 @@ class Feed:
         return await self._run(lambda: self._judge(namespace, name))
 
     async def ask(self, body: bytes) -> Tree:
-        """What would follow from a change: computed beside the scheduler, one question at a time."""
+        """Consequences of a change: computed beside the scheduler, one question at a time."""
         begin = self._source.begin_question
         assert begin is not None, "there is a route only with questions"
         async with self._asking:

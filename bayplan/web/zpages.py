@@ -66,7 +66,7 @@ Tree = dict[str, Any]
 
 
 class Component(msgspec.Struct, frozen=True):
-    """What /statusz and /flagz say about the process."""
+    """Facts about the process for /statusz and /flagz."""
 
     name: str
     version: str

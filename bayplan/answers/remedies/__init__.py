@@ -1,8 +1,8 @@
 """Remedies: for each plugin, changes that might lift its rejection of a pod on a node.
 
-What lives here: proposals, a module per kind of rejection, each given the rejection and the current
-cluster. What must not happen: a promise. Proposals are verified by running the plugins, so one may
-be too much, or not enough; likely and small ones come first. Who calls it: `counterfactual.py`.
+Contents: proposals, a module per kind of rejection, each given the rejection and the current
+cluster. Never: a promise. Proposals are verified by running the plugins, so one may
+be too much, or not enough; likely and small ones come first. Callers: `counterfactual.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What if: changes to a cluster, and their consequences.
 
-What lives here: the possible changes (`*_changes.py`, `resizes.py`), the file format for several
-(`change_file.py`), the computation (`question.py`, read it first) and its answer (`answer.py`). Who
-calls it: cli, and users' scripts, through this package.
+Contents: the possible changes (`*_changes.py`, `resizes.py`), the file format for several (`change_file.py`), the
+computation (`question.py`, read it first) and its answer (`answer.py`). Callers: cli, and users' scripts, through
+this package.
 """
 
 from .answer import PodChange, WhatIfAnswer, WhatIfState, Where

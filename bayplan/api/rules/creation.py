@@ -66,7 +66,7 @@ def _named(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def refusal_text(api_version: str, kind: str, name: str, causes: Sequence[Cause]) -> str:
-    """What kube-apiserver answers: `Deployment.apps "web" is invalid: ...`."""
+    """kube-apiserver's message: `Deployment.apps "web" is invalid: ...`."""
     group = group_of(api_version)
     found = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"

@@ -82,7 +82,7 @@ def quantity_problems(quantities: Mapping[str, Quantity] | None, path: str) -> I
 
 
 def quantity_problem(quantity: Quantity) -> str | None:
-    """What is wrong with one quantity, or None."""
+    """The problem of one quantity, or None."""
     try:
         nano = parse_quantity(quantity)
     except ValueError as error:

@@ -20,12 +20,12 @@ IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 
 class LenientObject(NamedTuple):
-    """What could be read of an object."""
+    """The readable part of an object."""
 
     obj: Any | None
     """None if it has no identity, or too many faults, or is a pod that must not be placed."""
     faults: list[str]
-    """What was wrong, one line per field; empty for an object without faults."""
+    """Problems, one line per field; empty for an object without faults."""
 
 
 def decode_leniently(data: "bytes | msgspec.Raw", kind: Kind) -> LenientObject:

@@ -1,8 +1,8 @@
 """Access: who sends a request, and what they may do.
 
-What lives here: users and their tokens, impersonation, the RBAC authorizer and the roles that every
-cluster has. What may enter: the store, the clock. What must not happen: HTTP (that is `web/`), a
-decision that depends on anything but the request and stored objects. Who calls it: `web/`.
+Contents: users and their tokens, impersonation, the RBAC authorizer and the roles that every
+cluster has. Imports: the store, the clock. Never: HTTP (that is `web/`), a
+decision that depends on anything but the request and stored objects. Callers: `web/`.
 """
 
 from .authenticator import Authenticator, Impersonation

@@ -84,7 +84,7 @@ class AccessReviews:
 
 
 def question_of_review(spec: Mapping[str, Any], namespace: str) -> AccessQuestion:
-    """What a review asks."""
+    """The question of a review."""
     path = spec.get("nonResourceAttributes")
     if path:
         return AccessQuestion(str(path.get("verb") or ""), path=str(path.get("path") or ""))

@@ -111,7 +111,7 @@ def impersonate(user: ClusterUser, wanted: Impersonation, authorizer: Authorizer
 
 
 def _questions(wanted: Impersonation) -> Iterator[AccessQuestion]:
-    """What the user must be allowed to do."""
+    """Permissions that the user needs."""
     account = account_of(wanted.name)
     if account is not None:
         yield AccessQuestion("impersonate", account[0], "", "serviceaccounts", "", account[1])

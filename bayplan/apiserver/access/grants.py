@@ -102,7 +102,7 @@ class GrantGuard:
 def _escalation(
     rbac: RbacAuthorizer, user: ClusterUser, namespace: str, rules: Iterable[Tree]
 ) -> str:
-    """What the rules give that the user does not have, in kube-apiserver's words; empty if nothing."""
+    """Permissions in the rules that the user does not have, in kube-apiserver's words; empty if nothing."""
     held, missing = rbac.held_rules(user, namespace)
     lacking = [
         part

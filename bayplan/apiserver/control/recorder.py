@@ -72,7 +72,7 @@ class _Written(msgspec.Struct):
 
 
 class _Told(msgspec.Struct):
-    """What one reporter has told about one object in events of one type."""
+    """Events of one type that one reporter has written about one object."""
 
     tokens: float
     since_s: float

@@ -50,7 +50,7 @@ SILENT = frozenset(
 
 
 def write_warnings(resource: ApiResource, tree: dict[str, Any]) -> list[str]:
-    """What of an object that a client creates or changes has no effect here."""
+    """Parts of a created or changed object that have no effect here."""
     if resource.custom is not None:
         warning = resource.custom.deprecation
         return [warning] if warning else []

@@ -55,7 +55,7 @@ def kind_of(resource: ApiResource) -> Kind | None:
 
 
 class Admitting:
-    """Admits new objects. What depends on the spec of a pod alone is done once for all pods that have it."""
+    """Admits new objects. Work that depends on the spec of a pod alone is done once for all pods that have it."""
 
     def __init__(self, lister: Lister, ledger: QuotaLedger) -> None:
         self._lister = lister
@@ -63,7 +63,7 @@ class Admitting:
         self._checked: dict[bytes, CheckedSpec] = {}
 
     def checked(self, sent: bytes) -> CheckedSpec | None:
-        """What is known of the spec of a pod that was sent like this; None: it is yet to be checked."""
+        """Cached checks of the spec of a pod that was sent like this; None: it is yet to be checked."""
         return self._checked.get(sent)
 
     def admit_pod(self, tree: Tree, sent: bytes, known: CheckedSpec | None) -> Tree:

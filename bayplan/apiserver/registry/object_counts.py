@@ -51,7 +51,7 @@ class ObjectQuotas:
         return ""
 
     def used(self, quota: ResourceQuota) -> Use:
-        """What is used of each limit that can be counted."""
+        """Use of each limit that can be counted."""
         used = dict(self.ledger.used(quota))
         for resource in self._catalog.resources:
             if (
@@ -63,7 +63,7 @@ class ObjectQuotas:
         return used
 
     def _counted(self, quota: ResourceQuota, resource: ApiResource) -> Use:
-        """What the objects of one kind use of the quota."""
+        """Use of the quota by the objects of one kind."""
         named = [name for name in names_of(resource) if name in quota.hard]
         used: Use = dict.fromkeys(named, ExactAmount(0))
         if named:
@@ -75,7 +75,7 @@ class ObjectQuotas:
 
 
 def names_of(resource: ApiResource) -> tuple[str, ...]:
-    """What quotas call the number of objects of a kind."""
+    """Names that quotas have for the number of objects of a kind."""
     plain = (resource.plural,) if resource.storage in PLAIN else ()
     if resource.storage == "services":
         plain = (*plain, "services.nodeports", "services.loadbalancers")
@@ -83,7 +83,7 @@ def names_of(resource: ApiResource) -> tuple[str, ...]:
 
 
 def object_use(resource: ApiResource, tree: Tree) -> Use:
-    """What one object uses."""
+    """Use by one object."""
     counts = dict.fromkeys(names_of(resource), 1)
     if resource.storage == "services":
         spec = tree.get("spec") or {}

@@ -30,7 +30,7 @@ Tree = dict[str, Any]
 GENERIC = "GenericWorkload"
 PODGROUPS, WORKLOADS = "podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io"
 GATED = frozenset({PODGROUPS, WORKLOADS})
-"""What is served only with GenericWorkload."""
+"""Kinds that are served only with GenericWorkload."""
 GATED_FIELDS = {
     "schedulingConstraints": TOPOLOGY,
     "resourceClaims": "DRAWorkloadResourceClaims",

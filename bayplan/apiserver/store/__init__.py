@@ -1,8 +1,8 @@
 """Store: the objects of the embedded cluster as bytes, with numbered changes.
 
-What lives here: the records, the counter of resource versions, the journal on disk, the events for
-watchers, and the selectors of lists and watches. What may enter: errors. What must not happen:
-dependence on the meaning of an object. Who calls it: registry, control and web.
+Contents: the records, the counter of resource versions, the journal on disk, the events for watchers, and the
+selectors of lists and watches. Imports: errors. Never: dependence on the meaning of an object. Callers: registry,
+control and web.
 """
 
 from .journal import Journal, MemoryJournal, SqliteJournal

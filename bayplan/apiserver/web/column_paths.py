@@ -1,7 +1,7 @@
 """Column paths: those of kinds that `kubectl get` prints without computing anything, as paths.
 
-A column is a heading and a path. `#` before the path: how many values it has; `Age` has no path. What follows ` or ` is
-printed without a value.
+A column is a heading and a path. `#` before the path: how many values it has; `Age` has no path. The text after ` or
+` is printed without a value.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def path_cell(column: str) -> tuple[str, Cell]:
 
 
 def custom_cells(version: CustomVersion) -> Callable[[Tree, datetime], Sequence[Any]]:
-    """What makes the cells of objects of a custom resource."""
+    """A function that makes the cells of objects of a custom resource."""
 
     def make(tree: Tree, now: datetime) -> Sequence[Any]:
         return [tree["metadata"]["name"], *(_custom_cell(c, tree, now) for c in version.columns)]

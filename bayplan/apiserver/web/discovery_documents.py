@@ -38,7 +38,7 @@ Resources = tuple[ApiResource, ...]
 
 
 def version_document(patch: str) -> dict[str, str]:
-    """What /version says of a server with this tag of Kubernetes."""
+    """The document of /version of a server with this tag of Kubernetes."""
     major, minor, _ = patch.removeprefix("v").split(".", 2)
     return {
         "major": major,

@@ -1,6 +1,7 @@
 """HTTP requests: the bytes of a connection as requests, without I/O.
 
-llhttp parses them, strictly as RFC 9112 has it (through the package httptools). What it leaves open is rejected here.
+llhttp parses them, strictly as RFC 9112 has it (through the package httptools). Malformed requests that it accepts
+are rejected here.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class RequestReader:
         """Bytes of a body that is not complete."""
         return self._body_size if self._ended < self._begun else 0
 
-    # What the parser calls
+    # Callbacks of the parser
 
     def on_message_begin(self) -> None:
         """A request begins."""

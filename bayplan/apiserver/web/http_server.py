@@ -94,7 +94,7 @@ class ServedConnection(asyncio.Protocol):
         self._is_half_closed = False
         self._reader = RequestReader()
         self._unread = b""
-        """What arrived while a request is under way."""
+        """Bytes that arrived while a request is under way."""
         self._refusal: HttpResponse | None = None
         self._transport: asyncio.Transport
         self._request: WholeRequest | None = None

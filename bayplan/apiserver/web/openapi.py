@@ -71,7 +71,7 @@ class OpenApiDocuments:
 
 
 def served_of(resource: ApiResource) -> Served:
-    """What the documents say of a resource."""
+    """Entries of the documents for a resource."""
     return Served(
         resource.group,
         resource.version,

@@ -1,10 +1,9 @@
 """Memory: a cluster in memory with the behaviour of API server and controllers.
 
-What lives here: the store with its watch, the API server's processing of new objects (admission),
-the controllers that create pods of workloads, those that create and bind volumes, the one that
-creates resource claims, and the kubelets that end pods. What may enter: api, framework. What must
-not happen: I/O, or waiting: every effect is complete when the call returns, or when a given timer
-fires. Who calls it: sim, cli, testing; the scheduler uses it as its lister and client.
+Contents: the store with its watch, the API server's processing of new objects (admission), the controllers that
+create pods of workloads, those that create and bind volumes, the one that creates resource claims, and the kubelets
+that end pods. Imports: api, framework. Never: I/O, or waiting: every effect is complete when the call returns, or
+when a given timer fires. Callers: sim, cli, testing; the scheduler uses it as its lister and client.
 """
 
 from .absent_owners import AbsentOwners, is_daemon, is_static, successor_of

@@ -117,7 +117,7 @@ def _scale(owner: PodOwner, namespace: str, find: Find) -> tuple[PodOwner, int] 
 
 
 class EvictionVerdict(NamedTuple):
-    """What a budget says of an eviction."""
+    """A budget's verdict on an eviction."""
 
     takes_one: bool = False
     """It is allowed, and one disruption less is allowed afterwards."""

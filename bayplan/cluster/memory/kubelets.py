@@ -82,7 +82,7 @@ class Kubelets:
         started = datetime.fromisoformat(pod.status.start_time)
         return max((self._clock.now() - started).total_seconds(), 0)
 
-    # What becomes of pods
+    # Pods on their nodes
 
     def create_containers(self, pod: Pod) -> None:
         """The containers are being created: it was bound with that status."""

@@ -91,7 +91,7 @@ def excess_requests(spec: PodSpec) -> Iterator[Cause]:
 
 
 def pod_violation(spec: PodSpec, ranges: Sequence[LimitRange]) -> str:
-    """What a pod violates of the first range that refuses it; empty: nothing."""
+    """The violation of the first range that refuses a pod; empty: nothing."""
     for each in ranges:
         faults: list[str] = []
         for item in each.items:

@@ -42,7 +42,7 @@ class MemoryCluster(ObjectIndex):
         """The scheduler's events about pods, in order."""
         self._last_resource_version = 0
         self.first_status: Callable[[Pod, PodStatus], PodStatus] | None = None
-        """What kubelets make of the status of a pod that is being bound, which says that it runs."""
+        """The kubelets' status of a pod that is being bound, which has it running."""
 
     def add(self, obj: AnyObject) -> AnyObject:
         """Store a new object and return it with its uid and resource version.

@@ -53,7 +53,7 @@ BY_CLASS = ".storageclass.storage.k8s.io/"
 
 
 class _SpecUse(NamedTuple):
-    """What a pod of a spec uses, and the limits whose resource all of its containers set."""
+    """Use by a pod of a spec, and the limits whose resource all of its containers set."""
 
     use: Use
     set_by_all: frozenset[str]
@@ -95,7 +95,7 @@ class QuotaLedger:
         return bool(self._used)
 
     def used(self, quota: ResourceQuota) -> Use:
-        """What is used of each limit that is followed."""
+        """Use of each limit that is followed."""
         return self._used.get((quota.namespace, quota.name), {})
 
     def refusal(self, obj: Counted, old: Counted | None = None) -> str:
@@ -132,7 +132,7 @@ class QuotaLedger:
         return ""
 
     def _growth(self, old: Counted, new: Counted) -> Use:
-        """What the new version uses more than the old one."""
+        """Additional use of the new version over the old one."""
         before, after = self._use_of(old), self._use_of(new)
         more = {name: amount.minus(before.get(name, ZERO)) for name, amount in after.items()}
         return {name: amount for name, amount in more.items() if amount.nano > 0}
@@ -181,7 +181,9 @@ class QuotaLedger:
 
 
 def count_names(kind: str) -> tuple[str, ...]:
-    """What quotas call the number of objects of a kind that is counted by nothing else; empty: not counted."""
+    """Names that quotas have for the number of objects of a kind that is counted by nothing else; empty: not
+    counted.
+    """
     group = COUNTED_KINDS.get(kind)
     if group is None:
         return ()
@@ -207,7 +209,7 @@ def quota_excess(quota: ResourceQuota, wanted: Use, used: Use) -> str:
 
 
 def pod_use(spec: PodSpec) -> Use:
-    """What a pod that has not ended uses, by the names of quotas."""
+    """Use by a pod that has not ended, by the names of quotas."""
     requests = with_notation(pod_amounts(spec), spec, "requests")
     limits = with_notation(pod_limits(spec), spec, "limits")
     return {"count/pods": ONE, **_compute_use(requests, limits)}
@@ -229,7 +231,7 @@ def _compute_use(requests: Mapping[str, ExactAmount], limits: Mapping[str, Exact
 
 
 def claim_use(claim: PersistentVolumeClaim) -> Use:
-    """What a claim uses, by the names of quotas."""
+    """Use by a claim, by the names of quotas."""
     use = {"persistentvolumeclaims": ONE, "count/persistentvolumeclaims": ONE}
     requests = (claim.spec.resources.requests or {}) if claim.spec.resources is not None else {}
     if "storage" in requests:

@@ -1,9 +1,8 @@
 """Objects: what all clusters have in common.
 
-What lives here: the index of a cluster's objects, which is the scheduler's lister, the interface that controllers use,
-the statuses and events of pods that are bound, preempted or finished. What
-may enter: api, framework. What must not happen: I/O, or anything specific to one cluster. Who calls it: memory, kube,
-apiserver, and what reads manifests.
+Contents: the index of a cluster's objects, which is the scheduler's lister, the interface that controllers use, the
+statuses and events of pods that are bound, preempted or finished. Imports: api, framework. Never: I/O, or anything
+specific to one cluster. Callers: memory, kube, apiserver, and what reads manifests.
 """
 
 from .object_index import (

@@ -35,7 +35,7 @@ WHOLE_GROUP = "PodGroup"
 
 
 class VictimUnit(msgspec.Struct):
-    """What is preempted together: one pod, or all pods of a group."""
+    """Pods that are preempted together: one pod, or all pods of a group."""
 
     priority: int
     start: int
@@ -109,7 +109,7 @@ class ByTrying:
         self._trial = trial
         self._try_group = try_group
         self.status = SUCCESS
-        """What came of trying without all units."""
+        """Result of the attempt without all units."""
 
     def remove_all(self, units: Sequence[VictimUnit]) -> bool:
         for unit in units:

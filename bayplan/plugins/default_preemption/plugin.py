@@ -84,9 +84,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Fact `unstarted_victims_by_place` of the release."""
         self._matrix: PodMatrix | None = None
         self._useless: tuple[int, PostFilterResult, Status] | None = None
-        """What comes of it when no node can be helped, in a cluster of so many nodes."""
+        """Cached "preemption is not helpful" result, and the node count it is for."""
         self._last_refusal: tuple[int, tuple[tuple[str, int], ...], Status] = (0, (), SUCCESS)
-        """What was said last, for so many nodes and these reasons: pods of a class fail one after another."""
+        """The last result, with the node count and the reasons that it is for: pods of a class fail one after
+        another.
+        """
         self._preempting: dict[str, Pod] = {}
         """By uid of the pod that makes room, the last of its victims that is being deleted."""
 
@@ -170,7 +172,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return Status(Code.Success, (f"{text}, preempting {len(chosen.pods)} victims",))
 
     def _not_helpful(self) -> tuple[PostFilterResult, Status]:
-        """What comes of it when no node can be helped by removing pods."""
+        """Result when no node can be helped by removing pods."""
         nodes = self.handle.table.node_count
         if self._useless is None or self._useless[0] != nodes:
             account = Preemption(reasons=Counter({NOT_HELPFUL: nodes}))
@@ -180,7 +182,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return self._useless[1:]
 
     def _none_helped(self, reasons: Counter[str]) -> Status:
-        """What is said when no node can be helped, for these reasons."""
+        """Status when no node can be helped, for these reasons."""
         nodes, given = self.handle.table.node_count, tuple(reasons.items())
         if self._last_refusal[0] != nodes or self._last_refusal[1] != given:
             status = _told(unschedulable(no_node_available(nodes, reasons)))

@@ -55,7 +55,7 @@ def _result(taken: Taken, source: random.Random) -> DeviceRequestAllocationResul
 
 
 def _config(plan: ClaimPlan, taken: Sequence[Taken]) -> list[dict[str, Any]]:
-    """What classes and claim tell the drivers: of each class once, then of the claim."""
+    """Configuration of classes and claim for the drivers: of each class once, then of the claim."""
     if not plan.has_config:
         return []
     chosen = [_chosen(options, taken) for options in plan.requests]

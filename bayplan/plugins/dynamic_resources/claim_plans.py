@@ -62,7 +62,7 @@ class RequestPlan(msgspec.Struct, frozen=True, eq=False):
 
 
 class ClaimPlan(msgspec.Struct, frozen=True, eq=False):
-    """What one claim asks for: for each request its alternatives, one of which must be served."""
+    """Requests of one claim: for each request its alternatives, one of which must be served."""
 
     requests: tuple[tuple[RequestPlan, ...], ...]
     constraints: tuple[DeviceConstraint, ...]

@@ -30,7 +30,7 @@ class ClaimState(msgspec.Struct):
     """Allocated claims, by position, that some node cannot use."""
     given: list[Given] = msgspec.field(default_factory=list)
     users: list[ResourceClaimConsumer] = msgspec.field(default_factory=list)
-    """What the claims are reserved for, by position; those without an entry: for the pod."""
+    """Consumers that the claims are reserved for, by position; those without an entry: for the pod."""
     pending: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
     """By position: what another pod of the group is about to write to the claim."""
 
@@ -38,7 +38,7 @@ class ClaimState(msgspec.Struct):
     """Whether the pod's status was written with the resources of the node that devices use up."""
 
     def users_for(self, pod: Pod) -> Sequence[ResourceClaimConsumer]:
-        """What the claims are reserved for, by position."""
+        """Consumers that the claims are reserved for, by position."""
         own = ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
         return (*self.users, *[own] * (len(self.claims) - len(self.users)))
 

@@ -56,7 +56,7 @@ class Given(msgspec.Struct, eq=False):
 
     claim: ResourceClaim
     user: ResourceClaimConsumer
-    """What the claim is reserved for: the pod, or its group."""
+    """The consumer that the claim is reserved for: the pod, or its group."""
     allocation: AllocationResult | None = None
     extended: ExtendedRequests | None = None
     """For the claim that stands for extended resources: what it asks for."""
@@ -101,7 +101,7 @@ class ClaimBinder:
         return by_group or claim.is_reserved_for(pod)
 
     def _bind_one(self, pod: Pod, one: Given) -> Steps[None]:
-        """Write one claim. What was assumed of it ends here, whatever comes of it."""
+        """Write one claim. The assumed state of the claim ends here, with any result."""
         if one.extended is not None and one.allocation is None:
             return  # the node has all of the resources itself
         try:
@@ -252,7 +252,9 @@ class ClaimBinder:
     # Undoing
 
     def undo(self, pod: Pod, given: list[Given], has_told_pod: bool = False) -> Steps[None]:
-        """Give back what was assumed, and no longer name the pod as a user. What cannot be written is left."""
+        """Give back what was assumed, and no longer name the pod as a user. A claim that cannot be written is left
+        as it is.
+        """
         for one in given:
             if one.pending_uid:
                 self._devices.claims.end(one.pending_uid)

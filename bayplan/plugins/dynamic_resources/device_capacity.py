@@ -22,7 +22,7 @@ class Use(NamedTuple):
 def uses_of(
     capacity: Mapping[str, DeviceCapacity], wanted: Mapping[str, Quantity] | None
 ) -> dict[str, Use] | None:
-    """What a device would be used up of, by name; None when it cannot be had like that."""
+    """Capacities that a device would be used up of, by name; None when it cannot be had like that."""
     if wanted and not wanted.keys() <= capacity.keys():
         return None
     uses: dict[str, Use] = {}

@@ -123,7 +123,7 @@ def _request(
     class_name: str,
     reusable: Sequence[DeviceRequest | None],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """What the container needs beyond what it can use of others, and all that it uses."""
+    """The container's needs beyond those of others that it can use, and all that it uses."""
     asked = (container.resources.requests if container.resources else None) or {}
     amount, rest = divmod(parse_quantity(asked.get(resource)), NANO)
     if rest or amount == 0:

@@ -46,7 +46,7 @@ class ClaimHints:
                 self._named.add((pod.namespace, entry.resource_claim_name))
 
     def events(self) -> Sequence[EventWithHint]:
-        """What the plugin waits for."""
+        """Events that the plugin waits for."""
         changes = ActionType.Add | ActionType.Update
         node_changes = (
             ActionType.Add | ActionType.UpdateNodeAllocatable | ActionType.UpdateNodeLabel

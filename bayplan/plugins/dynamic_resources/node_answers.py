@@ -1,7 +1,7 @@
 """Node answers: whether claims can be served on each node, kept and followed up.
 
-Pods of one kind have claims that ask for the same. What was found out for one of them holds for the next, but for the
-nodes that see a pool from which devices were taken or given back since, and nodes that changed.
+Pods of one kind have claims that ask for the same. An answer for one of them is valid for the next, except for nodes
+that changed or that see a pool from which devices were taken or returned since.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CODES = {reason: code for code, reason in REASONS.items()}
 
 
 class Wanted:
-    """What pods of one kind want to have allocated: their claims, and devices for extended resources.
+    """Requests that pods of one kind want to have allocated: their claims, and devices for extended resources.
 
     `resources` are those that classes of devices stand for, with all extended resources of the spec in `extended`.
     """
@@ -62,7 +62,7 @@ class Wanted:
         """Whether some request has alternatives: then one node can be better than another."""
 
     def requests_at(self, row: int) -> tuple[ExtendedRequests, ClaimPlan] | str | None:
-        """What the node at `row` must give from devices for extended resources.
+        """Requests for extended resources that devices of the node at `row` must serve.
 
         None when it has them all itself, or the pod wants none; a text when it can never have them.
         """

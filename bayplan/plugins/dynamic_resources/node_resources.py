@@ -43,7 +43,7 @@ class DeviceUse(NamedTuple):
 
 
 class NodeResources:
-    """What the devices that a pod would get use up of each node."""
+    """Resources of each node that the devices of a pod would use up."""
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
@@ -128,7 +128,7 @@ def _consumed(taken: Taken) -> dict[str, Quantity] | None:
 def node_claims(
     pod: Pod, known: ClaimState, uses: Mapping[int, Iterable[DeviceUse]]
 ) -> NodeClaimStatuses:
-    """What the pod's status says about devices that use up resources of the node, by the names of the claims.
+    """Entries of the pod's status about devices that use up resources of the node, by the names of the claims.
 
     AllocationError when a device goes by a capacity of which nothing is consumed.
     """

@@ -55,7 +55,7 @@ NO, YES, TOO_MANY = BranchEnd.NO, BranchEnd.YES, BranchEnd.TOO_MANY
 
 
 class _Undo(msgspec.Struct):
-    """What taking a device changed."""
+    """Changes made by taking a device."""
 
     claim: int
     taken: Taken
@@ -367,7 +367,7 @@ def limit_of(offer: Offer, name: str) -> int:
 
 
 def _uses(offer: Offer, plan: RequestPlan) -> dict[str, Use] | None:
-    """What the request would use up of the device; None when the device cannot be had like that."""
+    """Capacities of the device that the request would use up; None when the device cannot be had like that."""
     if not offer.capacity and not plan.capacity:
         return {}
     key = plan.capacity_key

@@ -25,7 +25,7 @@ from ...framework.events import (
 
 
 def events(concerned: Concern) -> Sequence[EventWithHint]:
-    """What GangScheduling waits for. Groups never change, and a pod keeps its group.
+    """Events that GangScheduling waits for. Groups never change, and a pod keeps its group.
 
     `concerned` finds the pods that an added pod may let through.
     """

@@ -1,4 +1,5 @@
-"""What matters to a kind of pod: its own terms, those that pods on nodes carry and that select it, and their counts.
+"""The terms that matter to a kind of pod: its own terms, those that pods on nodes carry and that select it, and their
+counts.
 
 None of it changes from pod to pod, so it is put together once per class of pods.
 """
@@ -35,7 +36,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class AffinityPlan(msgspec.Struct, frozen=True):
-    """What to look at for a pod.
+    """Terms and counts to evaluate for a pod.
 
     `affinity` has the pods that match every required affinity term, once per topology key; `anti_affinity` those of
     each anti-affinity term; `existing` the pods whose anti-affinity must be respected; `drawn` all that add to scores.

@@ -31,7 +31,7 @@ Terms = tuple[PodAffinityTerm, ...]
 def affinity_events(
     rule: AffinityHints = DEFAULT_RELEASE.affinity_hints,
 ) -> Sequence[EventWithHint]:
-    """What the plugin waits for."""
+    """Events that the plugin waits for."""
     pod_changes = ActionType.Add | ActionType.Delete | ActionType.UpdatePodLabel
     return (
         wait_for(POD, pod_changes, HINTS[rule]),

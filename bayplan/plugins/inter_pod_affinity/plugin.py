@@ -66,7 +66,7 @@ SCORE_STATE = "PreScoreInterPodAffinity"
 
 
 class AffinityState(msgspec.Struct):
-    """What Filter needs to know of the cluster: pods per domain, for each rule on the incoming pod.
+    """Facts of the cluster for Filter: pods per domain, for each rule on the incoming pod.
 
     All maps go from topology key to tally. `affinity` counts the pods that match every required
     affinity term; `anti_affinity` and `existing` sum over the terms that have the key.

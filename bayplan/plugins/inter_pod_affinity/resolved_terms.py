@@ -27,7 +27,7 @@ class OwnTerm(NamedTuple):
 
 
 class OwnTerms:
-    """What an incoming pod says about other pods.
+    """Terms of an incoming pod about other pods.
 
     `affinity` stands for all required affinity terms at once, since only a pod that matches every
     one of them counts; `affinity_keys` are their topology keys, each once. `problem` says why a
@@ -100,7 +100,7 @@ def _names(
 
 
 def _problems(spec: PodSpec) -> Iterator[str]:
-    """What is wrong with the selectors of the pod's terms."""
+    """Problems of the selectors of the pod's terms."""
     weighted = (*spec.preferred_affinity, *spec.preferred_anti_affinity)
     terms = (
         *spec.required_affinity,

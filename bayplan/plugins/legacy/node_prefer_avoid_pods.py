@@ -22,7 +22,7 @@ CONTROLLERS = ("ReplicationController", "ReplicaSet")
 
 
 class AvoidedController(NamedTuple):
-    """Whose pods a node would rather not have."""
+    """A controller whose pods a node should rather not get."""
 
     kind: str
     uid: str
@@ -94,7 +94,7 @@ def avoided_on(annotations: Mapping[str, str]) -> frozenset[AvoidedController]:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> frozenset[AvoidedController]:
-    """What the annotation says; nothing when it cannot be read."""
+    """Controllers in the annotation; nothing when it cannot be read."""
     try:
         entries = list_member(decode_json(text.encode()), "preferAvoidPods")
         owners = [member(member(entry, "podSignature"), "podController") for entry in entries]

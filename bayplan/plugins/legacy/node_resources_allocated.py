@@ -157,7 +157,7 @@ def weights_of(resources: Iterable[ResourceSpec]) -> dict[str, int]:
 
 
 def incoming_requests(spec: PodSpec) -> Mapping[str, int]:
-    """What a pod that is to be placed counts for.
+    """Requests of a pod that is to be placed.
 
     v1.20 read an overhead of cpu in whole cores and added them to milli-cores; kept, since it shows in scores.
     """

@@ -178,7 +178,7 @@ class ServiceAffinity(PreFilterPlugin, PreFilterExtensions, FilterPlugin, ScoreP
         return points.astype(np.int64)
 
     def _labels_to_match(self, kept: MatchingPods, pod: Pod) -> Mapping[str, str] | Status:
-        """What the pod's node selector says of the labels, and what it leaves open from the first pod's node."""
+        """Labels from the pod's node selector, completed from the node of the first matching pod."""
         asked = pod.spec.node_selector or {}
         labels = self._wanted.affinity_labels
         wanted = {label: asked[label] for label in labels if label in asked}

@@ -43,7 +43,7 @@ class FitHints:
     def events(
         self, lister_of: Callable[[], Lister], still_unschedulable: Doubt
     ) -> Sequence[EventWithHint]:
-        """What the plugin waits for; `lister_of` says where device classes are looked up.
+        """Events that the plugin waits for; `lister_of` says where device classes are looked up.
 
         `still_unschedulable` says that a pod which left its node did not make room for another.
         """

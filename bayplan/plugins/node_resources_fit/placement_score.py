@@ -14,7 +14,7 @@ from ...table import Ints, NodeTable
 
 
 def requests_together(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, int]:
-    """What the pods together ask for of each resource."""
+    """Sum of the pods' requests for each resource."""
     return {
         resource: sum(pod.scoring_requests.get(resource, 0) for pod in pods)
         for resource in resources

@@ -1,7 +1,7 @@
 """AttachedVolumes: how many volumes of each driver are attached to each row, kept up to date step by step.
 
 Pods come and go, claims get their volumes, volumes are attached and detached: each of these touches only the rows that
-have to do with it. What is counted are distinct volumes, those of pods and those of VolumeAttachments together.
+have to do with it. Distinct volumes are counted, those of pods and those of VolumeAttachments together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Dependency = tuple[str, str]
 
 
 class _Known(msgspec.Struct):
-    """What a claim or disk in use was found to be, and on which objects that depends."""
+    """Cached identity of a claim or disk in use, and the objects that it depends on."""
 
     identity: Identity
     depends_on: list[Dependency] = msgspec.field(default_factory=list)
@@ -181,7 +181,7 @@ class AttachedVolumes:
                 self._make_present(*after, 1)
 
     def identity_of(self, ref: VolumeRef) -> Identity:
-        """What a claim or disk is, known or not."""
+        """Identity of a claim or disk, cached or not."""
         known = self._known.get(ref)
         return known.identity if known is not None else self._identifier.identify(ref)
 

@@ -33,7 +33,7 @@ INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instan
 
 
 class CloudLimits(FilterPlugin):
-    """What the four plugins share. A node may say how many it can attach; else it is the same for all."""
+    """Shared base of the four plugins. A node may say how many it can attach; else it is the same for all."""
 
     in_tree: ClassVar[str]
     id_field: ClassVar[str] = "volume_id"
@@ -85,7 +85,7 @@ class CloudLimits(FilterPlugin):
 
 
 class _Kept:
-    """What a plugin keeps of the cluster."""
+    """Cached facts of the cluster."""
 
     def __init__(self, handle: Handle, in_tree: str, id_field: str) -> None:
         self.handle = handle

@@ -24,7 +24,7 @@ from ...framework.events import (
 
 
 def events() -> tuple[EventWithHint, ...]:
-    """What a pod waits for."""
+    """Events that a pod waits for."""
     return (
         wait_for(CSI_NODE, ActionType.Add),
         wait_for(CSI_NODE, ActionType.Update, after_csi_node_updated),

@@ -66,7 +66,7 @@ class Identifier(ABC):
         self._lister = lister
 
     def identify(self, ref: VolumeRef, visited: Visited = unvisited) -> Identity:
-        """What a pod's claim or disk is."""
+        """Identity of a pod's claim or disk."""
         if isinstance(ref, Volume):
             return self.of_disk(ref)
         if not ref.name:
@@ -87,7 +87,7 @@ class Identifier(ABC):
         return self.of_unbound(claim)
 
     def of_missing(self, ref: ClaimUse) -> Identity:
-        """What a claim is that does not exist."""
+        """Identity of a claim that does not exist."""
         text = not_found("PersistentVolumeClaim", ref.name)
         return VolumeFault(f"looking up PVC {ref.namespace}/{ref.name}: {text}", is_missing=True)
 
@@ -103,15 +103,15 @@ class Identifier(ABC):
 
     @abstractmethod
     def of_disk(self, disk: Volume) -> Identity:
-        """What a disk written into a pod is."""
+        """Identity of a disk written into a pod."""
 
     @abstractmethod
     def of_volume(self, volume: PersistentVolume) -> Identity:
-        """What a persistent volume is."""
+        """Identity of a persistent volume."""
 
     @abstractmethod
     def of_unbound(self, claim: PersistentVolumeClaim) -> Identity:
-        """What a claim without a volume will be."""
+        """Identity that a claim without a volume will have."""
 
 
 class CSIIdentifier(Identifier):

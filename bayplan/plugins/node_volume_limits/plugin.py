@@ -103,7 +103,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 verdict.reject(missing, f"{volume.driver} CSI driver is not installed on the node")
 
     def _follow(self) -> _Kept:
-        """What is kept of the cluster, up to date."""
+        """Cached facts of the cluster, up to date."""
         handle, kept = self.handle, self._kept
         if kept is None or kept.handle is not handle:
             kept = self._kept = _Kept(handle)
@@ -114,7 +114,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
 
 class _Kept:
-    """What the plugin keeps of the cluster."""
+    """Cached facts of the cluster."""
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle

@@ -79,7 +79,7 @@ class Domains:
         return len(self.present)
 
     def marks(self, counts: DomainCounts, table: NodeTable) -> tuple[RowValues, ...]:
-        """What tells rows apart whose domains differ in the `count` of `counts`."""
+        """Columns that distinguish rows whose domains differ in the `count` of `counts`."""
         marks = marks_of_domains(self.label, counts, table.node_count)
         return marks if self._rows is None else (*marks, self._eligible)
 
@@ -200,7 +200,9 @@ def _has_requirements(spec: PodSpec) -> bool:
 def _dependencies(
     spec: PodSpec, constraints: tuple[Constraint, ...]
 ) -> tuple[Hashable, Hashable, Hashable]:
-    """What of a spec and its constraints decides which nodes count: not which pods are spread, and not the skew."""
+    """The parts of a spec and its constraints that decide which nodes count: not which pods are spread, and not the
+    skew.
+    """
     required: Hashable = None
     if any(constraint.honors_affinity for constraint in constraints):
         selector = spec.node_selector

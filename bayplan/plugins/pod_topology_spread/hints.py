@@ -36,7 +36,7 @@ ConstraintsOf = Callable[[Pod], tuple[Constraint, ...]]
 def spread_events(
     constraints_of: ConstraintsOf, counts_nominated: bool = True
 ) -> Sequence[EventWithHint]:
-    """What the plugin waits for; pods that are only nominated count with `counts_nominated`."""
+    """Events that the plugin waits for; pods that are only nominated count with `counts_nominated`."""
 
     def is_counted(other: Pod | None, pod: Pod) -> bool:
         return other is None or _is_counted(other, pod, counts_nominated)

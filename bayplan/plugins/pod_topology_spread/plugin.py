@@ -61,7 +61,7 @@ Floats = NDArray[np.float64]
 
 
 class SpreadState(msgspec.Struct):
-    """What Filter needs to know of the cluster: pods per domain, for each constraint."""
+    """Facts of the cluster for Filter: pods per domain, for each constraint."""
 
     plan: SpreadPlan
     tallies: list[DomainTally]
@@ -75,7 +75,7 @@ class SpreadState(msgspec.Struct):
 
 
 class ScoreState(msgspec.Struct):
-    """What Score needs: the constraints, and the weight of a pod for each of them."""
+    """Facts of the cluster for Score: the constraints, and the weight of a pod for each of them."""
 
     table: NodeTable
     plan: SpreadPlan

@@ -1,4 +1,5 @@
-"""What a kind of pod is to be spread by: constraints, the domains that count, and the counts of matching pods.
+"""Constraints, domains and counts for a kind of pod: constraints, the domains that count, and the counts of matching
+pods.
 
 None of it changes from pod to pod, so it is put together once per class of pods.
 """

@@ -1,4 +1,4 @@
-"""What PodTopologySpread does for a class of pods, as rules on counts of pods per domain.
+"""PodTopologySpread for a class of pods, as rules on counts of pods per domain.
 
 `filter_rows`, `pre_score`, `score_rows` and `normalize` of the plugin say the same one node at a time.
 """
@@ -50,7 +50,8 @@ def score_of(plan: SpreadPlan, table: NodeTable) -> Spreading | None:
 def nodes_key_of(
     hard: SpreadPlan, soft: SpreadPlan, spec: PodSpec, table: NodeTable
 ) -> Callable[[], Hashable] | None:
-    """What of the nodes the rules by both plans depend on (`DomainRules.nodes_key`); None: on more than is followed.
+    """Key of the node facts on which the rules of both plans depend (`DomainRules.nodes_key`); None: on more than is
+    followed.
 
     That is whether all nodes have the topology keys, and the domains that there are. Host names are left out where the
     pods of each node count: nodes may come and go.

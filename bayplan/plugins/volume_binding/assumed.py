@@ -47,7 +47,7 @@ class AssumedObjects(Generic[Object]):
         return self.seen(self.listed(namespace, name))
 
     def seen(self, listed: Object | None) -> Object | None:
-        """What stands for an object of the lister."""
+        """The assumed version of an object of the lister, or the object itself."""
         if listed is None or not self._assumed:
             return listed
         assumed = self._assumed.get(_key(listed))
@@ -96,7 +96,7 @@ class AssumedObjects(Generic[Object]):
 
     @property
     def plural(self) -> str:
-        """What the API calls the kind."""
+        """Plural name of the kind in the API."""
         return f"{self._kind.lower()}s"
 
 

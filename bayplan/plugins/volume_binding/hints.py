@@ -34,7 +34,7 @@ from ...framework.events import (
 
 
 def events() -> tuple[EventWithHint, ...]:
-    """What a pod waits for."""
+    """Events that a pod waits for."""
     changes = ActionType.Add | ActionType.Update
     return (
         wait_for(STORAGE_CLASS, changes, after_class_change),

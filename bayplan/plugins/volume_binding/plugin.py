@@ -208,7 +208,7 @@ class VolumeBinding(
 
 
 class _Kept:
-    """What the plugin keeps of the cluster."""
+    """Cached facts of the cluster."""
 
     def __init__(self, handle: Handle, timeout_s: float) -> None:
         self.handle = handle

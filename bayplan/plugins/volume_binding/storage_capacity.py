@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 
 class _ClassRoom:
-    """What was announced for one storage class; an object is a number."""
+    """Capacity announced for one storage class; an object is a number."""
 
     def __init__(self) -> None:
         self._size = Size()
@@ -95,7 +95,7 @@ class StorageCapacity:
     def find(
         self, class_name: str, size_bytes: int, table: NodeTable, rows: Rows
     ) -> tuple[Sequence[CSIStorageCapacity | None], Ints]:
-        """What was announced for a class, and per row of `rows` where in it enough room is announced, or NONE."""
+        """Capacity announced for a class, and per row of `rows` the position of an entry with enough room, or NONE."""
         room = self._rooms.get(class_name)
         if room is None:
             return (), np.full(table.count(rows), NONE, dtype=np.int64)

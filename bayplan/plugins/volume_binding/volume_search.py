@@ -53,7 +53,7 @@ class Provision(msgspec.Struct):
 
 
 class FoundVolumes:
-    """What was found for the rows that were asked about; the masks say which rows lack what."""
+    """Volumes found for the evaluated rows; the masks say which rows lack what."""
 
     __slots__ = ("bindings", "mismatch", "missing", "no_match", "no_space", "provisions")
 

@@ -38,7 +38,7 @@ class VolumeBindingError(BayplanError):
 
 
 class PodVolumes(msgspec.Struct):
-    """What a pod was given on its node: volumes for claims, and claims that get new volumes there."""
+    """Volumes that a pod was given on its node: volumes for claims, and claims that get new volumes there."""
 
     bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = msgspec.field(
         default_factory=list
@@ -110,7 +110,7 @@ class Binder:
                 raise VolumeBindingError(f"binding volumes: {error}") from error
 
     async def _write(self, given: PodVolumes) -> None:
-        """Write volumes, then claims. What was written stays when a later write fails; the rest is restored.
+        """Write volumes, then claims. Earlier writes stay when a later one fails; the rest is restored.
 
         There is no way back: the volume controller, or the next attempt, finishes what was begun.
         """

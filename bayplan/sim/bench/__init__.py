@@ -1,10 +1,10 @@
 """Benchmarks: scheduling throughput, memory, and the cost of events.
 
-What lives here: reading files of workloads in the manner of Kubernetes' scheduler_perf (`ops.py`,
+Contents: reading files of workloads in the manner of Kubernetes' scheduler_perf (`ops.py`,
 `cases.py`), making their objects, running them (`op_executor.py`, read it first), measuring,
-comparing, and drawing. The workloads of the package are in `workloads/`. What may enter: what may
-enter sim. What must not happen: printing, or measuring what is not documented in
-docs/benchmarks.md. Who calls it: cli, and users' scripts.
+comparing, and drawing. The workloads of the package are in `workloads/`. Imports: what may
+enter sim. Never: printing, or measuring what is not documented in
+docs/benchmarks.md. Callers: cli, and users' scripts.
 """
 
 from .cases import Case, find_cases, own_cases, read_cases

@@ -1,7 +1,7 @@
 """End to end: `bayplan simulate`, or questions, on the objects of a workload, from the start of the process to its end.
 
-The objects of the ops before `simulate` or `ask` are written to a file of manifests. What is measured is a user's
-command: the imports, reading the file, controllers, scheduling, and printing the result.
+The objects of the ops before `simulate` or `ask` are written to a file of manifests. A user's command is measured:
+the imports, reading the file, controllers, scheduling, and printing the result.
 """
 
 from __future__ import annotations

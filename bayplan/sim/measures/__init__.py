@@ -1,9 +1,9 @@
 """Measures: what a run is judged by: use of resources, fragmentation, waiting times, counts.
 
-What lives here: a description of each measure (`description.py`), the measures as pure functions of
-node amounts or of a report, their values over time, and statistics over seeds. What may enter: the
-results of `sim`, table, cluster, api. What must not happen: I/O, or a change of what is measured. Who
-calls it: the report of a simulation, answers (compare), sweeps, notebook, and users' scripts.
+Contents: a description of each measure (`description.py`), the measures as pure functions of node amounts or of a
+report, their values over time, and statistics over seeds. Imports: the results of `sim`, table, cluster, api. Never:
+I/O, or a change of what is measured. Callers: the report of a simulation, answers (compare), sweeps, notebook, and
+users' scripts.
 """
 
 from .amounts import NodeAmounts

@@ -1,6 +1,6 @@
 """Arrivals: how much was allocated when how much had been asked for, pod by pod.
 
-What ends or is preempted is not subtracted: this is the course of a cluster that is filled.
+Pods that end or are preempted are not subtracted: this is the course of a cluster that is filled.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ...errors import InputError
 
 
 class MeasureUnit(StrEnum):
-    """What the values of a measure are."""
+    """Unit of the values of a measure."""
 
     COUNT = "count"
     SHARE = "share"

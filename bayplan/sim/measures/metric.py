@@ -18,7 +18,7 @@ from .description import Measure, measure_of
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9
-"""What sums of floats may differ by; not a difference between schedulers."""
+"""Tolerance for sums of floats; not a difference between schedulers."""
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class PairedDifference(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(metric: Metric, first: Metric) -> PairedDifference:
-        """What `metric` has more than `first`."""
+        """The difference of `metric` from `first`."""
         pairs = zip(metric.values, first.values, strict=True)
         differences = [mine - other for mine, other in pairs]
         return PairedDifference(metric.name, fmean(differences), margin_of(differences))

@@ -18,11 +18,11 @@ from .fragmentation import RequestMix, unusable
 
 NO_NODE = -1
 NODE, ON_NODE, WAITING = range(3)
-"""What a move is about: a node, a pod on a node, a pod without one."""
+"""Subject of a move: a node, a pod on a node, a pod without one."""
 
 
 class RunMoves(msgspec.Struct, frozen=True):
-    """What came and went in a run, a row per move, in order: nodes, pods on nodes and pods without one.
+    """Moves of a run, one row each, in order: nodes, pods on nodes and pods without one.
 
     Amounts (moves x resources, int64) are negative for what goes.
     """

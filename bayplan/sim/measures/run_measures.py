@@ -97,7 +97,7 @@ def _measure_resource(
 def _measure_fragments(
     name: str, amounts: NodeAmounts, mix: RequestMix, parts: Ints | None
 ) -> dict[str, float]:
-    """What is lost of one resource, and what is of use."""
+    """Lost and useful amounts of one resource."""
     free, lost = free_and_lost(amounts, mix, name, parts)
     offered = int(amounts.offered[name].sum())
     return {
@@ -166,11 +166,13 @@ class RunRecord(Protocol):
 
     @property
     def history(self) -> UseHistory:
-        """What came to nodes and left them."""
+        """Pods and nodes that came and went."""
 
     @property
     def parts(self) -> FreeParts:
-        """What is free of the parts of the nodes that are left (nodes x parts), by resource, where a plugin says so."""
+        """Free amounts of the parts of the remaining nodes (nodes x parts), by resource, where a plugin reports
+        them.
+        """
 
     @property
     def devices(self) -> Mapping[str, DriverDevices]:

@@ -1,10 +1,10 @@
 """Streaming: simulations of traces that are longer than memory.
 
-What lives here: reading objects one after the other (`lines.py`), adding them at their times (`timed_objects.py`),
+Contents: reading objects one after the other (`lines.py`), adding them at their times (`timed_objects.py`),
 letting finished pods leave (`ended_pods.py`), results that are written as pods end and summed up on the way
 (`stream_results.py`, `running_use.py`, `sketch.py`), and the simulation that does so (`streamed_simulation.py`).
-What may enter: what may enter sim. What must not happen: a decision that an ordinary simulation would not make;
-anything kept per pod that has ended. Who calls it: cli, and users' scripts.
+Imports: what may enter sim. Never: a decision that an ordinary simulation would not make;
+anything kept per pod that has ended. Callers: cli, and users' scripts.
 """
 
 from .row_files import read_lines, write_rows

@@ -25,7 +25,7 @@ FAST = 1
 
 @contextmanager
 def write_rows(file: Path | None) -> Iterator[RowSink]:
-    """What writes rows to the file: JSON lines if its name ends with .jsonl, else CSV; gzipped if it ends with .gz.
+    """A writer of rows to the file: JSON lines if its name ends with .jsonl, else CSV; gzipped if it ends with .gz.
 
     Without a file rows are dropped. Raises InputError when it cannot be written.
     """

@@ -103,7 +103,7 @@ class SampledSeries:
 
 
 class RunningUse:
-    """What pods use of what nodes offer, and how many pods wait, over time."""
+    """Use of nodes by pods, and the number of waiting pods, over time."""
 
     def __init__(self, first: Iterable[Pod | Node]) -> None:
         self._used: Counter[str] = Counter()

@@ -111,7 +111,7 @@ class StreamReport:
 
     @property
     def notices(self) -> list[str]:
-        """What is to be said beside the result."""
+        """Remarks to print beside the result."""
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     def to_dict(self) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class LeavingPods:
 def split_arrivals(
     objects: Iterable[InputObject],
 ) -> tuple[list[InputObject], Iterator[ClusterObject]]:
-    """What is there at the start, and the objects that are added later, which are sorted by time."""
+    """Objects that exist at the start, and those that are added later, sorted by time."""
     rest = iter(objects)
     present: list[InputObject] = []
     for obj in rest:

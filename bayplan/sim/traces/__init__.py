@@ -1,9 +1,9 @@
 """Traces: convert published tables of nodes and pods to manifests.
 
-What lives here: reading tables (`table_rows.py`, `shards.py`), one importer per published trace (`catalog.py` lists
+Contents: reading tables (`table_rows.py`, `shards.py`), one importer per published trace (`catalog.py` lists
 them), one for custom tables (`own_tables.py`), what importers share (`published.py`, `trace_manifests.py`,
-`shapes.py`), and writing the manifests. What may enter: what may enter sim. What must not happen: a decision about
-placement, or printing. Who calls it: cli, and users' scripts.
+`shapes.py`), and writing the manifests. Imports: what may enter sim. Never: a decision about
+placement, or printing. Callers: cli, and users' scripts.
 """
 
 from ...api.gpus import GPU_MILLI, GPU_MODEL

@@ -175,7 +175,7 @@ class Alibaba2018(PublishedTrace):
             )
 
     def _plans(self, file: Path) -> dict[tuple[str, str], dict[str, str]]:
-        """What the instances of each task request, by job and task; equal requests are one object."""
+        """Requests of the instances of each task, by job and task; equal requests are one object."""
         shared: dict[tuple[str, ...], dict[str, str]] = {}
         plans = {}
         for row in TASKS.rows(file):

@@ -94,7 +94,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What an instance of a task requests."""
+    """Requests of an instance of a task."""
 
     requests: Mapping[str, str]
     gpu_type: str

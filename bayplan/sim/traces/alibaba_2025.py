@@ -71,7 +71,7 @@ FORMAT = TraceFormat(
 class Alibaba2025(PublishedTrace):
     """The table of instances, on nodes of the given shapes.
 
-    An instance runs on a node with the label of its role. What the trace limits, the instances of an application per
+    An instance runs on a node with the label of its role. The trace's limit, the instances of an application per
     node, is a topology spread constraint.
     """
 

@@ -90,7 +90,7 @@ class AzurePacking(PublishedTrace):
             )
 
     def _types(self) -> dict[str, dict[str, str]]:
-        """What each type of virtual machine requests on the type of machine."""
+        """Requests of each type of virtual machine on the type of machine."""
         rows = list(self._rows(TYPES))
         counts = Counter(row.needed("machineId") for row in rows)
         if not counts:

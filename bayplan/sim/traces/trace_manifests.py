@@ -151,7 +151,7 @@ def write_list(stream: SupportsWrite[str], objects: Iterable[Manifest]) -> int:
 def write_lines(stream: SupportsWrite[str], objects: Iterable[Manifest]) -> int:
     """Write the objects to `stream`, one per line, sorted by the time at which they are created; return their number.
 
-    What is created at the same time keeps its order, with pods after everything else. Only a part of the objects is in
+    Objects created at the same time keep their order, with pods after everything else. Only a part of the objects is in
     memory at a time.
     """
     count = 0

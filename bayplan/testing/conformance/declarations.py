@@ -35,7 +35,7 @@ FAILED = "failed with"
 
 
 def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """What `settled` says about all pods of a spec holds for `pod`.
+    """`settled`, which is for all pods of a spec, agrees with the plugin's behaviour for `pod`.
 
     PreFilter, for pods that name no node, and PreScore return that, and Filter and Score give the same results without
     them. Without `commits`, Reserve, Permit and PreBind succeed at once and change neither the plugin nor the

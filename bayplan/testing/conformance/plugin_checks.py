@@ -333,7 +333,7 @@ def check_repetition(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
 
 
 def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """What the rules of `amount_rules` say about a node is what Filter and Score say."""
+    """The rules of `amount_rules` agree with Filter and Score."""
     give_handle(plugin, table)
     rows = table.live_rows
     fit, score, _ = plugin.amount_rules(pod)

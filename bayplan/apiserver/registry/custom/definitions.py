@@ -205,7 +205,7 @@ def _check_schema(schema: Any) -> None:
 
 
 def definition_warnings(tree: Tree) -> list[str]:
-    """What of a definition has no effect here."""
+    """Parts of a definition that have no effect here."""
     warnings = []
     spec = tree.get("spec") or {}
     if (spec.get("conversion") or {}).get("strategy") == "Webhook":

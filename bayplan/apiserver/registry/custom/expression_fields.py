@@ -1,7 +1,7 @@
 """Expression fields: the fields that a rule in CEL reads, checked against the schema of its value.
 
 Mirrors, for selections of fields, what cel-go's checker does with the types of
-k8s.io/apiserver/pkg/cel/common/schemas.go. What a function returns is not followed.
+k8s.io/apiserver/pkg/cel/common/schemas.go. Fields of a function's result are not followed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FieldChecker:
         self._faults: dict[int, str] = {}
 
     def faults(self, names: Names) -> str:
-        """What is wrong with the expression, as kube-apiserver writes it; empty if nothing is."""
+        """Problems of the expression, in kube-apiserver's words; empty if nothing is."""
         self._visit(self._tree.root, names)
         places = self._tree.positions
         found = sorted(self._faults.items(), key=lambda item: (places.get(item[0], 0), item[0]))

@@ -59,7 +59,7 @@ _NOT_NESTED = {
     MAP_TYPE: _UNDEFINED,
     RULES: _EMPTY,
 }
-"""What is not allowed within allOf, anyOf, oneOf and not."""
+"""Keywords that are not allowed within allOf, anyOf, oneOf and not."""
 _REASONS = (
     "FieldValueDuplicate",
     "FieldValueForbidden",
@@ -340,7 +340,7 @@ def _expression_causes(schema: Tree, path: str, is_root: bool = False) -> Iterat
 
 
 def _expression_problem(text: str, names: Names, name: str, value_kind: str) -> str:
-    """What is wrong with a rule, or with the expression of its message; empty if nothing is."""
+    """The problem of a rule, or of the expression of its message; empty if nothing is."""
     if not text:
         return ""
     try:
