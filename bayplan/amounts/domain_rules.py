@@ -85,11 +85,11 @@ class DomainRules(NamedTuple):
     """The rules of a plugin for one class of pods. A plugin has at most one `Together` and one score.
 
     They hold, and the arrays in them stay, until the terms of pods on nodes, the terms that are counted or what
-    `nodes_key` gives change. What is in the arrays changes with the pods on nodes.
+    `nodes_key` gives change. The values of the arrays change with the pods on nodes.
     """
 
     columns: Sequence[RowValues]
-    """What distinguishes rows; see `Plugin.row_groups`."""
+    """Columns that distinguish rows; see `Plugin.row_groups`."""
     limits: tuple[Limit, ...]
     score: Score | None
     nodes_key: Callable[[], Hashable] | None = None

@@ -77,10 +77,10 @@ def _size(task: Task) -> tuple[int, int, list[str]]:
 class GpuTaskMix:
     """The tasks of a workload, as tables from which the unusable part of many nodes is read.
 
-    Two facts make tables possible. What a GPU contributes depends on the free part of that GPU alone, as long as
-    tasks want one GPU or less; for tasks that want more, the number of GPUs that are free as a whole counts.
-    And which tasks have enough cpu, on a certain model, changes at few amounts of free cpu: these and the models give
-    the `keys`, one row of the tables each.
+    Two facts make tables possible. A GPU's contribution depends on the free part of that GPU alone, as long as tasks
+    want one GPU or less; for tasks that want more, the number of GPUs that are free as a whole counts. And which
+    tasks have enough cpu, on a certain model, changes at few amounts of free cpu: these and the models give the
+    `keys`, one row of the tables each.
     """
 
     def __init__(self, tasks: Iterable[Task]) -> None:
@@ -199,6 +199,6 @@ class GpuTaskMix:
         return bisect_right(cpus, milli_cpu) + model * (len(cpus) + 1)
 
     def _spare(self, keys: Ints, full: Ints) -> Ints:
-        """What tasks for several GPUs can use of `full` GPUs that are free as a whole, times their weight."""
+        """Part of `full` GPUs, free as a whole, that tasks for several GPUs can use, times their weight."""
         found: Ints = self._spared[keys, np.minimum(full, self._spared.shape[1] - 1)]
         return found * full * WHOLE

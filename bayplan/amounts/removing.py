@@ -28,7 +28,7 @@ Protect = Callable[[Ints], Bools | None]
 
 
 class Removals(NamedTuple):
-    """What removing pods from some rows comes to.
+    """Result of removing pods from some rows.
 
     `row` is the one whose victims cost least, of equal ones the first by name, or -1. `costs` is what that is: budgets
     exceeded, highest priority, sum of priorities, number of pods, and the earliest start among those of the highest
@@ -101,7 +101,7 @@ class PodRemoval:
         return found
 
     def victims(self, row: int, protected: Bools | None) -> tuple[int, list[int]]:
-        """What is short on one row without the pods that may be removed, as bits, and the places of the victims."""
+        """Shortages of one row without the pods that may be removed, as bits, and the places of the victims."""
         if self._compiled is not None:
             bits, places = self._compiled.victims(row, _bytes(protected))
             return bits, places
@@ -166,7 +166,7 @@ class PodRemoval:
     # In NumPy
 
     def _remove(self, rows: Ints, protected: Bools | None) -> tuple[Ints, Bools]:
-        """What is short on `rows` that have a pod to remove, and bool [rows, places]: the victims."""
+        """Shortages of `rows` that have a pod to remove, and bool [rows, places]: the victims."""
         lower = self._lower(rows)
         free, amounts, short = self._room(rows, lower)
         short[~lower.any(axis=1)] = 0
@@ -192,7 +192,7 @@ class PodRemoval:
         return lower
 
     def _room(self, rows: Ints, lower: Bools) -> tuple[Ints, NDArray[np.int64], Ints]:
-        """What is free without the lower pods, [rows, resources]; what pods use, [rows, places, resources]; bits.
+        """Free amounts without the lower pods, [rows, resources]; what pods use, [rows, places, resources]; bits.
 
         A resource that is left to devices, or of which there is enough beside all pods, counts as if neither the pods
         nor the node used any.

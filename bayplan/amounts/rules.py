@@ -40,7 +40,7 @@ class FitRule(NamedTuple):
 
 
 class ShareKind(IntEnum):
-    """What the points for one resource grow with."""
+    """The quantity with which the points for one resource grow."""
 
     LEAST = 1
     """The share that would be free."""
@@ -87,7 +87,7 @@ ScoreRule = ShareRule | BalanceRule | AlignmentRule
 
 
 class AmountRules(NamedTuple):
-    """What a plugin does with the amounts of a node: `fit` in Filter, `score` in Score; None: no rule."""
+    """Rules of a plugin on the amounts of a node: `fit` in Filter, `score` in Score; None: no rule."""
 
     fit: FitRule | None = None
     score: ScoreRule | None = None

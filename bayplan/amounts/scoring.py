@@ -31,7 +31,7 @@ MAX_SCORE = 100
 MAX_EXACT = 2**53 // 128
 """Amounts below this are exact in float64, and so are a hundred times as much."""
 ROUNDING = 1e-9
-"""What shares that sum to 1 may miss, in points."""
+"""Tolerance for shares that sum to 1, in points."""
 
 
 def rule_points(table: AmountColumns, rows: Rows, rule: ScoreRule) -> Ints:

@@ -182,7 +182,7 @@ class Counterfactual(Data, kw_only=True):
 
 
 class RunnerUp(Data, kw_only=True):
-    """What it would take for the second-best node to win."""
+    """Changes that would let the second-best node win."""
 
     node: str
     gap: int
@@ -201,9 +201,9 @@ class PodExplanation(ShownAnswer, Data, kw_only=True):
     node: str | None = None
     """Node of the pod; for a pending pod, the node it would get."""
     message: str = ""
-    """What kube-scheduler would write into the event and the PodScheduled condition."""
+    """kube-scheduler's message in the event and the PodScheduled condition."""
     settled: Settlement = AS_READ
-    """What became of the waiting pods before the question."""
+    """Result for the waiting pods before the question."""
     remarks: list[str] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
     """For a pod that fits nowhere: facts behind the rejections, such as a cordoned zone that a

@@ -94,7 +94,7 @@ class Capacity(ShownAnswer):
     first_refused: str = ""
     """The kind that no longer fitted."""
     settled: Settlement = NONE_WAITED
-    """What became of the waiting pods before the question."""
+    """Result for the waiting pods before the question."""
 
     @property
     def fits(self) -> int:

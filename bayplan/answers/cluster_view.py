@@ -84,7 +84,7 @@ class ClusterView:
         self.scheduler.faults.check()
         self._versions = count(1)
         self.settlement = AS_READ
-        """What became of the waiting pods before the question."""
+        """Result for the waiting pods before the question."""
         self.settled = SettledPods()
 
     @classmethod
@@ -134,11 +134,11 @@ class ClusterView:
         return status
 
     def ask(self, pod: Pod) -> Inquiry:
-        """What the scheduler says about `pod` now."""
+        """The scheduler's inquiry about `pod` now."""
         return Inquiry(self.scheduler, pod)
 
     def ask_group(self, pods: Sequence[Pod]) -> GroupInquiry:
-        """What the scheduler says about the pod group whose members `pods` wait."""
+        """The scheduler's inquiry about the pod group whose members `pods` wait."""
         return GroupInquiry(self.scheduler, pods)
 
     @contextmanager

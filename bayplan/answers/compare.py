@@ -123,7 +123,7 @@ class Comparison(ShownAnswer):
         return best(means, key=means.__getitem__)
 
     def against_first(self, contender: Contender) -> dict[str, PairedDifference]:
-        """What a scheduler has more of each metric than the first one, seed by seed."""
+        """Difference of each metric of a scheduler from the first one, seed by seed."""
         first = self.contenders[0].metrics
         return {
             name: PairedDifference.of(metric, first[name])
@@ -279,7 +279,7 @@ def _release_changes(
     place_of: PlaceOf | None,
     runs_of: Mapping[str, ComparedRun],
 ) -> list[ReleaseChanges]:
-    """What each scheduler of another release changes against the first, seed by seed; nothing with autoscalers."""
+    """Changes by each scheduler of another release against the first, seed by seed; nothing with autoscalers."""
     (name, first), *others = schedulers
     run = runs_of.get(name, ComparedRun())
     if run.make is not None:

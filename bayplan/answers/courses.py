@@ -32,7 +32,7 @@ class DrainStall:
     budget: str = ""
     """`namespace/name` of the budget that refuses; empty when several select a pod."""
     allows: str = ""
-    """What the budget allows; a part of the cause."""
+    """Disruptions that the budget allows; a part of the cause."""
     no_node: str = ""
     """Why its evicted pods have no node; a part of the cause."""
     is_refused: bool = False

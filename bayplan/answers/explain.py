@@ -341,7 +341,7 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
 def find_causes(view: ClusterView, pod: Pod, refused: Sequence[RefusedNodes]) -> list[str]:
-    """What leads to the rejections of a pod that fits nowhere, in words."""
+    """Causes of the rejections of a pod that fits nowhere, in words."""
     causes: list[str] = []
     node = _refused_by(SPREAD, refused)
     if node is not None:

@@ -85,7 +85,7 @@ class PlacementTried(Data, kw_only=True):
 
 
 class GroupPreemption(Data, kw_only=True):
-    """What preemption for the whole group would do."""
+    """Result of preemption for the whole group."""
 
     helps: bool
     victims: list[PodRef] = field(default_factory=list)
@@ -110,9 +110,9 @@ class PodGroupExplanation(ShownAnswer, Data, kw_only=True):
     cause: str = ""
     """Why the group does not start, in a sentence; empty when it does."""
     message: str = ""
-    """What kube-scheduler would write into the condition PodGroupScheduled."""
+    """kube-scheduler's message in the condition PodGroupScheduled."""
     settled: Settlement = AS_READ
-    """What became of the waiting pods before the question."""
+    """Result for the waiting pods before the question."""
     min_count: int = 0
     """The number of members that start together; 0 for a group that is no gang."""
     topology_key: str | None = None
@@ -127,7 +127,7 @@ class PodGroupExplanation(ShownAnswer, Data, kw_only=True):
     preemption: GroupPreemption | None = None
     """None when preemption for the whole group was not tried."""
     ways: list[GroupWay] = field(default_factory=list)
-    """What would let the group run, alternatives."""
+    """Changes that would let the group run, alternatives."""
 
     @property
     def key(self) -> str:

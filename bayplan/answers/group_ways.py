@@ -138,7 +138,7 @@ def _smallest(is_enough: Callable[[int], bool], most: int) -> int:
 
 
 def _changed_members(trial: _GroupSituation) -> Iterator[GroupWay]:
-    """What would let each member without a node run beside those that have one."""
+    """Changes that would let each member without a node run beside those that have one."""
     if not trial.was_tried or not 0 < len(trial.refused) <= MAX_CHANGED:
         return
     changes = list[ObjectChange]()

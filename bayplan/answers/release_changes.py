@@ -50,7 +50,7 @@ class ChangedDecision(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def kind(self) -> str:
-        """What changes: `node`, `pending`, `schedulable`, `victims` or `message`."""
+        """Kind of the change: `node`, `pending`, `schedulable`, `victims` or `message`."""
         if self.before and self.after:
             return "node"
         if self.before or self.after:
@@ -59,7 +59,7 @@ class ChangedDecision(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReleaseChanges(msgspec.Struct, rename="camel"):
-    """What the upgrade from one release to another changes about a workload."""
+    """Changes to a workload by the upgrade from one release to another."""
 
     before: str
     after: str
@@ -212,7 +212,7 @@ def _with(settings: Settings, gates: FeatureGates) -> Settings:
 
 
 def _outcome(attempt: Attempt) -> tuple[str, tuple[str, ...], str]:
-    """What can be seen of a decision: the node, or the node and victims of preemption, or the message."""
+    """The visible part of a decision: the node, or the node and victims of preemption, or the message."""
     if attempt.node_name:
         return attempt.node_name, (), ""
     told = attempt.explanation

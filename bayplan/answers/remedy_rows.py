@@ -18,7 +18,7 @@ SHORTEST_NAME = 4
 
 
 class LineKind(StrEnum):
-    """What a line of a row is."""
+    """Kind of a line of a row."""
 
     STEP = "step"
     """Something to do."""
@@ -108,7 +108,7 @@ def _parts(found: Counterfactual) -> Iterator[list[RemedyLine]]:
 
 
 def _of_any_node(text: str, node: str) -> str:
-    """What is said of a node, without its name. A name that could be a word of ours is left in."""
+    """The text about a node, without its name. A name that could be a word of ours is left in."""
     if len(node) < SHORTEST_NAME:
         return text
     named = re.compile(rf"(?:\bnode )?(?<![\w.-]){re.escape(node)}(?![\w.-])")

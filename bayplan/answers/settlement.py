@@ -32,7 +32,7 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def notices(self) -> list[str]:
-        """What is to be said beside the answer."""
+        """Remarks to print beside the answer."""
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     @property

@@ -77,7 +77,7 @@ class Stage:
     ) -> None:
         self.settings = settings
         self.settlement = Settlement(as_is=as_is)
-        """What became of the waiting pods in `begin`."""
+        """Result for the waiting pods in `begin`."""
         present = _at_once(objects, place_of or (lambda obj: ""))
         self.simulation = settings.simulation(present, place_of, pods_end=False)
         self.reasons: dict[str, str] = {}
@@ -85,7 +85,7 @@ class Stage:
         self.lost: list[Pod] = []
         """Removed pods that no controller recreates."""
         self.notes: list[str] = []
-        """What to know about the changes that were made."""
+        """Remarks on the changes that were made."""
         self.courses: list[Course] = []
         """How the changes went that are made in steps."""
         self.on_progress: OnProgress | None = None
@@ -123,7 +123,7 @@ class Stage:
         self.simulation.scheduler.ties.restart()
 
     def _beside(self) -> dict[str, Any]:
-        """What a settlement says besides numbers of pods."""
+        """Parts of a settlement besides numbers of pods."""
         return {"refused": self.refused, "remarks": list(self.simulation.remarks)}
 
     @property

@@ -54,7 +54,7 @@ def autoscaled(
 def maker_of(
     pools: Sequence[NodePool], options: AutoscalerOptions
 ) -> Callable[[Settings, Sequence[InputObject], Callable[[InputObject], str] | None], Simulation]:
-    """What makes simulations with this autoscaler; what it draws is from the seed of the settings."""
+    """A maker of simulations with this autoscaler; what it draws is from the seed of the settings."""
 
     def make(
         settings: Settings,

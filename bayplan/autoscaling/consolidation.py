@@ -104,7 +104,7 @@ class Consolidation:
         leaving: set[str],
         waiting: list[Pod],
     ) -> RemovalCommand | None:
-        """What holds of a command when it is validated: the nodes that are still empty, others only all together."""
+        """Conditions of a command when it is validated: the nodes that are still empty, others only all together."""
         ready = [
             node
             for node in command.nodes

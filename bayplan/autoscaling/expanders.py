@@ -40,7 +40,7 @@ class GroupEstimate:
 
     launches: list[tuple[LaunchOption, list[Pod]]] = field(default_factory=list)
     _sums: dict[str, float] = field(default_factory=dict)
-    """What was added up; groups that are alike share it."""
+    """Sums over the pods; groups that are alike share it."""
 
     @property
     def pods(self) -> list[Pod]:
@@ -59,7 +59,7 @@ class GroupEstimate:
         return GroupEstimate(launches, self._sums)
 
     def _sum(self, name: str) -> float:
-        """What the pods request of a resource."""
+        """Sum of the pods' requests for a resource."""
         if name not in self._sums:
             self._sums[name] = sum(pod.requests.get(name, 0) for pod in self.pods)
         return self._sums[name]

@@ -337,7 +337,7 @@ def _freed(counts: Sequence[int], size: int) -> list[int]:
 
 
 class AlikeGroups:
-    """What tells the groups apart for some pods."""
+    """Properties that distinguish the groups for some pods."""
 
     def __init__(self, settings: Settings, table: NodeTable, pods: Sequence[Pod]) -> None:
         specs = {pod.spec for pod in pods}

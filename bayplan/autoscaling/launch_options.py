@@ -47,7 +47,7 @@ class LaunchOption:
     type: NodeType
     zone: str
     daemons: dict[str, int]
-    """What daemons use of an empty node; `pods` is their number."""
+    """Use of an empty node by daemons; `pods` is their number."""
 
     @property
     def label(self) -> str:

@@ -49,7 +49,7 @@ class NodeClaim:
     shown: int
     """The option as which the shadow has it: the largest of a zone."""
     objects: list[ClusterObject]
-    """What the shadow has for it."""
+    """Its objects in the shadow."""
     room: list[int] = field(default_factory=list)
     """Per resource: what each of its options has left at least; empty without a pod."""
     number: int = -1

@@ -52,7 +52,7 @@ class PoolNode:
     """Whether a pod ever ran on it, daemons and static pods apart."""
 
     known_needs: PodNeeds | None = None
-    """What `needs` gave, until a pod comes, goes or changes."""
+    """Cached result of `needs`, until a pod comes, goes or changes."""
     known_keeper: str | None = None
     """Why one of its pods must stay where it is, as `Blockers` found it, until then."""
 
@@ -277,7 +277,7 @@ def _type_of(node: Node, pool: NodePool) -> NodeType | None:
 
 
 def _price(node: Node, kind: NodeType) -> float | None:
-    """What the node itself says, else the price of its type."""
+    """The price on the node itself, else the price of its type."""
     text = (node.annotations or {}).get(COST)
     try:
         return kind.price if text is None else float(text)

@@ -52,9 +52,9 @@ class Relocation:
         self._options, self._shadow, self._nodes = options, shadow, nodes
         self._rooms: dict[PodSpec, SpecRoom] = {}
         self._moment: tuple[int, int] = (-1, -1)
-        """What the rooms depend on."""
+        """Key on which the rooms depend."""
         self._answers: dict[tuple[bool, tuple[str, ...]], LaunchPlan | None] = {}
-        """What was found for some nodes, by their names: with more nodes that may go the others are tried again."""
+        """Cached plans for some nodes, by their names: with more nodes that may go the others are tried again."""
         self._closed: frozenset[str] = frozenset()
         self._closed_rows: list[int] = []
         self._booting_rows: list[int] = []
@@ -78,7 +78,7 @@ class Relocation:
     def find(
         self, leaving: Sequence[PoolNode], closed: AbstractSet[str], *, may_replace: bool
     ) -> LaunchPlan | None:
-        """What is launched so that all pods of `leaving` have a place; None: some would have none.
+        """The launches after which all pods of `leaving` have a place; None: some would have none.
 
         With `may_replace`, one new node may be launched that is cheaper than all that leave. Nodes that are `closed`,
         and those that boot, get no pod. Where amounts tell that there is room, the plan does not say where pods go.

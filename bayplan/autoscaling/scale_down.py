@@ -35,7 +35,7 @@ EXPIRED, INTERRUPTED = "expired", "interrupted"
 
 
 class ScalingTools(Protocol):
-    """What an autoscaler has for both directions."""
+    """Tools that an autoscaler has for both directions."""
 
     nodes: PoolNodes
     choices: LaunchOptions
@@ -77,7 +77,7 @@ class ScaleDown:
         self._polled_s = 0.0
         """When nodes were searched last, or removed; the next search is one or several intervals later."""
         self._decided: tuple[float, RemovalCommand] | None = None
-        """What Karpenter decided, and when it validates it."""
+        """Karpenter's decision, and the time of its validation."""
         self._moves = True
         """Whether drains may have something to do."""
         self._alarm = Alarm(simulation, self._woken)
@@ -94,7 +94,7 @@ class ScaleDown:
         """Take over the end of the run."""
         self._until_s = until_s
 
-    # What happens to nodes
+    # Changes of nodes
 
     def launched(self) -> None:
         """Nodes were launched."""

@@ -27,7 +27,7 @@ from .options.cluster_options import (
 NAME = "kubectl bayplan"
 COMMAND = "kubectl-bayplan"
 NO_FILES, FILES = 4, 0
-"""What the shell does besides: nothing, or it completes names of files (cobra's ShellCompDirective)."""
+"""The shell's default action: nothing, or it completes names of files (cobra's ShellCompDirective)."""
 
 
 def root(
@@ -81,7 +81,7 @@ def complete() -> None:
 
 
 def completions(words: Sequence[str]) -> list[str]:
-    """What the last word may become."""
+    """Completions of the last word."""
     variables = {
         "_KUBECTL_BAYPLAN_COMPLETE": "complete_bash",
         "COMP_WORDS": shlex.join([COMMAND, *words]),

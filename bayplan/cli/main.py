@@ -31,7 +31,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def _kernel_in_use() -> str:
-    """What `bayplan.amounts.KERNEL` is, without importing that package, which takes NumPy."""
+    """The value of `bayplan.amounts.KERNEL`, without importing that package, which takes NumPy."""
     why_not = why_not_compiled()
     if why_not is None:
         return "compiled"

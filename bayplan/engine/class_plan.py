@@ -106,11 +106,11 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     has_row_plugins: bool = False
     """Whether plugins are called for changed rows."""
     object_key: Hashable = None
-    """What the node part depends on."""
+    """Key on which the node part depends."""
 
 
 class Form(msgspec.Struct, eq=False):
-    """What plugins declare about specs that differ in amounts only."""
+    """Declarations of plugins about specs that differ in amounts only."""
 
     shape: ClassPlan | None
     """The plan without the rules on amounts; None if a settled PreFilter or PreScore refuses such pods."""
@@ -122,7 +122,7 @@ class Form(msgspec.Struct, eq=False):
 
 
 class Declared(NamedTuple):
-    """What plugins declare about a spec, or about all specs of an outline."""
+    """Declarations of plugins about a spec, or about all specs of an outline."""
 
     settled: tuple[SettledCodes, ...]
     of_objects: tuple[Hashable, ...]
@@ -200,7 +200,7 @@ class Planner:
         return self._plans.put((form, *keys), _with_rules(form.shape, pod, object_key)), True
 
     def _form_of(self, spec: PodSpec, stamp: Hashable) -> Form:
-        """What does not depend on amounts."""
+        """The part of a plan that does not depend on amounts."""
         form = self._of_outlines.get(spec.outline, stamp)
         if form is not None:
             return form
@@ -323,7 +323,7 @@ def _shape(
 
 
 class On(Enum):
-    """What the answer of a plugin about a row depends on."""
+    """Dependencies of a plugin's answer about a row."""
 
     NODE = "the node object"
     AMOUNTS = "amounts of the row, by a rule"

@@ -82,7 +82,7 @@ class ClassView:
         self._statuses: tuple[int, RowStatuses] | None = None
 
     def filling(self, pod: Pod, is_ranked: bool) -> Filling:
-        """What the kernel needs to put pods of this class on rows."""
+        """Data for the kernel to put pods of this class on rows."""
         assert self._judge is not None, "made with the first rows"
         is_ranked = is_ranked and not self.plan.has_row_plugins and self.part.raw_ids is None
         return Filling(self._judge, self.values, self.part.base, self.plan.rules, pod, is_ranked)

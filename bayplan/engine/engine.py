@@ -91,7 +91,7 @@ class Prepared(NamedTuple):
     rules: GroupRules | None
     """The rules by which the points of groups are found without calling plugins; None if these have to be called."""
     reserved: Reserved | None
-    """What is nominated and counts for the pod."""
+    """Nominated pods that count for the pod."""
 
     @property
     def is_plain(self) -> bool:
@@ -237,7 +237,7 @@ class Engine:
         return row if status.is_success else None
 
     def filling(self, pod: Pod) -> Filling | None:
-        """What the kernel needs to put pods like `pod` on rows; None if filters besides the fit rule read pods."""
+        """Data for the kernel to put pods like `pod` on rows; None if filters besides the fit rule read pods."""
         state = CycleState()
         if self._nominator or pod.spec.pin:
             return None

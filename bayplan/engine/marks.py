@@ -164,7 +164,7 @@ class _WholePod(NamedTuple):
 
 
 def _reduced(plan: ClassPlan, pod: Pod) -> Hashable:
-    """What of a pod the plugins of the plan read."""
+    """The part of a pod that the plugins of the plan read."""
     spec = pod.pod_class.spec
     keys = ask_hooks(plan.group_hooks, spec)
     if None in keys:

@@ -137,7 +137,7 @@ def track_groups(
 
 
 def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
-    """What distinguishes rows, int64 each: the columns, and the raw scores of node objects."""
+    """Columns that distinguish rows, int64 each: the columns, and the raw scores of node objects."""
     arrays = [
         array if (array := column.view).dtype is INT64 else array.astype(INT64)
         for column in columns

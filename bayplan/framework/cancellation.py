@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from .status import Status
 
 CANCELLED = "context canceled"
-"""What kube-scheduler's plugins say when their context was cancelled."""
+"""The error of kube-scheduler's plugins when their context was cancelled."""
 
 
 def cancelled_error() -> type[BaseException]:

@@ -37,7 +37,9 @@ class CycleState(Struct, eq=False):
     """Plugins whose Score is not called. A plugin without PreScore may add its name in PreFilter when its Score is 0 on
     every node."""
     fit_rule: FitRule | None = None
-    """What the pod needs free on a node, where the engine has found out; None: the plugin has to be asked."""
+    """Amounts that the pod needs free on a node, where the engine has computed them; None: the plugin has to be
+    asked.
+    """
     unreached: frozenset[str] = frozenset()
     """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
     row_counts: Ints | None = None

@@ -30,7 +30,7 @@ class Judgement:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What happened to each node in one attempt.
+    """Result of each node in one attempt.
 
     A row's status is that of the first plugin that refused it, or, with `every_reason`, what all of them said.
     `outside` are rows that PreFilter narrowed away or that were not reached: they have the status `absent`. `alone`
@@ -170,7 +170,7 @@ class Diagnosis:
         return [(status, np.sort(np.concatenate(rows))) for status, rows in groups.items()]
 
     def _statuses_said(self) -> tuple[list[Status], NDArray[np.int32]]:
-        """What was said of the rows that were judged together: the statuses, and a position among them per row."""
+        """Statuses of the rows that were judged together: the statuses, and a position among them per row."""
         if self._by_row is not None:
             return list(self._by_row.statuses), self._by_row.said.copy()
         judged = RowStatuses()

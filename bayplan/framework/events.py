@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ActionType(IntFlag):
-    """What happened to an object. The order of the bits matters: see `ClusterEvent.matches`."""
+    """A change of an object. The order of the bits matters: see `ClusterEvent.matches`."""
 
     Add = 1
     Delete = 1 << 1
@@ -95,7 +95,7 @@ RESOURCES = (
     POD_GROUP,
     WILDCARD,
 )
-"""What events are about, besides custom resources."""
+"""Subjects of events, besides custom resources."""
 
 
 class ClusterEvent(Struct, frozen=True, cache_hash=True):
@@ -203,7 +203,7 @@ class EventWithHint(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> HintFunction | None:
-        """What the queue calls: the hint, then `still_unschedulable`; None: always queue."""
+        """The function that the queue calls: the hint, then `still_unschedulable`; None: always queue."""
         hint, still_unschedulable = self.hint, self.still_unschedulable
         if still_unschedulable is None:
             return hint
@@ -222,7 +222,7 @@ def wait_for(
     hint: HintFunction | None = None,
     still_unschedulable: Doubt | None = None,
 ) -> EventWithHint:
-    """What a plugin lists in `events_to_register`: an event, and whether it is worth a new attempt."""
+    """An entry of `events_to_register`: an event, and whether it is worth a new attempt."""
     return EventWithHint(ClusterEvent(resource, action), hint, still_unschedulable)
 
 
@@ -256,11 +256,11 @@ ANY_EVENT = tuple(
         DEVICE_CLASS,
     )
 )
-"""What a plugin waits for that says nothing. Upstream leaves VolumeAttachment and ResourceSlice out."""
+"""Events for a plugin that registers none. Upstream leaves VolumeAttachment and ResourceSlice out."""
 
 
 def default_events(feature_gates: FeatureGates = DEFAULT_GATES) -> tuple[EventWithHint, ...]:
-    """What a plugin that says nothing, or an extender, waits for."""
+    """Events for a plugin that registers none, and for extenders."""
     if feature_gates.enabled("GenericWorkload"):
         return (*ANY_EVENT, wait_for(POD_GROUP, ActionType.All))
     return ANY_EVENT

@@ -155,7 +155,7 @@ class FeatureGates(Mapping[str, bool]):
         return faults
 
     def _positions_by_stage(self) -> dict[str, bool]:
-        """What AllAlpha and AllBeta set."""
+        """Positions that AllAlpha and AllBeta set."""
         settings, version = self.settings, self.version
         by_stage = {stage: settings[n] for n, stage in STAGE_GATES.items() if n in settings}
         return {

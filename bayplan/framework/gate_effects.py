@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Effect(NamedTuple):
-    """What a gate does when it is on and when it is off."""
+    """Effects of a gate when it is on and when it is off."""
 
     on: str
     off: str

@@ -17,14 +17,14 @@ HELD = "HeldEvictions"
 
 
 class GroupOptions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What differs from kube-scheduler in the scheduling cycle of a pod group."""
+    """Differences from kube-scheduler in the scheduling cycle of a pod group."""
 
     anti_affinity_both_ways: bool = False
     """The affinity terms of a member that has its node count for the members after it."""
     evict_for_whole_groups: bool = False
     """Members preempt for themselves only if the group then fits; until that is known, victims are not evicted."""
     share_pending_allocations: bool = False
-    """What a claim is about to get for one member limits the nodes of the others, and need not be written twice."""
+    """The pending allocation of one member limits the nodes of the others, and need not be written twice."""
 
 
 class HeldEviction(msgspec.Struct, frozen=True):

@@ -204,7 +204,7 @@ class PreemptionExtenders(Protocol):
         """Whether one of them is interested in `pod`."""
 
     def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
-        """What they leave of the candidates, by node name; ExtenderError when one fails that must not."""
+        """The candidates that they leave, by node name; ExtenderError when one fails that must not."""
 
 
 class Executor(Protocol):
@@ -354,12 +354,14 @@ class Handle:
     faults: PluginFaults = field(default_factory=PluginFaults)
     """Where errors in the code of plugins are noted that fail no pod."""
     shared: dict[str, Any] = field(default_factory=dict)
-    """What plugins keep together, by name: one for all profiles of a scheduler."""
+    """State that plugins share, by name: one for all profiles of a scheduler."""
     keeps_whole_objects: bool = True
     """Whether pods and nodes are kept with all of their fields; the scheduler sets it by what its plugins declare."""
 
     custom_resources: Mapping[str, CustomResource] | None = None
-    """What the plugins of the scheduler declare, by name; None: anything may be read, as in a test of one plugin."""
+    """Resources that the plugins of the scheduler declare, by name; None: anything may be read, as in a test of one
+    plugin.
+    """
     _custom_objects: dict[str, CustomObjects] = field(default_factory=dict)
 
     @property

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Scope(Enum):
-    """What a plugin's verdict or raw score on a node depends on, besides the pod."""
+    """Dependencies of a plugin's verdict or raw score on a node, besides the pod."""
 
     CLUSTER = "cluster"
     """Anything: judged in full for every pod."""
@@ -58,7 +58,7 @@ NODE_ROW, NODE_OBJECT = Scope.NODE_ROW, Scope.NODE_OBJECT
 
 
 class Settled(NamedTuple):
-    """What holds for every pod of one spec, in any cluster."""
+    """Results that hold for every pod of one spec, in any cluster."""
 
     pre_filter: Status | None = None
     """SKIP or SUCCESS when that is what `pre_filter` returns; it is then not called, except for a pod with nodeName."""
@@ -75,7 +75,7 @@ SKIPS_PRE_FILTER = Settled(pre_filter=SKIP)
 
 
 class Plugin:
-    """What every plugin has. `handle` is set before the first call."""
+    """Base of every plugin. `handle` is set before the first call."""
 
     name: ClassVar[str] = ""
     scope: ClassVar[Scope] = CLUSTER
@@ -93,7 +93,7 @@ class Plugin:
         return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable | None:
-        """What of the pod's spec an answer depends on: pods with equal keys share it. Not asked for CLUSTER.
+        """The part of the pod's spec that an answer depends on: pods with equal keys share it. Not asked for CLUSTER.
 
         By default None: the answer may depend on the whole pod, its labels, namespace, owners, annotations and claims
         included. For GROUPS, labels, namespace and owners always count, too. The names of claims are empty in `spec`
@@ -102,7 +102,8 @@ class Plugin:
         return None
 
     def cluster_key(self, table: NodeTable) -> Hashable:
-        """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale.
+        """The facts beyond the row that a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are
+        stale.
 
         For GROUPS: what beyond the table the columns depend on; a plugin without this method is asked for them again
         after any change of an object.
@@ -130,7 +131,7 @@ class Plugin:
         return {}
 
     def settled(self, spec: PodSpec) -> Settled:
-        """What the spec alone says about PreFilter, PreScore, and Reserve, Permit and PreBind of the plugin.
+        """Results of the plugin's PreFilter, PreScore, Reserve, Permit and PreBind that follow from the spec alone.
 
         A method that is not called writes nothing to the CycleState. Asked once for pods that differ in the claims they
         name; `commits` also for all pods of a DaemonSet, whose specs differ in the node that they name.
@@ -257,7 +258,7 @@ class Preemption(msgspec.Struct):
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """What PostFilter wants done with the pod's nomination: None keeps it, "" clears it."""
+    """The pod's nomination after PostFilter: None keeps it, "" clears it."""
 
     nominated_node_name: str | None = None
     preemption: Preemption | None = None

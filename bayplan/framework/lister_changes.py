@@ -30,7 +30,7 @@ class ChangeFeed(Protocol):
 
 
 class ObjectLog(ChangeLog[ObjectKey]):
-    """What a lister needs to be a ChangeFeed."""
+    """The part of a lister that makes it a ChangeFeed."""
 
     __slots__ = ("_counts",)
 
@@ -61,7 +61,7 @@ class Follower:
         self._version = -1
 
     def changes(self) -> Iterable[ObjectKey] | None:
-        """What changed since the last call; None means anything, as it does the first time."""
+        """Changes since the last call; None means anything, as it does the first time."""
         version, self._version = self._version, self._lister.version
         if version == self._version:
             return ()

@@ -58,7 +58,7 @@ class GroupRoom(msgspec.Struct, frozen=True):
     """The room that a pod group of equal pods needs, when nothing but amounts decides."""
 
     amounts: Mapping[str, int]
-    """What each pod needs of each resource; POD_COUNT is one of them."""
+    """Amounts that each pod needs of each resource; POD_COUNT is one of them."""
     accepts: Bools
     """bool per row: the node can have such pods if there is room."""
     needed: int
@@ -72,7 +72,7 @@ class TryGroup(Protocol):
         """Try the members on the nodes."""
 
     def room(self) -> GroupRoom | None:
-        """What the group needs; None: more than amounts decides, and only trying tells. To be asked first."""
+        """Amounts that the group needs; None: more than amounts decides, and only trying tells. To be asked first."""
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
         """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""

@@ -8,7 +8,7 @@ from .handle import PodEvent
 
 
 def preemptor_kind(preemptor: Pod | GroupPreemptor) -> str:
-    """What kube-scheduler calls it in messages."""
+    """Its name in kube-scheduler's messages."""
     return "podgroup" if isinstance(preemptor, GroupPreemptor) else "pod"
 
 

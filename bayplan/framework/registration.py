@@ -40,7 +40,7 @@ REFUSING = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, Perm
 
 
 def declared_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
-    """What the plugin waits for, in its order; nothing when it cannot refuse a pod."""
+    """Events that the plugin waits for, in its order; nothing when it cannot refuse a pod."""
     if not isinstance(plugin, REFUSING):
         return ()
     declared = plugin.events_to_register()
@@ -100,7 +100,7 @@ def declared_resources(plugins: Iterable[type[Plugin]]) -> dict[str, CustomResou
 
 
 def registered_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
-    """What the queue tries pods again for that the plugin refused.
+    """Events after which the queue tries pods again that the plugin refused.
 
     Up to v1.36 a plugin that waits for new nodes is woken by every change of taints too, hint or no hint: upstream
     once missed nodes that came with a taint, and the remedy outlived the fault.

@@ -54,7 +54,7 @@ class Reserved:
         return self._usage[POD_COUNT] * 0 if found is None else found
 
     def usage_beside(self, pod: Pod) -> Callable[[str], Ints]:
-        """What `usage` gives, without `pod` itself."""
+        """The result of `usage`, without `pod` itself."""
         row = self._table.row_of.get(self._nominator.node_of(pod))
         own = [] if row is None else [own for own in self.pods(row) if own.uid == pod.uid]
         if row is None or not own:
@@ -133,13 +133,13 @@ class Reserved:
 
 
 class Reservations:
-    """What is nominated, by the priority that a pod must have at least to count."""
+    """Use of nominated pods, by the priority that a pod must have at least to count."""
 
     def __init__(self) -> None:
         self._by_priority: StampedCache[int, Reserved] = StampedCache("reservations", 64)
 
     def at_least(self, priority: int, table: NodeTable, nominator: Nominator) -> Reserved:
-        """What is nominated with at least this priority, up to date; always for the same table and nominator."""
+        """Use of pods nominated with at least this priority, up to date; always for the same table and nominator."""
         reserved = self._by_priority.get(priority)
         if reserved is None:
             reserved = self._by_priority.put(priority, Reserved(table, nominator, priority))

@@ -28,7 +28,9 @@ class RoomFilters(FilterRunner, Protocol):
     def beside_room(
         self, state: CycleState, pod: Pod
     ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
-        """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
+        """Amounts that `pod` needs free on a node, and the filters that use pods in another way, if they declare
+        which.
+        """
 
     def reads_any(
         self,
@@ -40,7 +42,7 @@ class RoomFilters(FilterRunner, Protocol):
         """Whether an answer of one of `filters` can depend on one of the `others`."""
 
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
-        """What is nominated with at least the priority of `pod`, up to date."""
+        """Use of pods nominated with at least the priority of `pod`, up to date."""
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
         """Judge one node, where `room` is what the filter says that adds up."""

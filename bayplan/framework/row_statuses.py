@@ -165,7 +165,7 @@ class RowStatuses:
         return number
 
     def _numbers_of(self, verdict: Verdict, positions: Ints, plugin: str) -> NDArray[np.int32]:
-        """What to write for the judged rows at `positions`: rows with the same code and reasons get the same."""
+        """Numbers to write for the judged rows at `positions`: rows with the same code and reasons get the same."""
 
         def number(position: int) -> int:
             return self._number(verdict.status(position).by(plugin))

@@ -26,7 +26,7 @@ from .events import (
 
 
 def pod_update_events(old: Pod, new: Pod) -> tuple[ClusterEvent, ...]:
-    """What the update of a pod makes, in order: one event per change, or a general Update."""
+    """Events of the update of a pod, in order: one event per change, or a general Update."""
     on_node = bool(new.node_name)
     found: tuple[ClusterEvent, ...] = ()
     same = old.spec is new.spec and old.labels is new.labels
@@ -46,7 +46,7 @@ def _has_grants(status: PodStatus) -> bool:
 
 
 def node_update_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """What the update of a node makes, in order; nothing when it does not bear on scheduling.
+    """Events of the update of a node, in order; nothing when it does not bear on scheduling.
 
     The same event comes twice when a node is uncordoned and its taints change at once.
     """

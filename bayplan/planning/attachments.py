@@ -43,7 +43,7 @@ def _volumes(driver: str) -> str:
 
 
 class Attachments:
-    """What the pods of a workload attach, if the scheduler counts it."""
+    """Volumes and devices that the pods of a workload attach, if the scheduler counts them."""
 
     def __init__(self, world: Simulation, pods: Sequence[Pod], types: Sequence[NodeType]) -> None:
         self._cluster, self._scheduler = world.cluster, world.scheduler

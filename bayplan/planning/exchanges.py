@@ -104,7 +104,7 @@ class FleetExchanges:
         return fleet
 
     def _room(self, counts: Counter[int]) -> Ints:
-        """What the nodes have together, after daemons; int64 per resource."""
+        """Sum of the nodes' amounts, after daemons; int64 per resource."""
         room = np.zeros(len(self.probe.resources), dtype=np.int64)
         for number, count in counts.items():
             room += self.probe.options[number].free * count

@@ -31,7 +31,7 @@ LONG_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a plan must stand besides the workload."""
+    """Demands on a plan besides the workload."""
 
     survive: str = ""
     """`zone` or `node`: one of them may be gone."""
@@ -59,7 +59,7 @@ class OtherSeeds:
 
 @dataclass(slots=True)
 class FleetVerdict:
-    """What the scheduler makes of a fleet."""
+    """The scheduler's result for a fleet."""
 
     fleet: Fleet
     pending: list[Pod] = field(default_factory=list)

@@ -48,7 +48,7 @@ RESERVE_SHARE, VARIANTS_SHARE = 0.5, 0.8
 LP_SHARE = 0.2
 """How much of the time a linear program may take."""
 RELAX_S = 2.0
-"""What column generation takes: few classes are done by then, with many it does not raise the bound for long."""
+"""Time that column generation takes: few classes are done by then, with many it does not raise the bound for long."""
 VARIANT_STEP = 0.015
 """How much of the price a variant is to save."""
 LEAST_RESERVE = 0.5
@@ -409,7 +409,9 @@ class FleetSearch:
         return self.verifier.verify(self._fleet({})).missing
 
     def _problem(self) -> PlanningProblem:
-        """What the bound is about: pods that must have a node also after the loss of a zone are covered so often."""
+        """The problem that the bound is for: pods that must have a node also after the loss of a zone are covered
+        so often.
+        """
         factor = self._zone_factor() if self.demands.survive_priority is None else 1.0
         room = None if self.kept_room is None else np.maximum(self.kept_room, 0) * factor
         options = self.probe.options

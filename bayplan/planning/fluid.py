@@ -66,7 +66,7 @@ SMALLEST_RISE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class PlanningProblem:
-    """What is to be covered, by what."""
+    """Demands, and the options to cover them."""
 
     options: Sequence[NodeOption]
     requests: NDArray[Any]
@@ -75,7 +75,7 @@ class PlanningProblem:
     """Pods per class; more than there are when a fleet must stand a loss."""
     pool_rows: Sequence[PoolRow]
     kept_room: Floats | None = None
-    """What nodes that stay have left, all together."""
+    """The rest of the nodes that stay, all together."""
 
     @property
     def row_count(self) -> int:
@@ -127,7 +127,7 @@ class _FluidProgram:
     """The first of these variables."""
 
     def use(self, values: Floats) -> Iterator[FluidUse]:
-        """What a solution has on the nodes of each option."""
+        """The contents of the nodes of each option in a solution."""
         for number, (wanted, first) in enumerate(zip(self.wanted, self.first, strict=True)):
             if values[number] > 1e-6:
                 pods = values[first : first + len(wanted)]
@@ -193,7 +193,7 @@ class FluidPlan:
         return Counter({i: int(n) for i, n in enumerate(counts) if n > 0})
 
     def price(self, reserve: float, variant: FleetVariant) -> float:
-        """What parts of nodes cost with a reserve; infinite if there was no time."""
+        """Price of parts of nodes with a reserve; infinite if there was no time."""
         found = solve_program(self._variant_program(reserve, variant), self._limit_s)
         return np.inf if found is None else found.objective
 

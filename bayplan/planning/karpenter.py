@@ -1,7 +1,7 @@
 """Karpenter: NodePools of karpenter.sh/v1, matched against a table of instance types.
 
 The table stands for what the cloud provider offers. A type of the pool is an instance type with a capacity type whose
-labels meet all requirements. What is not modelled is in the notes of the pool.
+labels meet all requirements. Parts that are not modelled are in the notes of the pool.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class TemplateMetadataFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TemplateSpecFile(msgspec.Struct, frozen=True, rename="camel"):
-    """What new nodes are like."""
+    """Properties of new nodes."""
 
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()

@@ -162,7 +162,7 @@ class Master:
     # Patterns
 
     def _pool_value(self, duals: Floats, number: int) -> float:
-        """What the rows of pools add to the value of a node."""
+        """Amount that the rows of pools add to the value of a node."""
         first = len(self._problem.demand)
         return sum(
             float(duals[first + i]) * float(row.per_node[number])

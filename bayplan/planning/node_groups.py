@@ -45,7 +45,7 @@ _SIZES = re.compile(r"cloudProviderTarget=(\d+).*?minSize=(\d+), maxSize=(\d+)",
 
 @dataclass(frozen=True, slots=True)
 class GroupSize:
-    """What the autoscaler says about a group: the least and the highest number of nodes, and the current one."""
+    """Size of a group in the autoscaler's status: the least and the highest number of nodes, and the current one."""
 
     name: str
     minimum: int
@@ -154,7 +154,7 @@ def type_of_node(node: Node) -> str:
 
 
 def _node_type(name: str, pool: str, nodes: Sequence[Node], table: InstanceTable) -> NodeType:
-    """What the nodes have in common; amounts are the least of them, so that a new node has them, too."""
+    """The common properties of the nodes; amounts are the least of them, so that a new node has them, too."""
     first = nodes[0]
     dropped = {HOSTNAME, ZONE, BETA_ZONE}
     labels = {

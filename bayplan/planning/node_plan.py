@@ -60,7 +60,7 @@ class NodePlan(ShownAnswer):
     placements: dict[str, str] = field(default_factory=dict)
     """The node of each planned pod in the simulation that verified the plan."""
     first_fit_price: float | None = None
-    """What first fit decreasing comes to on the same scheduler."""
+    """Price of first fit decreasing on the same scheduler."""
     pending: Counter[str] = field(default_factory=Counter)
     """Pods by workload for which pools have no more nodes, with their messages."""
     messages: dict[str, str] = field(default_factory=dict)

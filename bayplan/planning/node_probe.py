@@ -52,7 +52,7 @@ class PlannedClass:
     pod: Pod
     count: int = 0
     needs: dict[str, int] = field(default_factory=dict)
-    """What a pod takes of a node: itself, what it requests, volumes and devices."""
+    """Amounts that a pod takes of a node: itself, what it requests, volumes and devices."""
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ class NodeType:
     interruption_rate: float = 0.0
     """Expected interruptions of a node per hour."""
     slices: tuple[ResourceSliceSpec, ...] = ()
-    """What the node's drivers publish; names of node and pool are filled in."""
+    """Devices that the node's drivers publish; names of node and pool are filled in."""
     csi_limits: Mapping[str, int | None] = field(default_factory=dict)
     """Installed CSI drivers with the number of volumes they can attach."""
 
@@ -70,7 +70,7 @@ class NodeType:
     ) -> list[ClusterObject]:
         """A node with this name in a zone, then its CSINode and ResourceSlices if it has any.
 
-        What is `used` already is not allocatable.
+        An amount that is `used` already is not allocatable.
         """
         node = self.make_node(name, zone, is_booting=is_booting, used=used)
         return [node, *self._csi_node(name), *self._resource_slices(name)]

@@ -21,7 +21,7 @@ PARALLEL = "Parallel"
 
 @dataclass(slots=True)
 class PlanInput:
-    """What the nodes are planned for."""
+    """The workload and surroundings that nodes are planned for."""
 
     workload: list[ClusterObject] = field(default_factory=list)
     """Everything but nodes and what belongs to them; pods wait, unless their node is kept."""

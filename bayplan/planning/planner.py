@@ -34,7 +34,7 @@ OTHER_SEEDS_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What is asked of a plan."""
+    """Options of a plan."""
 
     demands: Demands = NO_DEMANDS
     keep_existing: bool = False
@@ -136,7 +136,7 @@ def check_survival(pools: Sequence[NodePool], demands: Demands) -> None:
 
 
 def _kept_room(given: PlanInput, probe: Probe, settings: Settings) -> Ints:
-    """What the nodes that stay have left, all together; int64 per resource."""
+    """The rest of the nodes that stay, all together; int64 per resource."""
     pods = [obj for obj in given.workload if obj.kind == "Pod"]
     simulation: Simulation = settings.simulation(
         [*given.surroundings(), *given.kept, *(pod for pod in pods if pod.node_name)],  # type: ignore[union-attr]  # pods only
@@ -169,7 +169,7 @@ NOTED_GAP, NOTED_NODES = 0.04, 10
 
 
 def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
-    """What the bound and the choice of types leave out, and why nodes are left half empty."""
+    """Omissions of the bound and of the choice of types, and the reason for half-empty nodes."""
     yield from _bound_notices(probe)
     yield from _extender_notices(settings)
     if plan.pending or plan.gap > WIDE_GAP:

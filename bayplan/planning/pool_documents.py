@@ -114,7 +114,7 @@ KIND = "NodePool"
 
 
 class DevicesFile(msgspec.Struct, frozen=True, rename="camel"):
-    """What one driver publishes: a part of a ResourceSlice."""
+    """Devices that one driver publishes: a part of a ResourceSlice."""
 
     driver: str = ""
     devices: tuple[Any, ...] = ()
@@ -282,7 +282,7 @@ def _node_type(file: NodeTypeFile, pool: PoolFile, path: str, problems: Problems
 def _allocatable(
     file: NodeTypeFile, capacity: dict[str, int], path: str, problems: Problems
 ) -> dict[str, int]:
-    """What pods can use: as written, or the capacity less the overhead."""
+    """Amounts that pods can use: as written, or the capacity less the overhead."""
     if file.allocatable is not None and file.overhead is not None:
         problems.add(f"{path}.overhead", "allocatable or overhead", Literally("both"))
     if file.allocatable is not None:

@@ -31,7 +31,7 @@ class PoolReading:
 
     pools: list[NodePool] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What is not modelled, each with its place."""
+    """Parts that are not modelled, each with its place."""
 
     @property
     def types(self) -> Iterator[tuple[NodePool, NodeType]]:

@@ -30,7 +30,7 @@ class NodeBudget:
 
     nodes: str = "10%"
     reasons: tuple[str, ...] = ()
-    """What it is about; empty: every reason."""
+    """The disruptions it limits; empty: every reason."""
     schedule: str = ""
     """When it begins, in the notation of cron; empty: it holds always."""
     duration_s: float | None = None
@@ -55,7 +55,7 @@ class NodePool:
     maximum: int | None = None
     """The number of nodes; None: any."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    """What the capacities of all nodes together may come to, by resource."""
+    """Limits on the capacities of all nodes together, by resource."""
     weight: int = 0
     """Autoscalers try pools with a higher weight first."""
     budgets: tuple[NodeBudget, ...] = DEFAULT_BUDGETS
@@ -65,13 +65,13 @@ class NodePool:
     expire_after_s: float | None = None
     """The age at which a node is replaced; None: never."""
     group_options: Mapping[str, float] = field(default_factory=dict)
-    """What Cluster Autoscaler has for this group instead of its flags, by the names of `GROUP_OPTIONS`."""
+    """Options of Cluster Autoscaler for this group in place of its flags, by the names of `GROUP_OPTIONS`."""
     current_nodes: int | None = None
     """How many nodes it has now, where that is known."""
     place: str = ""
     """Where it was read, as the beginning of an error."""
     notes: tuple[str, ...] = ()
-    """What of its document is not modelled."""
+    """Parts of its document that are not modelled."""
 
     def fits_limits(self, use: Mapping[str, int], more: NodeType) -> bool:
         """Whether a node of a type may be added to nodes with the capacity `use` together."""

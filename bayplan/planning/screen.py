@@ -1,7 +1,7 @@
 """Screen: how many pods would stay pending on a fleet, guessed in a fraction of the time of a simulation.
 
-The scheduler's rules on amounts place the pods one after another, in the order of the queue, within the kernel. What
-pods demand of other pods (spread, affinity, ports) is left out, and so are volumes and devices. A guess chooses which
+The scheduler's rules on amounts place the pods one after another, in the order of the queue, within the kernel.
+Demands on other pods (spread, affinity, ports) are left out, and so are volumes and devices. A guess chooses which
 fleets are simulated; whether a fleet is good is for the simulation to say.
 """
 

@@ -109,7 +109,7 @@ class ShadowScheduler:
             self.on_delete(obj)
 
     def ask(self, pod: Pod) -> Inquiry:
-        """What the scheduler says about a pod now."""
+        """The scheduler's inquiry about a pod now."""
         return Inquiry(self._scheduler, pod)
 
     def totals(self, pod: Pod) -> Ints:

@@ -1,8 +1,8 @@
 """Workers: copies of this process that verify fleets beside it, one on each further core.
 
-They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. What they say
-is what this process would find out itself: they save time and change no result. There are none outside of Linux:
-libraries of other systems do not stand it when a process is forked.
+They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. Their
+answers are those of this process: they save time and change no result. There are none outside of Linux: libraries of
+other systems do not stand it when a process is forked.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FleetWorker:
         self._process.start()
         end.close()
         self.fleet: Fleet | None = None
-        """What it is at work on."""
+        """The fleet it is at work on."""
         self.is_gone = False
 
     def send(self, fleet: Fleet) -> None:

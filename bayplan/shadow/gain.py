@@ -37,7 +37,7 @@ class SkewedPods(AccountPart):
 
 
 class Gain(AccountPart):
-    """What deciding with all nodes, and looking again, would gain. Each figure has its computation in `how`."""
+    """Gain of deciding with all nodes, and of looking again. Each figure has its computation in `how`."""
 
     decisions: int = 0
     sampled: int = 0

@@ -17,7 +17,7 @@ from .terms import DomainCounts
 
 
 class TermKind(Enum):
-    """What a carried term does to a pod it matches."""
+    """Effect of a carried term on a pod it matches."""
 
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
     REQUIRED_AFFINITY = "required affinity"

@@ -68,8 +68,8 @@ class LabelColumn:
         return len(self.values) + 1
 
     def shape(self, nodes: int) -> tuple[int, bool, bool]:
-        """What counts per domain depend on, in a cluster of that many nodes: slots, and whether all nodes have domains
-        of their own.
+        """The facts that counts per domain depend on, in a cluster of that many nodes: slots, and whether all nodes
+        have domains of their own.
         """
         return len(self.values), self._shared == 0, self.labelled == nodes
 

@@ -158,7 +158,7 @@ class NodeTable:
 
 
 class AmountColumns(Protocol):
-    """What rows offer and what their pods use."""
+    """Offers of rows, and use by their pods."""
 
     @property
     def allocatable(self) -> ResourceColumns: ...
@@ -301,12 +301,12 @@ class NodeInfo:
 
     @property
     def allocatable(self) -> Mapping[str, int]:
-        """What the node offers: cpu in millicores, every other resource in its own unit."""
+        """Amounts that the node offers: cpu in millicores, every other resource in its own unit."""
         return self.table.allocatable.at(self.row)
 
     @property
     def requested(self) -> Mapping[str, int]:
-        """What the pods on the node ask for."""
+        """Amounts that the pods on the node request."""
         return self.table.requested.at(self.row)
 
     @property

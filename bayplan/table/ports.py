@@ -33,7 +33,7 @@ class PortColumns:
         self._set(row, ports, False)
 
     def taken_at(self, row: int) -> list[Column]:
-        """What is taken at `row`, for `restore`."""
+        """Ports taken at `row`, for `restore`."""
         columns = (column for by_ip in self._taken.values() for column in by_ip.values())
         return [column for column in columns if column.data[row]]
 

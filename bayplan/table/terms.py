@@ -118,7 +118,7 @@ class DomainCounts:
 
 
 def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tuple[RowValues, ...]:
-    """What tells rows apart whose domains of `label` differ in `counts`; the cluster has that many nodes.
+    """Columns that distinguish rows whose domains of `label` differ in `counts`; the cluster has that many nodes.
 
     Mostly that is the domain. Where every node is a domain of its own, it is the count; so it is with host names, and
     beside the count whether there is one.

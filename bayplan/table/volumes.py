@@ -28,7 +28,7 @@ class ClaimUse(NamedTuple):
 
 
 VolumeRef: TypeAlias = ClaimUse | Volume
-"""What a pod uses: a claim, or a disk written into the pod (without the name it has there)."""
+"""A volume that a pod uses: a claim, or a disk written into the pod (without the name it has there)."""
 Disk: TypeAlias = tuple[str, ...]
 """Names a disk that pods on one node may not share, or only to read from it."""
 

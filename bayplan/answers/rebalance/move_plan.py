@@ -16,7 +16,7 @@ from ..settlement import NONE_WAITED, Settlement
 
 
 class Objective(StrEnum):
-    """What to minimise."""
+    """The quantity to minimise."""
 
     SPREAD = "spread"
     """Root mean square of each node's deviation from the cluster's utilisation of cpu and memory."""
@@ -72,7 +72,7 @@ class RebalancePlan(ShownAnswer):
     """Number of movable pods."""
     budgets: list[BudgetUse] = field(default_factory=list)
     settled: Settlement = NONE_WAITED
-    """What became of the waiting pods before the question."""
+    """Result for the waiting pods before the question."""
     totals: TotalsChange = field(default_factory=TotalsChange)
     """The resources of all nodes, before and after the moves."""
 

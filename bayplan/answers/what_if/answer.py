@@ -217,13 +217,13 @@ class WhatIfAnswer(ShownAnswer):
     groups_started: tuple[int, int] = (0, 0)
     """Number of pod groups with enough members on nodes, before and after."""
     settled: Settlement = NONE_WAITED
-    """What became of the waiting pods before the changes."""
+    """Result for the waiting pods before the changes."""
     refused: list[AdmissionRefusal] = field(default_factory=list)
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster after the changes."""
     courses: list[Course] = field(default_factory=list)
     """How drains, upgrades and roll-outs went, in the order of the changes."""
     notes: list[str] = field(default_factory=list)
-    """What to know about the changes."""
+    """Remarks on the changes."""
     totals: TotalsChange | None = None
     """The resources of all nodes, before and after."""
     search: NodeSearch | None = None
@@ -242,7 +242,7 @@ class WhatIfAnswer(ShownAnswer):
 
     @property
     def notices(self) -> list[str]:
-        """What is to be said beside the answer about the cluster after the changes."""
+        """Remarks to print beside the answer about the cluster after the changes."""
         known = self.settled.refused
         return [f"refused: {refusal}" for refusal in self.refused if refusal not in known]
 

@@ -199,7 +199,7 @@ def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:
 
 
 def _said(console: Console, text: str) -> AbstractContextManager[None]:
-    """What runs now, as a line of a log."""
+    """The running workload, as a line of a log."""
     console.print(text)
     return nullcontext()
 

@@ -35,7 +35,7 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
 def complete_survive(incomplete: str) -> list[str]:
-    """What may be gone."""
+    """The failures that a plan can survive."""
     return [name for name in SURVIVE if name.startswith(incomplete)]
 
 
@@ -105,7 +105,7 @@ class PlanOptions:
     output: AnswerOption = AnswerForm.TABLE
 
     def request(self) -> PlanRequest:
-        """What is asked; raises InputError for values that are wrong."""
+        """The request of the options; raises InputError for values that are wrong."""
         from ...planning.planner import PlanRequest
 
         if self.keep not in ("", EXISTING):

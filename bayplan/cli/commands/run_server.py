@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AccessOptions:
-    """Who may read what is served, by the flags --authentication-*, --authorization-*, --requestheader-*."""
+    """Readers of the served paths, by the flags --authentication-*, --authorization-*, --requestheader-*."""
 
     always_allowed: Sequence[str] = PROBES
     authentication_kubeconfig: str = ""
@@ -79,7 +79,7 @@ class ServingOptions:
 
 
 class Serving:
-    """What a running scheduler serves."""
+    """The server of a running scheduler."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Serving:
             await self._server.stop()
         await self._connections.aclose()
 
-    # Who may read it
+    # Access
 
     async def _access(self, context: ssl.SSLContext) -> DelegatedAccess:
         access = self._options.access
@@ -227,7 +227,7 @@ class Serving:
             authorities.group_headers = _listed(data, "requestheader-group-headers")
             authorities.extra_prefixes = _listed(data, "requestheader-extra-headers-prefix")
 
-    # What is served
+    # Routes
 
     def _routes(self) -> list[web.RouteDef]:
         from ...config import encode_config

@@ -229,7 +229,7 @@ def _simulation(
 
 @contextmanager
 def cluster_to(path: Path | None) -> Iterator[Callable[[Simulation], None]]:
-    """What writes the cluster of a simulation to the file; InputError, at once, when it cannot be written."""
+    """A writer of the cluster of a simulation to the file; InputError, at once, when it cannot be written."""
     if path is None:
         yield lambda simulation: None
         return
@@ -306,7 +306,7 @@ WriteMetrics: TypeAlias = "Callable[[SchedulerMetrics], None]"
 
 @contextmanager
 def metrics_to(target: str | None) -> Iterator[WriteMetrics]:
-    """What writes metrics to a file, or to standard output for `-`; nowhere for None.
+    """A writer of metrics to a file, or to standard output for `-`; nowhere for None.
 
     A file that cannot be written is said at once; a run that fails leaves what was there.
     """

@@ -62,7 +62,7 @@ MOST_SPEED = 1000
 
 
 class AuthorizationMode(StrEnum):
-    """Who may do what."""
+    """Rules for the permissions of users."""
 
     ALLOW = "allow"
     RBAC = "rbac"
@@ -378,7 +378,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
 
 
 def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:
-    """What the page shows."""
+    """The data of the page."""
     from ...answers import ClusterView
     from ...answers.questions import answer_question
     from ...apiserver.object_editor import ObjectEditor

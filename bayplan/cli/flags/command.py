@@ -1,7 +1,7 @@
 """Command: reads flags in the forms that Go programs take: `--name=value`, `--name value`, `--switch`, `-v=2`.
 
-Underscores in names are hyphens, as in Kubernetes components. What was given, and how each value is written, is in a
-`FlagValues`; errors name the flag, what was expected and what was found.
+Underscores in names are hyphens, as in Kubernetes components. The given flags, and the notation of each value, are in
+a `FlagValues`; errors name the flag, what was expected and what was found.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .table import BY_NAME, FLAGS, Flag, FlagKind
 TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 LEVELS = {"-v": "4", "-vv": "10"}
-"""What -v means without a number."""
+"""Level of -v without a number."""
 
 
 class FlagValues:
@@ -85,7 +85,7 @@ class FlagValues:
             readers.get(BY_NAME[name].kind, self.text)(name)
 
     def remarks(self) -> Iterator[str]:
-        """What to say about the given flags that have no effect."""
+        """Remarks on given flags that have no effect."""
         for name in self.given:
             if BY_NAME[name].unused:
                 yield f"--{name} has no effect: {BY_NAME[name].unused}"

@@ -55,7 +55,7 @@ class LogSettings:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What `bayplan run` was asked to do."""
+    """Settings of `bayplan run`."""
 
     config: SchedulerConfiguration
     gates: FeatureGates
@@ -70,7 +70,7 @@ class RunSettings:
     disabled_metrics: tuple[str, ...]
     write_config_to: str
     remarks: tuple[str, ...]
-    """What to say at the start about flags and fields without effect."""
+    """Remarks for the start on flags and fields without effect."""
 
 
 def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
@@ -219,7 +219,7 @@ def _ignored(flags: FlagValues) -> Iterator[str]:
 
 
 def _unused_fields(config: SchedulerConfiguration) -> Iterator[str]:
-    """What to say about fields of the configuration that were changed and have no effect."""
+    """Remarks on fields of the configuration that were changed and have no effect."""
     from ...config import SchedulerConfiguration
     from ...config.types import ClientConnection
 

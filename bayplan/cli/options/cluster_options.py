@@ -12,7 +12,7 @@ import typer
 
 @dataclass(frozen=True, slots=True)
 class ClusterDefaults:
-    """What holds when a command is given no option of its own."""
+    """Defaults of a command without an option of its own."""
 
     kubeconfig: Path | None = None
     context: str | None = None

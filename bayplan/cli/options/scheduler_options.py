@@ -128,7 +128,7 @@ class Question:
     namespace: str | None = None
     """Where names without a namespace are to be found; None: anywhere."""
     remarks: Sequence[str] = ()
-    """What is wrong with the files."""
+    """Problems of the files."""
     is_strict: bool = False
     """Whether that is an error."""
     as_is: bool = False
@@ -256,7 +256,7 @@ def read_scheduler_and_cluster(
 ) -> tuple[Settings, ClusterReading]:
     """The scheduler of a version, and the cluster; of the cluster's version if none is given.
 
-    `read` reads the scheduler of a version. What it reads of the objects does not depend on that.
+    `read` reads the scheduler of a version. The part of the objects that it reads does not depend on that.
     """
     from ...config.releases import choose_release
     from ...errors import ConfigError
@@ -307,7 +307,7 @@ class ClusterReading:
 
     @property
     def remarks(self) -> list[str]:
-        """What is wrong with the files."""
+        """Problems of the files."""
         return self.manifests.remarks
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PrintableAnswer(Protocol):
-    """What the library gives back."""
+    """An answer of the library."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""

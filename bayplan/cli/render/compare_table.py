@@ -144,7 +144,7 @@ def _shown_names(answer: Comparison) -> list[str]:
 
 
 def _free(contender: Contender, resource: str) -> str:
-    """What is free on nodes that are open to every pod, before and after."""
+    """Free amounts of nodes that are open to every pod, before and after."""
     totals = contender.totals
     if totals is None:
         return "-"

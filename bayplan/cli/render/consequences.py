@@ -39,7 +39,7 @@ def render_what_if(
     names.tell(console)
     if answer.search is not None:
         render_search(console, answer.search)
-    # What hurts comes first, as the rest may be cut.
+    # Losses come first, as the rest may be cut.
     groups = _grouped(sorted(answer.pods, key=lambda change: not change.is_worse), everything)
     shown = groups if everything else groups[:MAX_GROUPS]
     if shown:

@@ -24,7 +24,7 @@ ASCII = str.maketrans(
     {"█": "#", "▓": "+", "▒": "-", "░": ".", "→": ">", "★": "*", "×": "x", "µ": "u", "…": "."}
     | dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True))
 )
-"""What stands for our signs where only ASCII can be shown."""
+"""Replacements of our signs where only ASCII can be shown."""
 
 
 def stdout_console() -> Console:

@@ -211,7 +211,7 @@ def _render_preemption(console: Console, account: PodExplanation, names: NodeNam
 def _counterfactual_table(
     found: Sequence[Counterfactual], everything: bool, names: NodeNames
 ) -> Listing:
-    """What would let the pod run on each node, a line for each thing to do; nodes that need the same are in one row."""
+    """Changes that would let the pod run on each node, one line each; nodes that need the same are in one row."""
     table = Listing(("NODE", REMEDY), text=("NODE", REMEDY))
     for nodes, lines in remedy_rows(found):
         told: list[Piece] = []

@@ -110,7 +110,7 @@ class ComparisonPage:
 
 @contextmanager
 def comparison_to(path: Path | None) -> Iterator[ComparisonPage]:
-    """What follows the runs of a comparison; InputError, at once, when the file cannot be written."""
+    """A page that follows the runs of a comparison; InputError, at once, when the file cannot be written."""
     if path is None:
         yield ComparisonPage(None)
         return
@@ -120,7 +120,7 @@ def comparison_to(path: Path | None) -> Iterator[ComparisonPage]:
 
 @contextmanager
 def html_to(path: Path | None) -> Iterator[NoPage]:
-    """What follows a run and writes its page to the file; InputError, at once, when it cannot be written.
+    """A page that follows a run and is written to the file; InputError, at once, when it cannot be written.
 
     A run that fails leaves the file that was there.
     """

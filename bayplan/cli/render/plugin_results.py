@@ -166,7 +166,7 @@ def _refusal_table(explanation: Explanation, everything: bool, names: NodeNames)
 
 
 def wait_table(waits_for: Mapping[str, Sequence[str]]) -> Listing | Text:
-    """What may bring a refused pod back: the events that the plugins wait for that refused it."""
+    """Events after which a refused pod is tried again: the events that the plugins wait for that refused it."""
     if not waits_for:
         return Text()
     table = Listing(("REFUSED BY", "WAITS FOR"), text=("WAITS FOR",))

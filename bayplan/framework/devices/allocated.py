@@ -35,7 +35,7 @@ class Allocated:
         )
 
     def set(self, claim_uid: str, allocation: AllocationResult | None) -> None:
-        """What a claim has now; None: nothing."""
+        """Set the devices of a claim; None: nothing."""
         before = self._claims.get(claim_uid)
         if before is allocation or (before and allocation and before.devices is allocation.devices):
             return  # a claim that is written keeps what it was about to get
@@ -73,7 +73,7 @@ class Allocated:
             del self.consumed[device]
 
     def available(self, view: PoolView) -> Amounts:
-        """What is left of the counters of a pool; less than nothing when too much was given out."""
+        """The rest of the counters of a pool; less than nothing when too much was given out."""
         version = self._versions[view.id]
         known = self._available.get(view)
         if known is not None and known[0] == version:

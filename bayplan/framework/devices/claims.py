@@ -107,7 +107,7 @@ class TrackedClaims:
     # Decided and not written yet
 
     def pending(self, uid: str) -> AllocationResult | None:
-        """What the claim is about to get."""
+        """The allocation that the claim is about to get."""
         pending = self._pending.get(uid)
         return pending.allocation if pending is not None else None
 

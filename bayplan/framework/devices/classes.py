@@ -56,7 +56,7 @@ class DeviceClasses:
         selectors: tuple[DeviceSelector, ...] = (),
         tolerations: tuple[DeviceToleration, ...] = (),
     ) -> Selection:
-        """What the class and a request pick; requests that ask for the same share what was found out."""
+        """The devices that the class and a request pick; requests that ask for the same share what was found out."""
         key = (device_class.name, selectors, tolerations)
         selection = self._selections.get(key, self.version)
         if selection is None:

@@ -80,7 +80,7 @@ class Offer:
 
 
 class PoolView:
-    """What a node sees of a pool. From one that is incomplete or invalid nothing can be had."""
+    """The part of a pool that a node sees. From one that is incomplete or invalid nothing can be had."""
 
     __slots__ = (
         "counters",
@@ -152,7 +152,7 @@ class Pool:
                 yield from (offer for offer in offers if offer.is_on(node))
 
     def view(self, node: Node) -> PoolView | None:
-        """What `node` sees of the pool; None when that is nothing."""
+        """The part of the pool that `node` sees; None when that is nothing."""
         seen = frozenset(
             name
             for name, (made, _) in self._slices.items()

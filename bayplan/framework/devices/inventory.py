@@ -30,7 +30,7 @@ class Picked(NamedTuple):
 
 
 class NodeOffers:
-    """What one node can reach, pool by pool, in the order in which it is tried."""
+    """Devices that one node can reach, pool by pool, in the order in which they are tried."""
 
     __slots__ = ("picked", "views")
 
@@ -117,7 +117,7 @@ class Inventory:
         self._rows.clear()
 
     def at(self, row: int) -> NodeOffers:
-        """What the node at `row` can reach; `follow_nodes` comes before."""
+        """Devices that the node at `row` can reach; `follow_nodes` comes before."""
         offers = self._rows.get(row)
         if offers is None:
             offers = self._rows[row] = NodeOffers(self._views(row))

@@ -25,7 +25,7 @@ class ExpressionFault(NamedTuple):
     problem: str
 
     def text(self, claim: str) -> str:
-        """What went wrong, for people; `claim` is the key of the claim that asked."""
+        """The problem, for people; `claim` is the key of the claim that asked."""
         whose = f"class {self.of_class}" if self.of_class else f"claim {claim}"
         return f"{whose}: selector #{self.position}: {self.problem}"
 
@@ -63,7 +63,7 @@ class Selection:
         return known
 
     def _key(self, offer: Offer) -> Hashable:
-        """What the answer depends on: devices that look the same to the expressions share it."""
+        """The values that the answer depends on: devices that look the same to the expressions share it."""
         device, names = offer.device, self._names
         if names is None:
             return offer.driver, device.content
