@@ -41,6 +41,21 @@ WORDS = (
 FOUND = re.compile(rf"(?<![\w-])({'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
 
 
+HEADLESS = re.compile(r"(?:^|[.;:] )(What(?!-if| if)|Who|Whose|None:) [^?]*?(?:[.;:]|$)")
+"""A sentence of prose that begins with a headless clause, or "None:" where "None if" is meant."""
+
+
+def headless(path: Path) -> list[str]:
+    """Return where a docstring or comment of `path` has a headless sentence."""
+    content = path.read_text(encoding="utf-8")
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(content).readline):
+        prose = token.type == tokenize.COMMENT or token.string.startswith('"""')
+        text = " ".join(token.string.strip('"# ').split()) if prose else ""
+        found += [f"{path}:{token.start[0]}: {match[0]}" for match in HEADLESS.finditer(text)]
+    return found
+
+
 def files_below(place: str) -> list[Path]:
     """Return the text files of a folder, or the file itself; caches and hidden folders are left out."""
     path = ROOT / place
@@ -106,6 +121,30 @@ def test_documents_stay_clean() -> None:
     ]
 
     assert not found, "\n".join(found)
+
+
+def test_no_sentence_of_the_package_is_headless() -> None:
+    found = [
+        hit for path in files_below("bayplan") if path.suffix == ".py" for hit in headless(path)
+    ]
+
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_headless"),
+    [
+        ("What the plugin waits for.", True),
+        ("A status. What it says is shown.", True),
+        ("The price. None: unknown.", True),
+        ("What if a node goes away?", False),
+        ("Events that the plugin waits for. None if it has none.", False),
+    ],
+)
+def test_a_headless_sentence_is_found(text: str, is_headless: bool, tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(f'"""{text}"""\n')
+
+    assert bool(headless(tmp_path / "x.py")) is is_headless
 
 
 @pytest.mark.parametrize(

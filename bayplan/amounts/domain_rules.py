@@ -21,7 +21,7 @@ class CountedPods(NamedTuple):
     label: LabelColumn
     counts: DomainCounts
     among: tuple[Ints, Ints] | None = None
-    """The rows whose pods count, and the domain of each; None: all rows that have the label."""
+    """The rows whose pods count, and the domain of each; None means all rows that have the label."""
 
 
 class MaxSkew(NamedTuple):
@@ -30,7 +30,7 @@ class MaxSkew(NamedTuple):
     pods: CountedPods
     allowance: int
     domains: Ints | None
-    """Codes; None: 0 is the number to compare with."""
+    """Codes; None means 0 is the number to compare with."""
     needs_label: bool
 
 
@@ -93,7 +93,7 @@ class DomainRules(NamedTuple):
     limits: tuple[Limit, ...]
     score: Score | None
     nodes_key: Callable[[], Hashable] | None = None
-    """Gives what of the nodes they depend on; None: they hold until a node changes."""
+    """Gives what of the nodes they depend on; None if they hold until a node changes."""
 
 
 def no_nodes() -> Hashable:

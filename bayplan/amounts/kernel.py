@@ -63,7 +63,9 @@ class RowJudge(Protocol):
     """Applies the rules for one class of pods to rows."""
 
     def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
-        """Add the points in `included` of the group of a row from now on; `groups` is int64 per row, None: nothing."""
+        """Add the points in `included` of the group of a row from now on; `groups` is int64 per row, None means
+        nothing.
+        """
 
     def judge(
         self, values: Ints, base: Ints, rows: Ints | None, peaks: Peaks | None = None
@@ -278,7 +280,7 @@ class Groups(RowTotals, Protocol):
     """Rows that are not refused, in groups of equal points; the total of a row is its value and those points."""
 
     def current(self) -> tuple[Rows, Rows, Ints | None]:
-        """The numbers of the groups that have rows, a row of each, ascending, and their sizes; None: all are 1."""
+        """The numbers of the groups that have rows, a row of each, ascending, and their sizes; None means all are 1."""
 
     def give(self, groups: Rows, points: Ints) -> None:
         """Give these groups their points; the others are refused."""
@@ -406,7 +408,9 @@ def rows_of_numbers(numbers: NDArray[np.int32], wanted: Bools) -> Ints:
 
 
 def rows_to_ask(values: Ints, changed: Ints | None, place: int | None) -> Ints:
-    """The changed rows, or all, that no plugin before `place` refuses, ascending; None: that no plugin refuses."""
+    """The changed rows, or all, that no plugin before `place` refuses, ascending; None for those that no plugin
+    refuses.
+    """
     last = DEAD if place is None else refusal(place, 0)
     if compiled is not None:
         rows: Ints = compiled.rows_to_ask(values, changed, last)

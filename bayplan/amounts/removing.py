@@ -24,7 +24,7 @@ PRIORITY_OFFSET = 2**31
 ROWS_AT_ONCE = 512
 
 Protect = Callable[[Ints], Bools | None]
-"""bool [rows, places] of the matrix: removing the pod exceeds a budget; None: no pod of `rows` is protected."""
+"""bool [rows, places] of the matrix: removing the pod exceeds a budget; None if no pod of `rows` is protected."""
 
 
 class Removals(NamedTuple):

@@ -87,7 +87,7 @@ ScoreRule = ShareRule | BalanceRule | AlignmentRule
 
 
 class AmountRules(NamedTuple):
-    """Rules of a plugin on the amounts of a node: `fit` in Filter, `score` in Score; None: no rule."""
+    """Rules of a plugin on the amounts of a node: `fit` in Filter, `score` in Score; None means no rule."""
 
     fit: FitRule | None = None
     score: ScoreRule | None = None

@@ -252,7 +252,7 @@ class _Filling:
         )
 
     def _counts(self) -> Ints | None:
-        """int64 per row: how many copies fit on each node; None: they have to be placed one after the other."""
+        """int64 per row: how many copies fit on each node; None if they have to be placed one after the other."""
         kind = self._kinds[0]
         if len(self._kinds) > 1 or kind.ratio > 1 or kind.group is not None:
             return None

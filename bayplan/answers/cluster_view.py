@@ -33,7 +33,7 @@ from .settlement import AS_READ, SettledPods
 from .still_cluster import StillCluster
 
 Step: TypeAlias = tuple[ClusterObject | None, ClusterObject | None]
-"""An object and its replacement; None: absent."""
+"""An object and its replacement; None means absent."""
 
 
 class ClusterView:

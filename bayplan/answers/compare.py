@@ -211,7 +211,7 @@ class ComparedRun:
     """How one contender is run: with what its simulations are made, and until when."""
 
     make: MakeSimulation | None = None
-    """None: as the settings say, without an autoscaler."""
+    """None for the maker of the settings, without an autoscaler."""
     until_s: float | None = None
 
     def simulation(

@@ -196,7 +196,7 @@ class ResourceClaim(KubeObject, frozen=True, gc=True):
 
     @property
     def allocation(self) -> AllocationResult | None:
-        """The allocation; None: pending."""
+        """The allocation; None means pending."""
         return self.status.allocation
 
     def is_made_for(self, pod: Pod) -> bool:

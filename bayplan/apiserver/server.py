@@ -53,7 +53,7 @@ Tree = dict[str, Any]
 
 
 class ApiServer:
-    """An API server with its cluster. `data_dir` None: all in memory. Raises InputError when the folder
+    """An API server with its cluster. `data_dir` None means all in memory. Raises InputError when the folder
     cannot be used.
 
     With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With

@@ -172,7 +172,7 @@ def classes_of(pods: Sequence[Pod]) -> list[Pod]:
 def amount_packing(
     options: LaunchOptions, shadow: ShadowScheduler, settings: Settings, pods: Sequence[Pod]
 ) -> AmountPacking | None:
-    """The packing of `pods`; None: more than amounts decides where they can run."""
+    """The packing of `pods`; None if more than amounts decides where they can run."""
     if ignores_amounts(settings) or any(pod.usage is not pod.requests for pod in pods):
         return None
     classes = classes_of(pods)

@@ -33,7 +33,7 @@ class AutoscalerOptions:
     flags: ClusterAutoscalerFlags = DEFAULT_FLAGS
     """The flags of Cluster Autoscaler; the two above are among them afterwards."""
     priorities: PriorityRules | None = None
-    """For the expander `priority`; None: the weights of pools."""
+    """For the expander `priority`; None means the weights of pools."""
     seed: int = 0
     """Of what is drawn: groups by the expander random, and interruptions."""
 

@@ -336,7 +336,7 @@ class PoolUse:
                 self._capacity[pool.name][name] += sign * capacity.get(name, 0)
 
     def room(self, pool: NodePool) -> int | None:
-        """How many more nodes the pool may have by its maximum; None: any number."""
+        """How many more nodes the pool may have by its maximum; None means any number."""
         return None if pool.maximum is None else max(pool.maximum - self.nodes[pool.name], 0)
 
     def allows(self, pool: NodePool, more: NodeType) -> bool:

@@ -39,7 +39,7 @@ class SpecRoom:
     """The room that rows have for pods of a spec."""
 
     copies: Ints | None
-    """int64 per row: how many of them fit beside each other; other labels may only mean fewer. None: not known."""
+    """int64 per row: how many of them fit beside each other; other labels may only mean fewer. None means not known."""
     requests: list[int]
     total: int
     """The copies on all rows that are not closed and do not boot."""
@@ -64,7 +64,7 @@ class Relocation:
 
     @contextmanager
     def beside(self, waiting: list[Pod]) -> Iterator[set[str] | None]:
-        """Ask with the `waiting` pods where they fit; gives the nodes that they take, None: they need new ones."""
+        """Ask with the `waiting` pods where they fit; gives the nodes that they take, None if they need new ones."""
         if not waiting:
             yield set()
             return
@@ -78,7 +78,7 @@ class Relocation:
     def find(
         self, leaving: Sequence[PoolNode], closed: AbstractSet[str], *, may_replace: bool
     ) -> LaunchPlan | None:
-        """The launches after which all pods of `leaving` have a place; None: some would have none.
+        """The launches after which all pods of `leaving` have a place; None if some would have none.
 
         With `may_replace`, one new node may be launched that is cheaper than all that leave. Nodes that are `closed`,
         and those that boot, get no pod. Where amounts tell that there is room, the plan does not say where pods go.
@@ -131,7 +131,7 @@ class Relocation:
         return self._shadow.table.row_changes.version, self._shadow.version
 
     def _fit(self, needs: PodNeeds, without: list[int], offers: Offers) -> bool | None:
-        """Whether all pods have a place on other rows, as far as amounts can tell; None: they have to be tried.
+        """Whether all pods have a place on other rows, as far as amounts can tell; None if they have to be tried.
 
         False: of each spec as many pods are left over as other rows have no room for, even without the pods of other
         specs; one of the allowed options has to hold them all. The largest are asked about first: where room is

@@ -151,7 +151,7 @@ class ScaleDown:
         self._wake_for_fate()
 
     def _due_s(self) -> float | None:
-        """When the next search is due; None: when something changes."""
+        """When the next search is due; None means when something changes."""
         now = self._clock.monotonic()
         if self._options.is_karpenter:
             due = self._due[0][0] if self._due else None

@@ -66,7 +66,7 @@ class UnneededNodes:
         self.since_s = found
 
     def due_s(self) -> float | None:
-        """When the next node may be removed; None: none is unneeded."""
+        """When the next node may be removed; None if none is unneeded."""
         due = [
             since + self._time_of(self._nodes.live[name])
             for name, since in self.since_s.items()

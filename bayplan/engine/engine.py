@@ -176,7 +176,7 @@ class Engine:
     def decide(self, state: CycleState, pod: Pod, within: Ints | None = None) -> Decision | Reason:
         """The decision for `pod`: its view, its groups of rows, the points of each group, the best row.
 
-        `within` are the only rows that count; None: all do.
+        `within` are the only rows that count; None if all do.
         """
         ready = self.prepare(state, pod)
         if isinstance(ready, Reason):

@@ -41,13 +41,13 @@ class Marks:
     """By what GROUPS plugins tell rows apart, for one class of pods."""
 
     columns: tuple[RowValues, ...] | None
-    """Rows of equal values get equal answers; None: the plugins read more than columns."""
+    """Rows of equal values get equal answers; None if the plugins read more than columns."""
     quiet: frozenset[str]
     """The plugins that have no effect on such pods."""
     rules: GroupRules | None = None
-    """None: some plugins have to be called."""
+    """None if some plugins have to be called."""
     nodes_keys: Sequence[Callable[[], Hashable]] | None = None
-    """Give what of the nodes they depend on; None: anything."""
+    """Give what of the nodes they depend on; None means anything."""
     nodes_key: Hashable = None
     nodes_version: int = -1
     """That of the log of node changes, for which they are right."""

@@ -42,7 +42,7 @@ class LivePlugins(NamedTuple):
     pre_scores: Sequence[PreScorePlugin]
     scores: Sequence[Scorer]
     columns: Sequence[RowValues] | None
-    """Rows of equal values get equal answers; None: any two rows may get others."""
+    """Rows of equal values get equal answers; None if any two rows may get others."""
     is_scored: bool
     """Whether they give points, or scores on rows are normalised."""
 

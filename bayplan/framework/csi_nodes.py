@@ -34,7 +34,7 @@ class CSINodes:
         self._migrated: dict[str, Column] = {}
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
-        """Look again at the nodes that changed, and at the CSINodes among `changes` (None: at all)."""
+        """Look again at the nodes that changed, and at the CSINodes among `changes` (None for all)."""
         table = self._table
         log, since = table.node_changes, self._node_version
         self._node_version = log.version

@@ -37,13 +37,13 @@ class CycleState(Struct, eq=False):
     """Plugins whose Score is not called. A plugin without PreScore may add its name in PreFilter when its Score is 0 on
     every node."""
     fit_rule: FitRule | None = None
-    """Amounts that the pod needs free on a node, where the engine has computed them; None: the plugin has to be
+    """Amounts that the pod needs free on a node, where the engine has computed them; None if the plugin has to be
     asked.
     """
     unreached: frozenset[str] = frozenset()
     """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
     row_counts: Ints | None = None
-    """For PreScore: how many feasible nodes each of its rows stands for; None: itself only."""
+    """For PreScore: how many feasible nodes each of its rows stands for; None means itself only."""
     cancellation: Cancellation = NEVER_CANCELLED
     """During PreBind: whether the pod was preempted meanwhile. A plugin that blocks reads it."""
     times: Times = field(default_factory=NEVER.copy)

@@ -56,7 +56,7 @@ class Diagnosis:
     every_reason: bool = False
     """Every filter was asked about every node (alwaysCheckAllPredicates of a Policy)."""
     within: Bools | None = None
-    """bool per row: those of a placement, where only that is looked at; None: all."""
+    """bool per row: those of a placement, where only that is looked at; None means all."""
     _by_row: RowStatuses | None = field(default=None, init=False, repr=False)
     """In place of `judgements`: the status of each row, valid until the next attempt."""
 

@@ -152,7 +152,7 @@ as QUEUE.
 
 
 Concern = Callable[[Any, Any], Collection[str] | None]
-"""(object before, object after) -> the keys of the pods for which the hint may say Queue; None: any pod's."""
+"""(object before, object after) -> the keys of the pods for which the hint may say Queue; None means any pod's."""
 
 
 class NarrowHint(msgspec.Struct, frozen=True):
@@ -203,7 +203,7 @@ class EventWithHint(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> HintFunction | None:
-        """The function that the queue calls: the hint, then `still_unschedulable`; None: always queue."""
+        """The function that the queue calls: the hint, then `still_unschedulable`; None means always queue."""
         hint, still_unschedulable = self.hint, self.still_unschedulable
         if still_unschedulable is None:
             return hint

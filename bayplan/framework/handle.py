@@ -348,7 +348,7 @@ class Handle:
     extenders: PreemptionExtenders | None = None
     """None when no extender takes part in preemption."""
     node_order: Callable[[], Ints] | None = None
-    """The rows of all nodes in the order in which kube-scheduler would list them; None: in their own."""
+    """The rows of all nodes in the order in which kube-scheduler would list them; None means in their own."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     """Where a plugin counts; `metrics.add` takes metrics of its own."""
     faults: PluginFaults = field(default_factory=PluginFaults)
@@ -359,7 +359,7 @@ class Handle:
     """Whether pods and nodes are kept with all of their fields; the scheduler sets it by what its plugins declare."""
 
     custom_resources: Mapping[str, CustomResource] | None = None
-    """Resources that the plugins of the scheduler declare, by name; None: anything may be read, as in a test of one
+    """Resources that the plugins of the scheduler declare, by name; None if anything may be read, as in a test of one
     plugin.
     """
     _custom_objects: dict[str, CustomObjects] = field(default_factory=dict)

@@ -95,9 +95,9 @@ class Plugin:
     def spec_key(self, spec: PodSpec) -> Hashable | None:
         """The part of the pod's spec that an answer depends on: pods with equal keys share it. Not asked for CLUSTER.
 
-        By default None: the answer may depend on the whole pod, its labels, namespace, owners, annotations and claims
-        included. For GROUPS, labels, namespace and owners always count, too. The names of claims are empty in `spec`
-        (`PodSpec.template`).
+        By default None, that is, the answer may depend on the whole pod, its labels, namespace, owners, annotations
+        and claims included. For GROUPS, labels, namespace and owners always count, too. The names of claims are empty
+        in `spec` (`PodSpec.template`).
         """
         return None
 
@@ -113,12 +113,12 @@ class Plugin:
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules | None:
         """For GROUPS: the columns by which the plugin tells nodes apart for pods of the class of `pod`.
 
-        Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there are,
-        not by how many. No column: the plugin has nothing to say about such pods, neither in Filter nor in Score. None:
-        it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with them. Asked again
-        when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but after a change of
-        nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row change only with the
-        row.
+        Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there
+        are, not by how many. No column: the plugin has nothing to say about such pods, neither in Filter nor in
+        Score. None if it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with
+        them. Asked again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but
+        after a change of nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row
+        change only with the row.
         """
         return None
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .cluster import PoolSource
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
-"""A configuration, plain data of one, or a file; None: kube-scheduler's defaults."""
+"""A configuration, plain data of one, or a file; None means kube-scheduler's defaults."""
 Gates: TypeAlias = Mapping[str, bool] | str
 
 

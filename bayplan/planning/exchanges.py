@@ -48,7 +48,7 @@ class FleetExchanges:
         is_known: Callable[[Fleet], bool],
         scale: int = 1,
     ) -> Fleet | None:
-        """A fleet near `fleet` with a price within two limits, enough of every resource, and not known; None: none.
+        """A fleet near `fleet` with a price within two limits, enough of every resource, and not known; None if none.
 
         Nodes are exchanged `scale` at a time.
         """

@@ -185,8 +185,9 @@ def grow(
 def with_more(
     verdict: FleetVerdict, times: int, probe: Probe, requests: Ints | None = None
 ) -> Fleet | None:
-    """A fleet with nodes for so many times the pods that stay pending, at most for as many as there are pods; None:
-    pools have no further node for them."""
+    """A fleet with nodes for so many times the pods that stay pending, at most for as many as there are pods; None
+    if pools have no further node for them.
+    """
     options, fleet = probe.options, verdict.fleet
     requests = probe.requests if requests is None else requests
     most = int(probe.demand.sum()) // max(int(verdict.missing.sum()), 1)
@@ -198,7 +199,7 @@ def with_more(
 
 
 def with_larger(fleet: Fleet, probe: Probe) -> Fleet | None:
-    """A fleet with half of the nodes of each type replaced by the largest that takes the same pods; None: there is no
+    """A fleet with half of the nodes of each type replaced by the largest that takes the same pods; None if there is no
     larger one, or the pools do not allow it."""
     larger = Fleet(fleet)
     for group, count in fleet.items():

@@ -36,7 +36,7 @@ class Demands:
     survive: str = ""
     """`zone` or `node`: one of them may be gone."""
     survive_priority: int | None = None
-    """Pods below it may wait then; None: no pod may."""
+    """Pods below it may wait then; None if no pod may."""
     headroom: float = 0.0
     """The share of every node that stays free."""
     seeds: int = 1

@@ -175,7 +175,8 @@ class FluidPlan:
         return answer
 
     def whole(self, reserve: float, variant: FleetVariant = PLAIN) -> Counter[int] | None:
-        """Whole nodes per option, with so many pods of usual size free on each; None: not solved, or pods have no node
+        """Whole nodes per option, with so many pods of usual size free on each; None if not solved, or pods have no
+        node
         because of the options that are left out."""
         program = self._variant_program(reserve, variant)
         count = len(self._problem.options)
@@ -198,7 +199,9 @@ class FluidPlan:
         return np.inf if found is None else found.objective
 
     def reserve_for(self, price: float, variant: FleetVariant) -> float | None:
-        """The largest reserve with which the problem with parts of nodes comes to at most a price; None: none does."""
+        """The largest reserve with which the problem with parts of nodes comes to at most a price; None if none
+        does.
+        """
         low, high = -RESERVE_ACCURACY, MOST_RESERVE
         while high - low > RESERVE_ACCURACY:
             reserve = max((low + high) / 2, 0.0)

@@ -75,7 +75,7 @@ class NodePlan(ShownAnswer):
     fleet: Fleet = field(default_factory=Fleet)
     options: Sequence[NodeOption] = ()
     other_seeds: OtherSeeds | None = None
-    """None: there is no plan, or the search was interrupted."""
+    """None if there is no plan, or the search was interrupted."""
     exchange: NodeExchange | None = None
     """Only for a cluster whose nodes are planned again."""
 

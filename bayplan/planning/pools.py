@@ -53,7 +53,7 @@ class NodePool:
     types: tuple[NodeType, ...]
     minimum: int = 0
     maximum: int | None = None
-    """The number of nodes; None: any."""
+    """The number of nodes; None means any."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Limits on the capacities of all nodes together, by resource."""
     weight: int = 0
@@ -61,9 +61,9 @@ class NodePool:
     budgets: tuple[NodeBudget, ...] = DEFAULT_BUDGETS
     consolidation_policy: str = WHEN_UNDERUTILIZED
     consolidate_after_s: float | None = 0.0
-    """How long a node must have been left alone before it is taken away; None: never."""
+    """How long a node must have been left alone before it is taken away; None means never."""
     expire_after_s: float | None = None
-    """The age at which a node is replaced; None: never."""
+    """The age at which a node is replaced; None means never."""
     group_options: Mapping[str, float] = field(default_factory=dict)
     """Options of Cluster Autoscaler for this group in place of its flags, by the names of `GROUP_OPTIONS`."""
     current_nodes: int | None = None

@@ -40,7 +40,7 @@ class FleetScreen:
         self._is_possible = len(probe.order) > 0
 
     def missing(self, fleets: Sequence[Fleet]) -> Ints | None:
-        """int64 [fleets, classes]: the pods that stay pending, further ones included; None: there is no guess."""
+        """int64 [fleets, classes]: the pods that stay pending, further ones included; None if there is no guess."""
         if not self._is_possible:
             return None
         counts = [fleet.by_option() for fleet in fleets]

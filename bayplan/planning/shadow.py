@@ -123,13 +123,13 @@ class ShadowScheduler:
         return found
 
     def copies(self, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods like this one fit beside each other; None: more than amounts decides."""
+        """int64 per row: how many pods like this one fit beside each other; None if more than amounts decides."""
         return Inquiry(self._scheduler, pod).copies()
 
     def fill(
         self, pods: Sequence[Pod], order: Ints, places: Sequence[Ints], ranks: Ints
     ) -> Bools | None:
-        """Which pods get a node on each of some sets of rows (`fill_in_order`); None: there is no quick answer."""
+        """Which pods get a node on each of some sets of rows (`fill_in_order`); None if there is no quick answer."""
         return fill_in_order(self._scheduler, pods, order, places, ranks)
 
     @contextmanager

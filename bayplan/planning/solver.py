@@ -90,7 +90,7 @@ def maximize(
     *,
     is_integer: bool = True,
 ) -> tuple[Floats | None, float]:
-    """Numbers up to `upper` with the highest value, and an upper bound of all; None: none found in time."""
+    """Numbers up to `upper` with the highest value, and an upper bound of all; None if none found in time."""
     highspy, model = new_model(time_limit_s)
     model.setOptionValue("mip_rel_gap", relative_gap)
     scale = np.maximum(np.abs(rows.capacity), 1.0)

@@ -51,7 +51,7 @@ class FleetWorker:
         return self.fleet is not None and self._connection.poll()
 
     def receive(self) -> Any:
-        """Wait for the answer; None: it failed, or the process was killed."""
+        """Wait for the answer; None if it failed, or the process was killed."""
         self.fleet = None
         try:
             return self._connection.recv()

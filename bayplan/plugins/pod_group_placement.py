@@ -106,7 +106,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
                 yield Placement(name, within, tier)
 
     def _domain_of_scheduled(self, group: PodGroupInfo, keys: Sequence[str]) -> str | Status | None:
-        """The domain that members have nodes in already; None: no member has a node, a Status: it is not one."""
+        """The domain that members have nodes in already; None if no member has a node, a Status: it is not one."""
         table = self.handle.table
         members = self.handle.pod_groups.members(("PodGroup", group.namespace, group.name))
         domain: str | None = None

@@ -145,7 +145,7 @@ class HintPlan:
         return ask_for(calls, info.pod, old, new) if calls else SKIP
 
     def concerned(self, rejection: Rejection, old: Any, new: Any) -> Iterable[str] | None:
-        """The keys of the pods with this rejection that the event may affect; None: any of them."""
+        """The keys of the pods with this rejection that the event may affect; None means any of them."""
         if self._is_wildcard:
             return None
         if rejection not in self._narrow:

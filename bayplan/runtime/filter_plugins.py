@@ -43,7 +43,7 @@ FEW_ROWS = 4
 
 
 class PreFiltered(msgspec.Struct):
-    """The result of PreFilter: a status, the nodes to judge (None: all) and the plugins that narrowed them."""
+    """The result of PreFilter: a status, the nodes to judge (None means all) and the plugins that narrowed them."""
 
     status: Status
     node_names: frozenset[str] | None

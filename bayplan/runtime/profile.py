@@ -51,8 +51,8 @@ class ProfileRuntime:
     """Runs the extension points of one profile.
 
     `filtering`, `scoring` and `committing` are the three parts of a pod's path, `placing` is for pod groups.
-    `percentage` is the share of nodes to judge (None: all of them); with `check_all` every filter judges a node, also
-    after a refusal.
+    `percentage` is the share of nodes to judge (None means all of them); with `check_all` every filter judges a node,
+    also after a refusal.
     """
 
     def __init__(

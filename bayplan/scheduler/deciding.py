@@ -74,7 +74,7 @@ class Decider:
     ) -> None:
         """Find the nodes that fit, and choose one; or, if it `makes_room`, run PostFilter.
 
-        `within` are the rows to look at, of a placement of a pod group; None: all.
+        `within` are the rows to look at, of a placement of a pod group; None means all.
         """
         table, pod = self._table, attempt.pod
         if table.node_count == 0:
@@ -128,7 +128,7 @@ class Decider:
         return True
 
     def by_engine(self, profile: ProfileRuntime, pod: Pod) -> Decision | None:
-        """The engine's decision on a pod that is only asked about; None: plugins have to be called."""
+        """The engine's decision on a pod that is only asked about; None if plugins have to be called."""
         return self._decide(profile, CycleState(), pod, None)
 
     @property
@@ -146,7 +146,7 @@ class Decider:
         self._engines[profile.name] = Engine(profile, self._table)
 
     def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
-        """How the kernel puts `pods` on rows one after another; None: only the members tried in full can tell."""
+        """How the kernel puts `pods` on rows one after another; None if only the members tried in full can tell."""
         if not self._may_use_engine or self._explain:
             return None
         try:
@@ -157,7 +157,7 @@ class Decider:
             return None
 
     def copies(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
-        """int64 per row: how many pods like `pod` fit beside each other; None: they have to be placed one by one.
+        """int64 per row: how many pods like `pod` fit beside each other; None if they have to be placed one by one.
 
         So it is with plugins that are not part of this package: each attempt may matter to them.
         """
@@ -177,7 +177,7 @@ class Decider:
     def _decide(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
     ) -> Decision | None:
-        """The engine's decision; None: the reference decides, for a reason that is counted."""
+        """The engine's decision; None if the reference decides, for a reason that is counted."""
         found: Decision | Reason = Reason.EXTENDERS
         if self._may_use_engine:
             try:

@@ -59,7 +59,7 @@ class Search(msgspec.Struct):
         return order[is_feasible[order]]
 
     def bare_nodes(self, table: NodeTable) -> list[NodeInfo] | None:
-        """Nodes to score in place of the feasible rows; None: the rows themselves."""
+        """Nodes to score in place of the feasible rows; None means the rows themselves."""
         if not self.are_bare:
             return None
         return [bare_node(table, row) for row in table.numbers(self.rows).tolist()]
@@ -122,7 +122,7 @@ class NodeFinder:
     ) -> Search:
         """Run PreFilter and Filter, and ask the extenders. ExtenderError when one fails that must not.
 
-        With `everything` all nodes are judged, also when not needed. Filter judges the rows `within`; None: all.
+        With `everything` all nodes are judged, also when not needed. Filter judges the rows `within`; None means all.
         """
         table, times = self._table, state.times
         diagnosis = Diagnosis(table, node_count=table.node_count)

@@ -120,7 +120,7 @@ class GroupAlgorithm:
         return account.status
 
     def room(self) -> GroupRoom | None:
-        """Amounts that the group needs; None: more than amounts decides. To be asked before pods are removed."""
+        """Amounts that the group needs; None if more than amounts decides. To be asked before pods are removed."""
         search = self._tools.search
         fillings = search.fillings(self.profile, self.group)
         if fillings is None:
@@ -199,7 +199,7 @@ class GroupAlgorithm:
     def _search_placements(
         self, placements: Sequence[Placement], makes_room: bool
     ) -> GroupAttempt | None:
-        """The same without trying the members on every placement; None: that cannot be told otherwise."""
+        """The same without trying the members on every placement; None if that cannot be told otherwise."""
         possible = self._tools.search.find(self.profile, self.group, placements)
         if possible is None:
             return None
@@ -239,7 +239,7 @@ class GroupAlgorithm:
         return PodGroupAssignments(trial.placement, pods, rows)
 
     def _try_members(self, within: Ints | None, makes_room: bool, is_last: bool) -> GroupResult:
-        """Try the members one after another, on the rows `within` (None: all), and take everything back.
+        """Try the members one after another, on the rows `within` (None means all), and take everything back.
 
         In the last run, the nodes of a group that fits are kept until its members are assumed for good.
         """
@@ -294,7 +294,7 @@ class GroupAlgorithm:
         return MemberTrial(queued, attempt, state)
 
     def _try_member(self, member: MemberTrial, within: Ints | None, makes_room: bool) -> Pod | None:
-        """Find a node for the member and assume it there; returns the pod with its node, None: it has none."""
+        """Find a node for the member and assume it there; returns the pod with its node, None if it has none."""
         tools, attempt, state = self._tools, member.attempt, member.state
         try:
             tools.cycle.decider.find_node(self.profile, state, attempt, within, makes_room)

@@ -255,7 +255,7 @@ def _group_of(pod: Pod, queued: Sequence[QueuedPodInfo]) -> PodGroupInfo:
 
 
 def _mixed_schedulers(queued: Sequence[QueuedPodInfo]) -> Status | None:
-    """The error of a group whose members belong to several schedulers; None: they belong to one."""
+    """The error of a group whose members belong to several schedulers; None if they belong to one."""
     wanted = queued[0].pod.scheduler_name
     for info in queued:
         if info.pod.scheduler_name != wanted:

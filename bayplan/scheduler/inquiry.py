@@ -211,7 +211,7 @@ def fill_in_order(
 ) -> Bools | None:
     """bool [places, order]: whether each pod of `order`, numbers of `pods`, gets a node on the rows of a place.
 
-    Of equal nodes a pod gets the one of the lowest rank. None: more than amounts decides about one of the pods, or
+    Of equal nodes a pod gets the one of the lowest rank. None if more than amounts decides about one of the pods, or
     there are more than the kernel takes, or it is not compiled.
     """
     profiles = {profile_of(scheduler, pod).name: pod for pod in pods}

@@ -96,7 +96,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     """For breaking ties, and for the random numbers of plugins."""
     ties: TieBreak | None = None
-    """Chooses between nodes with equal scores; None: at random, by `seed`."""
+    """Chooses between nodes with equal scores; None means at random, by `seed`."""
     faults_are_fatal: bool = False
     """Whether an error in the code of a plugin ends the run (`PluginFaults.check`), or is logged and fails the pod."""
     explain: bool = False
@@ -110,7 +110,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock | None = None
     timers: Timers | None = None
     executor: Executor | None = None
-    """Runs PreBind, Bind and evictions; None: in place, on the time of `clock`."""
+    """Runs PreBind, Bind and evictions; None means in place, on the time of `clock`."""
     run_blocking: RunBlocking = run_here
     """Runs work of plugins that may block."""
     assume_ttl_s: float = 0

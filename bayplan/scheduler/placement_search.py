@@ -38,7 +38,7 @@ class PlacementSearch:
     def find(
         self, profile: ProfileRuntime, group: PodGroupInfo, placements: Sequence[Placement]
     ) -> list[PodGroupAssignments] | None:
-        """The placements on which the group fits, with a node for each member that gets one; None: unknown."""
+        """The placements on which the group fits, with a node for each member that gets one; None means unknown."""
         if len(placements) <= FEW_PLACEMENTS or self._reserves(profile, group.pods):
             return None
         if not all(is_in_tree(plugin) for plugin in profile.filtering.post_filters):
@@ -60,7 +60,7 @@ class PlacementSearch:
         ]
 
     def fillings(self, profile: ProfileRuntime, group: PodGroupInfo) -> Fillings | None:
-        """The classes of the members, where only amounts and the number of members decide; None: more does."""
+        """The classes of the members, where only amounts and the number of members decide; None if more does."""
         if self._reserves(profile, group.pods) or self._needed(profile, group) is None:
             return None
         return self._decider.fillings(profile, group.pods)
@@ -70,7 +70,7 @@ class PlacementSearch:
     ) -> GroupRoom | None:
         """The room that the group needs anywhere.
 
-        None: its pods are not equal, are too few at the moment, or may be served by devices.
+        None if its pods are not equal, are too few at the moment, or may be served by devices.
         """
         needed = self._needed(profile, group)
         if needed is None or needed > len(group.pods) or len(fillings.kinds) != 1:
@@ -84,7 +84,7 @@ class PlacementSearch:
     def filling(
         self, profile: ProfileRuntime, group: PodGroupInfo, fillings: Fillings
     ) -> GroupFilling | None:
-        """Puts the members on rows without trying them; None: a choice between equal rows depends on all rows."""
+        """Puts the members on rows without trying them; None if a choice between equal rows depends on all rows."""
         needed, table = self._needed(profile, group), self._cache.table
         if needed is None or self._ties.reads_others:
             return None
@@ -96,7 +96,7 @@ class PlacementSearch:
         return any(profile.committing.plan(pod.spec).reserves for pod in pods)
 
     def _needed(self, profile: ProfileRuntime, group: PodGroupInfo) -> int | None:
-        """How many members need a node; None: Permit goes by more than their number."""
+        """How many members need a node; None if Permit goes by more than their number."""
         key = ("PodGroup", group.namespace, group.name)
         permits = profile.committing.plan(group.pods[0].spec).permits
         if not permits:

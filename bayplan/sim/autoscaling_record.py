@@ -30,11 +30,11 @@ class ScaledNode:
     type: str
     zone: str
     price: float | None
-    """Per hour; None: unknown."""
+    """Per hour; None means unknown."""
     is_spot: bool = False
     launched_s: float = 0.0
     joined_s: float | None = None
-    """When it could run pods; None: not yet."""
+    """When it could run pods; None means not yet."""
     removed_s: float | None = None
     why: str = ""
     """Why it was removed."""

@@ -32,7 +32,7 @@ class GroupOutcome(msgspec.Struct):
     """Placed members per value of the label in the topology constraint."""
     created_s: float = 0.0
     started_s: float | None = None
-    """When enough members had a node; None: too few have one, or they had one at the start."""
+    """When enough members had a node; None if too few have one, or they had one at the start."""
     uids: list[str] = msgspec.field(default_factory=list)
     """Of the members, those that ended included."""
     cause: str = ""

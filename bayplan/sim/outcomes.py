@@ -41,5 +41,5 @@ class NodeUse(msgspec.Struct):
     pods_before: int = 0
     pods_after: int = 0
     added_s: float | None = None
-    """When it was added, on the simulation's clock; None: at the start."""
+    """When it was added, on the simulation's clock; None means at the start."""
     removed_s: float | None = None

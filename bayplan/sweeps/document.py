@@ -42,9 +42,9 @@ class SweepInput:
     columns: tuple[str, ...] = ()
     """Fields and their columns in tables of one's own."""
     demands: tuple[float | None, ...] = (None,)
-    """Percentages of the GPUs that pods are sampled for; None: every pod once, at its own time."""
+    """Percentages of the GPUs that pods are sampled for; None means every pod once, at its own time."""
     sampling_seed: int | None = None
-    """The seed of the sample; None: that of the run."""
+    """The seed of the sample; None means that of the run."""
     shuffled: bool = False
     """Every pod once before any comes again, nodes in random order."""
     place: str = ""
@@ -59,7 +59,7 @@ class SweepConfiguration:
 
     name: str
     tree: Mapping[str, Any] | None = None
-    """The configuration as plain data; None: kube-scheduler's defaults."""
+    """The configuration as plain data; None means kube-scheduler's defaults."""
     plugins: tuple[str, ...] = ()
     """Python files."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

@@ -22,7 +22,7 @@ MAX_CELLS = 32_000_000
 
 
 class PodTerm:
-    """Which pods count: in one of `namespaces` (None: in any), labels matching `selector`.
+    """Which pods count: in one of `namespaces` (None means in any), labels matching `selector`.
 
     `terminating` says whether pods that are being deleted count too.
     """
@@ -289,7 +289,7 @@ def _add(rows: dict[int, int], row: int, change: int) -> None:
 
 
 def _required_labels(selector: LabelSelector) -> Iterable[tuple[str, str] | None]:
-    """Labels of which a pod must have one to match; None: it may match without any of them."""
+    """Labels of which a pod must have one to match; None if it may match without any of them."""
     for requirement in selector.requirements:
         if requirement.operator == "In":
             return {(requirement.key, value) for value in requirement.values or ()}

@@ -13,7 +13,7 @@ def ask_plugin(
 ) -> Hint | None:
     """Whether `event`, such as `Node/Add`, requeues a pod that `plugin` rejected.
 
-    None: the plugin did not register such events. Exceptions of the hint are raised.
+    None if the plugin did not register such events. Exceptions of the hint are raised.
     """
     resource, _, action = event.rpartition("/")
     incoming = ClusterEvent(resource, ActionType.parse(action))

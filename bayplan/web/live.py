@@ -103,12 +103,12 @@ class PageSource(msgspec.Struct, frozen=True):
     scheduler: Callable[[], Scheduler | None] = no_scheduler
     run: RunsWork = run_here
     make_view: MakeView | None = None
-    """Makes the cluster view for counterfactuals; None: they are not computed."""
+    """Makes the cluster view for counterfactuals; None if they are not computed."""
     is_ready: Callable[[], bool] = always
     begin_question: Callable[[], AnswerBody] | None = None
-    """Reads the cluster, and returns what answers a question about it, on any thread; None: no questions."""
+    """Reads the cluster, and returns what answers a question about it, on any thread; None means no questions."""
     edit: AnswerBody | None = None
-    """Handles a request to change an object; None: nothing can be changed."""
+    """Handles a request to change an object; None if nothing can be changed."""
 
 
 def token_check(token: str) -> Allows:

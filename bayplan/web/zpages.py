@@ -72,7 +72,7 @@ class Component(msgspec.Struct, frozen=True):
     version: str
     emulated_version: str
     flags: Mapping[str, str] | None = None
-    """The flags with their values, given or not; None: there is no /flagz."""
+    """The flags with their values, given or not; None if there is no /flagz."""
     has_status: bool = True
     """Whether there is /statusz."""
     has_cbor: bool = False

@@ -169,7 +169,7 @@ def _by_label(selector: NodeSelector, name: str) -> tuple[tuple[Requirement, ...
 def labels_meeting(
     requirements: Iterable[Requirement], labels: Mapping[str, str]
 ) -> dict[str, str | None] | None:
-    """The changes of `labels` that satisfy all requirements; value None: remove the label.
+    """The changes of `labels` that satisfy all requirements; the value None removes the label.
 
     None when that is impossible.
     """

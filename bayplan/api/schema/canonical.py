@@ -19,7 +19,7 @@ from .fields import FIELDS, Field, FieldType
 
 Tree = dict[str, Any]
 Visit = Callable[[Any], Any]
-"""Returns the canonical value; None: the field is not written."""
+"""Returns the canonical value; None if the field is not written."""
 Defaults = Mapping[str, bytes]
 """The default values of fields, as JSON."""
 
@@ -43,7 +43,7 @@ class _Struct(NamedTuple):
     """The work on one type."""
 
     visits: Mapping[str, Visit | None]
-    """By field; None: a value that is not null stays."""
+    """By field; None means a value that is not null stays."""
     structs: Mapping[str, FieldType]
     """The fields with structs in them."""
     parts: tuple[str, ...]

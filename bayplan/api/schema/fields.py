@@ -46,10 +46,10 @@ class Field(NamedTuple):
     type: FieldType
     is_required: bool = False
     merge_key: str | None = None
-    """Merge key of a strategic merge patch; "": as a set; None: the list is replaced."""
+    """Merge key of a strategic merge patch; "": as a set; None if the list is replaced."""
     retains_keys: bool = False
     list_keys: tuple[str, ...] | None = None
-    """Keys of list items in server-side apply; (): as a set; None: the list is atomic."""
+    """Keys of list items in server-side apply; (): as a set; None if the list is atomic."""
     is_atomic: bool = False
     number: int = 0
     """Number in protocol buffers; 0: none."""

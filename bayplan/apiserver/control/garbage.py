@@ -136,7 +136,7 @@ class GarbageCollector:
 
     def _write(self, storage: str, record: Record, tree: Tree) -> None:
         resource = self._registry.catalog.at(storage)
-        if resource is not None:  # None: its definition is gone
+        if resource is not None:  # None if its definition is gone
             self._registry.write(resource, record, tree)
 
     def _delete(self, storage: str, key: Key, options: DeleteOptions) -> None:

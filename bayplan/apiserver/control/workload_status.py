@@ -260,7 +260,7 @@ def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
 
 
 def job_deadline(tree: Tree, status: Tree) -> datetime | None:
-    """When an active job has failed because of `activeDeadlineSeconds`; None: never."""
+    """When an active job has failed because of `activeDeadlineSeconds`; None means never."""
     spec, started = tree.get("spec") or {}, status.get("startTime")
     limit_s = spec.get("activeDeadlineSeconds")
     if limit_s is None or not started or spec.get("suspend") or _ended_at(status):
@@ -269,7 +269,7 @@ def job_deadline(tree: Tree, status: Tree) -> datetime | None:
 
 
 def job_removal(tree: Tree, status: Tree) -> datetime | None:
-    """When a finished job is deleted because of `ttlSecondsAfterFinished`; None: never."""
+    """When a finished job is deleted because of `ttlSecondsAfterFinished`; None means never."""
     left_s, ended = (tree.get("spec") or {}).get("ttlSecondsAfterFinished"), _ended_at(status)
     if left_s is None or not ended:
         return None
@@ -325,13 +325,13 @@ def condition_of(status: Tree) -> Tree | None:
 
 
 def deadline_s(spec: Tree) -> int | None:
-    """How long a rollout may be without progress; None: for ever."""
+    """How long a rollout may be without progress; None means for ever."""
     given = spec.get("progressDeadlineSeconds")
     return None if given is None or given >= NO_DEADLINE_S else int(given)
 
 
 def fails_at(tree: Tree, status: Tree) -> datetime | None:
-    """When the rollout has failed, if there is no progress until then; None: never."""
+    """When the rollout has failed, if there is no progress until then; None means never."""
     spec, condition = tree.get("spec") or {}, condition_of(status)
     limit_s = deadline_s(spec)
     if condition is None or limit_s is None or spec.get("paused"):
@@ -342,7 +342,7 @@ def fails_at(tree: Tree, status: Tree) -> datetime | None:
 
 
 def _paused(spec: Tree, current: Tree | None) -> tuple[str, str, str] | None:
-    """The condition of a deployment that was paused or resumed; None: neither."""
+    """The condition of a deployment that was paused or resumed; None if neither."""
     if current is not None and current["reason"] == TIMED_OUT:
         return None
     is_noted = current is not None and current["reason"] == PAUSED
@@ -354,7 +354,7 @@ def _paused(spec: Tree, current: Tree | None) -> tuple[str, str, str] | None:
 def _progress(
     tree: Tree, status: Tree, current: Tree | None, newest: str, now: str
 ) -> tuple[str, str, str] | None:
-    """The condition of a rollout; None: as before."""
+    """The condition of a rollout; None means as before."""
     old = tree.get("status") or {}
     reason = current["reason"] if current is not None else ""
     if not newest or (reason == AVAILABLE and _count(status, "replicas") == _updated(status)):

@@ -49,7 +49,7 @@ class CheckedSpec(msgspec.Struct, eq=False):
 
 
 def kind_of(resource: ApiResource) -> Kind | None:
-    """Our type for the objects of the resource; None: it does not affect placement."""
+    """Our type for the objects of the resource; None if it does not affect placement."""
     kind = KINDS.get(resource.kind)
     return kind if kind is not None and kind.group == resource.group else None
 
@@ -63,7 +63,7 @@ class Admitting:
         self._checked: dict[bytes, CheckedSpec] = {}
 
     def checked(self, sent: bytes) -> CheckedSpec | None:
-        """Cached checks of the spec of a pod that was sent like this; None: it is yet to be checked."""
+        """Cached checks of the spec of a pod that was sent like this; None if it is yet to be checked."""
         return self._checked.get(sent)
 
     def admit_pod(self, tree: Tree, sent: bytes, known: CheckedSpec | None) -> Tree:

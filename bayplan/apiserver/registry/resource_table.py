@@ -58,7 +58,7 @@ class ApiResource(msgspec.Struct, frozen=True, dict=True):
     """The resource under which the objects are stored, when it is another one."""
     verbs: tuple[str, ...] = STORED_VERBS
     custom: CustomVersion | None = None
-    """The version of a CustomResourceDefinition; None: it is built in."""
+    """The version of a CustomResourceDefinition; None if it is built in."""
 
     @cached_property
     def api_version(self) -> str:
@@ -178,7 +178,7 @@ def version_rank(name: str) -> tuple[int, int, int, str]:
 
 
 def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values for field selectors, in the order of the resource's `fields`; None: not set."""
+    """The values for field selectors, in the order of the resource's `fields`; None means not set."""
     read = _READERS.get(storage)
     return read(tree) if read is not None else ()
 

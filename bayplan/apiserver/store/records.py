@@ -25,7 +25,7 @@ class Record(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The object as JSON, without its kind and apiVersion: `{"metadata":...`."""
     _labels: Mapping[str, str] | None
     fields: tuple[Any, ...] = ()
-    """Values for field selectors, in the order of the resource's selectable fields; None: not set."""
+    """Values for field selectors, in the order of the resource's selectable fields; None means not set."""
     owners: tuple[str, ...] = ()
     """The uids of the objects that own this one."""
     is_held: bool = False
@@ -59,6 +59,6 @@ class RecordChange(WatchEvent, frozen=True, eq=False, gc=False):
 
     resource: str
     old: Record | None
-    """None: it was absent before."""
+    """None if it was absent before."""
     new: Record | None
-    """None: it was deleted."""
+    """None if it was deleted."""

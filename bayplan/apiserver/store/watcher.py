@@ -19,7 +19,7 @@ Matches = Callable[[Record], bool]
 class Watcher:
     """A watcher of one resource, in one namespace or all, with a selector.
 
-    `matches` None: all objects match. `on_change` is called when there are events to take, or when it is cut off.
+    `matches` is None if all objects match. `on_change` is called when there are events to take, or when it is cut off.
     """
 
     def __init__(self, resource: str, namespace: str, matches: Matches | None) -> None:

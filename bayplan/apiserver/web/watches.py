@@ -64,7 +64,7 @@ class Watches:
         self._store.unwatch(watcher)
 
     def _since(self, options: Options) -> int | None:
-        """The version after which events are sent; None: start with the existing objects."""
+        """The version after which events are sent; None to start with the existing objects."""
         text = options.resource_version
         if options.sends_initial or text in ("", "0"):
             return None

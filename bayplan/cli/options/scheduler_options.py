@@ -126,7 +126,7 @@ class Question:
     sources: Sequence[str] = ()
     """Where the cluster was read."""
     namespace: str | None = None
-    """Where names without a namespace are to be found; None: anywhere."""
+    """Where names without a namespace are to be found; None means anywhere."""
     remarks: Sequence[str] = ()
     """Problems of the files."""
     is_strict: bool = False
@@ -300,7 +300,7 @@ class ClusterReading:
     manifests: Manifests
     sources: Sequence[str]
     namespace: str | None = None
-    """Where names without a namespace are to be found; None: anywhere."""
+    """Where names without a namespace are to be found; None means anywhere."""
     version: str = ""
     """The version of Kubernetes that the cluster has, or that files record; empty if unknown."""
     is_live: bool = False

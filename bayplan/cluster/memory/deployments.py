@@ -138,7 +138,7 @@ def encode_template(template: PodTemplateSpec) -> bytes:
 
 
 def deployment_of(replica_set: ReplicaSet) -> str | None:
-    """The name of its deployment, "" without an owner; None: it has another owner."""
+    """The name of its deployment, "" without an owner; None if it has another owner."""
     owner = controller_of(replica_set.owner_references)
     if owner is None:
         return ""

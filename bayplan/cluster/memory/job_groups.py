@@ -55,7 +55,7 @@ class JobGroups:
         """Names of objects by their kind, namespace, and the name that they refer to."""
 
     def group_of(self, job: Job, has_pods: bool) -> PodGroup | None:
-        """The group of a job's pods, made if the job is new; None: its pods are scheduled one by one."""
+        """The group of a job's pods, made if the job is new; None if its pods are scheduled one by one."""
         if not self._is_on or not is_candidate(job):
             return None
         workload = self._workload_of(job, has_pods)

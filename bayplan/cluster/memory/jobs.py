@@ -90,7 +90,7 @@ def name_prefix(job_name: str, index: int) -> str:
 
 
 def _completions(job: Job) -> int | None:
-    """The number of required successes; None: one success completes a work-queue job."""
+    """The number of required successes; None if one success completes a work-queue job."""
     if job.spec.completions is None and job.spec.parallelism is None:
         return 1
     return job.spec.completions

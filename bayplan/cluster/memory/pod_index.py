@@ -33,7 +33,7 @@ class OwnedPods(msgspec.Struct):
     done_indexes: set[int] = msgspec.field(default_factory=set)
     """Indexes of the pods of an indexed job that succeeded."""
     vacated: set[str] | None = None
-    """Nodes that were the target of the last of these pods since the controller of the daemons took the set; None: it
+    """Nodes that were the target of the last of these pods since the controller of the daemons took the set; None if it
     has to look at all nodes."""
     _by_target: Counter[str] | None = None
     """Made when it is first asked for: only daemons are counted by node."""

@@ -144,7 +144,7 @@ class ClaimController:
             self._reserve(pod)
 
     def _claims_for(self, pod: Pod) -> dict[str, str] | None:
-        """By entry of the pod: the name of a claim that its status lacks. None: one of them cannot be made yet."""
+        """By entry of the pod: the name of a claim that its status lacks. None if one of them cannot be made yet."""
         made: dict[str, str] = {}
         group = self._group_of(pod)
         for entry in pod.spec.resource_claims or ():

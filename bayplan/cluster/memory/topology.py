@@ -40,7 +40,7 @@ _NUMBERED = re.compile(r"(.*)-(\d+)")
 
 
 class VolumeTopology(msgspec.Struct, frozen=True):
-    """The topology of a new volume: the nodes that reach it (None: all), and the capacity it is
+    """The topology of a new volume: the nodes that reach it (None means all), and the capacity it is
     taken from."""
 
     selector: NodeSelector | None
@@ -53,7 +53,7 @@ def find_place(
     claim: PersistentVolumeClaim,
     node_name: str,
 ) -> VolumeTopology | None:
-    """The topology for the volume of `claim`: for the selected node, if any; None: impossible."""
+    """The topology for the volume of `claim`: for the selected node, if any; None means impossible."""
     node = cluster.get("Node", "", node_name) if node_name else None
     if node_name and node is None:
         return None

@@ -118,7 +118,7 @@ class ObjectIndex:
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
         """Objects other than pods and nodes that were added, changed or deleted after `version`;
-        None: no longer recorded."""
+        None to end the record."""
         return self._log.since(version)
 
     def count(self, kind: str) -> int:

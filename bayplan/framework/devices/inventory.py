@@ -95,7 +95,7 @@ class Inventory:
             self._rows.pop(row, None)
 
     def _mark(self, pool: Pool) -> list[int] | None:
-        """Log the rows that may see the pool, and return them; None: any may."""
+        """Log the rows that may see the pool, and return them; None if any may."""
         names = pool.node_names
         if names is None:
             self.changes.mark(EVERY_ROW)

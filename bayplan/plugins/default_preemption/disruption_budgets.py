@@ -68,7 +68,7 @@ class Budgets:
     def exceeded(self, matrix: PodMatrix, rows: Ints, priority: int) -> Bools | None:
         """bool [rows, places]: removing the pod, after the more important ones below `priority`, exceeds a budget.
 
-        None: that is true of no pod on these rows.
+        None if that is true of no pod on these rows.
         """
         if not self.listed:
             return None

@@ -46,7 +46,7 @@ class OneByOne:
         self.budgets = budgets
         self.wanted = wanted
         self.beside_room: BesideRoom | None = None
-        """How to find victims where only room counts; None: the filters cannot say where."""
+        """How to find victims where only room counts; None if the filters cannot say where."""
         self.by_place = False
         """Fact `unstarted_victims_by_place` of the release."""
 

@@ -85,7 +85,7 @@ def _chosen(options: tuple[RequestPlan, ...], taken: Sequence[Taken]) -> Request
 
 
 def _node_selector(taken: Sequence[Taken], node_name: str) -> NodeSelector | None:
-    """The nodes from which the devices can be used; None: from all."""
+    """The nodes from which the devices can be used; None means from all."""
     fields: list[Requirement] = []
     expressions: list[Requirement] = []
     for _, offer, _ in taken:

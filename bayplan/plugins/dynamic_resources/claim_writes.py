@@ -52,7 +52,7 @@ class ClaimBindingError(BayplanError):
 
 
 class Given(msgspec.Struct, eq=False):
-    """A claim of the pod, and what it is given on its node (None: it has its devices)."""
+    """A claim of the pod, and what it is given on its node (None if it has its devices)."""
 
     claim: ResourceClaim
     user: ResourceClaimConsumer
@@ -88,7 +88,7 @@ class ClaimBinder:
             yield from self._tell_node_claims(pod, told)
 
     def _tell_node_claims(self, pod: Pod, claims: NodeClaimStatuses | None) -> Steps[None]:
-        """Say in the pod's status which resources of the node its devices use up; None: no longer."""
+        """Say in the pod's status which resources of the node its devices use up; None to remove them."""
         stored: Pod | None = self._handle.lister.get("Pod", pod.namespace, pod.name)
         if stored is None:
             return

@@ -20,7 +20,8 @@ def first_free(
     keys: Sequence[str],
     tries: int | None = None,
 ) -> list[list[Taken]] | str | None:
-    """The devices for each of the plain `claims` at a row, or the reason why there are none; None: search.
+    """The devices for each of the plain `claims` at a row, or the reason why there are none; None if a search is
+    needed.
 
     `keys` name the claims in errors; `tries` limits the search.
     """

@@ -31,7 +31,7 @@ def pending_in(state: CycleState) -> set[str]:
 
 
 def group_of(pod: Pod, lister: Lister) -> PodGroup | None:
-    """The PodGroup of the pod, None: it has no group. Raises ClaimNotReadyError when the PodGroup is not there."""
+    """The PodGroup of the pod, None if it has no group. Raises ClaimNotReadyError when the PodGroup is not there."""
     name = pod_group_of(pod)
     if name is None:
         return None

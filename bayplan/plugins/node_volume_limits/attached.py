@@ -77,7 +77,7 @@ class AttachedVolumes:
     # Following
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
-        """Take over what happened to pods and nodes, and to the objects in `changes` (None: look at all)."""
+        """Take over what happened to pods and nodes, and to the objects in `changes` (None for all)."""
         refs, nodes = self.table.volumes.refs, self.table.node_changes
         log = self.table.volumes.steps
         steps = log.entries_since(self._ref_version)

@@ -50,7 +50,7 @@ class VolumeFault(NamedTuple):
 
 
 Identity = Attached | VolumeFault | None
-"""None: the volume takes up no place."""
+"""None if the volume takes up no place."""
 Visited = Callable[[str, str], None]
 """Told the kind and the name of each cluster-wide object that an identity depends on."""
 

@@ -50,8 +50,8 @@ def score_of(plan: SpreadPlan, table: NodeTable) -> Spreading | None:
 def nodes_key_of(
     hard: SpreadPlan, soft: SpreadPlan, spec: PodSpec, table: NodeTable
 ) -> Callable[[], Hashable] | None:
-    """Key of the node facts on which the rules of both plans depend (`DomainRules.nodes_key`); None: on more than is
-    followed.
+    """Key of the node facts on which the rules of both plans depend (`DomainRules.nodes_key`); None means on more
+    than is followed.
 
     That is whether all nodes have the topology keys, and the domains that there are. Host names are left out where the
     pods of each node count: nodes may come and go.

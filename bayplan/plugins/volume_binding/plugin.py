@@ -58,7 +58,7 @@ WITHOUT_CLAIMS_SCORED = Settled(pre_filter=SKIP, commits=False)
 
 
 class BindingState(msgspec.Struct):
-    """The pod's claims, and from Reserve on what it was given (None: there is nothing to give)."""
+    """The pod's claims, and from Reserve on what it was given (None if there is nothing to give)."""
 
     claims: PodClaims
     is_filtered: bool = False

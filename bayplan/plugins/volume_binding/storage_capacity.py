@@ -73,7 +73,7 @@ class StorageCapacity:
         self._class_of: dict[Key, str] = {}
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
-        """Look again at the capacity objects among `changes`; None: at all."""
+        """Look again at the capacity objects among `changes`; None for all."""
         if changes is None:
             self._reach, self._rooms, self._class_of = Reach(), {}, {}
             for obj in self._lister.list(KIND):

@@ -84,7 +84,7 @@ class VolumeColumns:
     # Following
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
-        """Look again at the volumes among `changes` (None: at all), and at those assumed since."""
+        """Look again at the volumes among `changes` (None for all), and at those assumed since."""
         if changes is None:
             self._volumes.expire_all()
             self._volumes.touched.clear()

@@ -48,7 +48,7 @@ def arrival_course(
 def at_full_demand(
     pods: Sequence[PodResult], nodes: Sequence[NodeUse], resource: str
 ) -> float | None:
-    """The share allocated when 100 % had arrived: the mean over arrivals that round to it; None: there is none."""
+    """The share allocated when 100 % had arrived: the mean over arrivals that round to it; None if there is none."""
     left = [use for use in nodes if use.removed_s is None]
     arrived, allocated = arrival_course(pods, left, resource)
     found = allocated[np.rint(100 * arrived) == 100]

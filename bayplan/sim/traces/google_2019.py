@@ -190,7 +190,7 @@ class _Submission:
 
     @property
     def duration_s(self) -> float | None:
-        """How long it ran; if it never did, how long it wanted to; None: until after the end."""
+        """How long it ran; if it never did, how long it wanted to; None means until after the end."""
         if self.end_us is None:
             return None
         start_us = self.submitted_us if self.scheduled_us is None else self.scheduled_us

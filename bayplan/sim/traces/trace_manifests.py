@@ -85,7 +85,8 @@ def make_pod(
 
 
 def times(created_s: float | None, duration_s: float | None) -> dict[str, str]:
-    """Annotations: when the pod is created, and how long it runs once it has a node; None: from the start, for ever.
+    """Annotations: when the pod is created, and how long it runs once it has a node; None means from the start, for
+    ever.
 
     A pod runs for a second at least.
     """

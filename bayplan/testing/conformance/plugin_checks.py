@@ -172,7 +172,7 @@ def _fail_scope(
 def check_spec_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None:
     """Pods with the same `spec_key` of a NODE_ROW or NODE_OBJECT plugin get the same results.
 
-    So do pods of one spec with other labels, annotations and another namespace. None: there are no such pods. For a
+    So do pods of one spec with other labels, annotations and another namespace. None if there are no such pods. For a
     GROUPS plugin, pods with the same key, labels, namespace and owners have the same `row_groups`.
     """
     give_handle(plugin, table)

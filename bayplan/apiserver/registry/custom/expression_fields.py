@@ -22,7 +22,7 @@ from ....api.cel.syntax_tree import (
 
 Tree = dict[str, Any]
 Names = Mapping[str, Tree | None]
-"""The schemas of names; None: unknown."""
+"""The schemas of names; None means unknown."""
 
 _TEXT: Tree = {"type": "string"}
 _METADATA: Tree = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
@@ -134,7 +134,7 @@ def _declares_head(schema: Tree) -> bool:
 
 
 def elements_of(schema: Tree) -> Tree | None:
-    """The schema of the items of a list or of the values of a map; None: unknown."""
+    """The schema of the items of a list or of the values of a map; None means unknown."""
     name = "items" if schema.get("type") == "array" else "additionalProperties"
     below = schema.get(name)
     if not isinstance(below, dict):

@@ -17,7 +17,7 @@ NO_SCHEMA: Tree = {}
 
 
 def below_of(schema: Tree, key: str) -> Tree | None:
-    """The schema of a field or entry; None: it has none."""
+    """The schema of a field or entry; None if it has none."""
     found = (schema.get("properties") or NO_SCHEMA).get(key)
     if found is None:
         found = schema.get("additionalProperties")
