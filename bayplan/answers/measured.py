@@ -47,7 +47,7 @@ class UseAgainstRequests:
     """Number of running pods with a measured use; the others count with their requests."""
     pods: int
     conclusion: str = ""
-    """What the answer would be by use, in a sentence."""
+    """The answer by use, in a sentence."""
     by_use: dict[str, Any] = field(default_factory=dict)
     """The same as plain data."""
 

@@ -86,7 +86,7 @@ class Rightsizing(ShownAnswer):
     settled: Settlement = NONE_WAITED
 
     def freed(self, resource: str) -> int:
-        """What all proposals together free."""
+        """Sum of the amounts that the proposals free."""
         return sum(one.frees for one in self.proposals if one.resource == resource)
 
     def headline(self) -> str:
@@ -220,7 +220,7 @@ def _rounded(amount: float, resource: str) -> int:
 
 
 def _weight(proposal: RequestProposal, totals: ClusterTotals) -> float:
-    """What a proposal frees, as a share of the cluster."""
+    """Amount that a proposal frees, as a share of the cluster."""
     whole = totals.of(proposal.resource).allocatable
     return proposal.frees / whole if whole else 0.0
 
