@@ -73,7 +73,7 @@ class FastClock(Clock):
 
 
 class ManualClock(Clock):
-    """A clock that moves only when told to: for simulations and tests."""
+    """A clock that moves only by calls: for simulations and tests."""
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._start = _in_utc(start)

@@ -2,8 +2,8 @@
 
 Contents: a read-only view of a cluster (`cluster_view.py`), explanations of a pod (`explain.py`), and the changes
 that would alter the outcome (`manifest_changes.py`, `counterfactual.py`). Imports: api, table, framework, config,
-runtime, scheduler, cluster, sim. Never: an effect on the cluster that was asked about, a placement rule (answers come
-from running the plugins), or printing. Callers: cli, web, and users' scripts.
+runtime, scheduler, cluster, sim. Never: an effect on the cluster in question, a placement rule (answers come from
+running the plugins), or printing. Callers: cli, web, and users' scripts.
 """
 
 from .account import (

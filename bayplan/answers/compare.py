@@ -235,8 +235,8 @@ def compare(
 ) -> Comparison:
     """Simulate `objects` to their end under each of the named `schedulers`, once per seed.
 
-    `on_run` is called with the name and the simulation of the first run of each, before it begins. `runs_of` says for
-    the names how they are run, if not until nothing changes any more and without an autoscaler.
+    `on_run` is called with the name and the simulation of the first run of each, before it begins. `runs_of` maps the
+    names to makers of their runs, if not until nothing changes any more and without an autoscaler.
     """
     if not schedulers or seeds < 1:
         raise InputError("expected at least one scheduler and one seed; got none")

@@ -281,7 +281,7 @@ NO_CONDITION = PodCondition()
 
 
 def _refusal(status: PodStatus) -> PodCondition:
-    """The condition that says that the last attempt found no node, or that the pod is held back."""
+    """The condition of the last attempt that found no node, or of a pod that is held back."""
     condition = status.condition(POD_SCHEDULED)
     if condition is None or condition.status != "False":
         return NO_CONDITION

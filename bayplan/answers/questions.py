@@ -1,6 +1,6 @@
-"""Questions: what would follow from a change, asked and answered as data. Nothing is changed in the cluster.
+"""Questions: the consequences of a change, question and answer as data. Nothing is changed in the cluster.
 
-A live page asks them about the cluster that it shows. `try_configuration` places the pods that a controller would
+A live page offers them for the cluster that it shows. `try_configuration` places the pods that a controller would
 recreate anew, once with the configuration in use and once with another, so that only the configuration differs.
 """
 

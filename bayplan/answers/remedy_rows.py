@@ -116,7 +116,7 @@ def _of_any_node(text: str, node: str) -> str:
 
 
 def what_to_do(goal: str, changes: Sequence[ObjectChange]) -> str:
-    """The goal, and the changes where they say more."""
+    """The goal, and the changes where they add something."""
     texts = [text for text in dict.fromkeys(change.text for change in changes) if text not in goal]
     if len(texts) > MAX_CHANGES:
         texts = [*texts[:MAX_CHANGES], f"and {len(texts) - MAX_CHANGES} more"]

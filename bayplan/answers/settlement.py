@@ -1,4 +1,4 @@
-"""Settlement: what became of the waiting pods of a cluster before a question was asked about it.
+"""Settlement: the result for the waiting pods of a cluster before a question.
 
 Every question is about one moment, `now`: the cluster after the scheduler has tried all pods that
 wait, as `bayplan simulate` does. `Stage.begin` is where that happens.

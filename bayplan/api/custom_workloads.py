@@ -43,7 +43,7 @@ class CustomWorkloadSpec(Wire, frozen=True):
 
 
 class CustomPods(Wire, frozen=True):
-    """Pods of one template; `role` tells them from other pods of the workload."""
+    """Pods of one template; `role` distinguishes them from other pods of the workload."""
 
     role: str
     replicas: int

@@ -42,7 +42,7 @@ class InTreePlugin(msgspec.Struct, frozen=True):
     """An in-tree kind of volume.
 
     `field` is the name of its source in a volume, in a pod as well as in a PersistentVolume.
-    `is_switched_over` says whether the scheduler treats it as the driver's; two kinds are not
+    `is_switched_over` is true if the scheduler treats it as the driver's; two kinds are not
     migrated. `topology_key` is the label that replaces the zone in the volumes' node affinity; None
     leaves the affinity unchanged.
     """

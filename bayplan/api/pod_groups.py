@@ -23,7 +23,7 @@ PREFERRED_TOPOLOGY = "bayplan.dev/preferred-topology"
 NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
 CUSTOM_LABEL = "scheduling.x-k8s.io/pod-group"
-"""Names a PodGroup of scheduling.x-k8s.io, which says how many pods must run together."""
+"""Names a PodGroup of scheduling.x-k8s.io, which has the number of pods that must run together."""
 
 
 class GangPolicy(Wire, frozen=True):
@@ -148,7 +148,7 @@ class PodGroup(KubeObject, frozen=True):
 
     @property
     def scheduled(self) -> PodGroupCondition | None:
-        """The condition that says whether the group was scheduled."""
+        """The condition of the group's scheduling."""
         found = (c for c in self.status.conditions or () if c.type == POD_GROUP_SCHEDULED)
         return next(found, None)
 
@@ -205,7 +205,7 @@ def labelled_group_of(pod: Pod) -> str | None:
 
 
 def min_available(pod: Pod) -> int | None:
-    """How many pods of its group must run together, by the pod's labels; None if only its PodGroup says it."""
+    """How many pods of its group must run together, by the pod's labels; None if only its PodGroup has it."""
     if not pod.labels.get(NAME_LABEL):
         return None
     text = pod.labels.get(MIN_AVAILABLE_LABEL, "")

@@ -1,4 +1,4 @@
-"""Pod stages: how a pod without containers starts, becomes ready and ends, as annotations say.
+"""Pod stages: how a pod without containers starts, becomes ready and ends, by annotations.
 
 `bayplan up` and simulations play them. docs/annotations.md describes them.
 """
@@ -89,7 +89,7 @@ VALUES: Mapping[str, StageValue] = {
 def stages_of(
     annotations: Mapping[str, str] | None, base: PodStages = PLAIN
 ) -> tuple[PodStages, list[tuple[str, str]]]:
-    """`base` with what the annotations say; and the wrong annotations, each with its fault."""
+    """`base` with the stages of the annotations; and the wrong annotations, each with its fault."""
     if not annotations:
         return base, []
     changes: dict[str, Any] = {}

@@ -232,7 +232,7 @@ def has_pod_level_requests(spec: RequestingSpec) -> bool:
 def _requests_of(status: PodStatus | None) -> Callable[[Container, bool], Amounts]:
     """Return the function that computes the amounts of one container.
 
-    Its second argument tells whether the container's status counts: it does for containers and
+    Its second argument is true if the container's status counts: it does for containers and
     sidecars, not for other init containers.
     """
     given: dict[str, ContainerStatus] = {}

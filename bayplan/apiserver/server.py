@@ -1,6 +1,6 @@
 """Server: an API server composed of store, registry, controllers and HTTP.
 
-It listens on the loopback unless told otherwise. Without a data folder all data is lost when it ends.
+It listens on the loopback by default. Without a data folder all data is lost when it ends.
 """
 
 from __future__ import annotations
@@ -56,14 +56,12 @@ class ApiServer:
     """An API server with its cluster. `data_dir` None means all in memory. Raises InputError when the folder
     cannot be used.
 
-    With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
-    `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
-    them; with `grace` False the kubelets remove a terminating pod at once. `stages` are
-    how selected pods start and end. `gates` are the feature gates of API server and controllers;
-    one that is not named is off.
-    With `controllers` False there are none but kubelets. With `rbac`, roles and bindings say what
-    users may do. It listens on `address`; `hosts` are the names that clients may use for it besides
-    addresses and localhost.
+    With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With `runs_pods` False
+    there are no fake kubelets: the test writes the statuses of pods and removes them; with `grace` False the kubelets
+    remove a terminating pod at once. `stages` are how selected pods start and end. `gates` are the feature gates of
+    API server and controllers; one that is not named is off. With `controllers` False there are none but kubelets.
+    With `rbac`, roles and bindings limit users. It listens on `address`; `hosts` are the names that clients may use
+    for it besides addresses and localhost.
     """
 
     def __init__(

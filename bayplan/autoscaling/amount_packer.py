@@ -1,9 +1,9 @@
 """Amount packer: pods on new nodes of a group where only amounts decide, without asking the scheduler for each pod.
 
-Cluster Autoscaler tries every group, of which a catalogue has hundreds. Equal pods that follow each other are placed at
-once, on the nodes in turn, which is what trying one pod after the other comes to. The
-scheduler is asked once for each class of pods how many of it every empty node can run; where more than amounts takes
-part (spread, affinity, ports, volumes, devices, plugins), there is no such packing.
+Cluster Autoscaler tries every group, of which a catalogue has hundreds. Equal pods that follow each other are placed
+at once, on the nodes in turn, which is what trying one pod after the other comes to. The scheduler is called once for
+each class of pods to count how many of it every empty node can run; where more than amounts takes part (spread,
+affinity, ports, volumes, devices, plugins), there is no such packing.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ EvictionRefusal = Callable[[Pod], str]
 
 
 class Blockers:
-    """Answers for one autoscaler; `eviction_refusal` says whether disruption budgets of pods allow an eviction."""
+    """Answers for one autoscaler; `eviction_refusal` is the refusal of an eviction by the disruption budgets of
+    pods.
+    """
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ that exist or boot are left out; each search for a node begins after the one tha
 estimated how many nodes the other pods need, by packing them, the largest first, on nodes of the group. An expander
 chooses one group, which grows by that number, if asked for together with similar groups; other pods wait for the next
 scan. A group is here a type of a pool, and a new node is put in the zone that has the fewest nodes of its pool, as
-providers balance zones. Which node can run a pod is asked from the shadow.
+providers balance zones. The shadow decides which node can run a pod.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Facts from Karpenter v1.14 (pkg/controllers/provisioning/scheduling): pods are t
 that exist come before those that boot, these before new ones, and new ones with fewer pods before others. A pod that
 fits none of them gets a new one, from the pool with the highest weight that can run it; only then its wishes are
 relaxed, one after the other. Pods that are left are tried again as long as others find a place. The cheapest type that
-holds all pods of a claim is launched. Which node can run a pod is asked from the shadow scheduler.
+holds all pods of a claim is launched. The shadow scheduler decides which node can run a pod.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PodPlace:
     """Where a pod can go: a row of the shadow's table, or a claim with the options that hold the pod, too."""
 
     form: Pod
-    """The pod as it was asked about."""
+    """The pod as it was evaluated."""
     row: int = -1
     claim: NodeClaim | None = None
     options: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

@@ -81,7 +81,7 @@ class Relocation:
         """The launches after which all pods of `leaving` have a place; None if some would have none.
 
         With `may_replace`, one new node may be launched that is cheaper than all that leave. Nodes that are `closed`,
-        and those that boot, get no pod. Where amounts tell that there is room, the plan does not say where pods go.
+        and those that boot, get no pod. Where amounts show that there is room, the plan has no places for pods.
         """
         self._look(closed)
         key = may_replace, tuple([node.name for node in leaving])
@@ -134,7 +134,7 @@ class Relocation:
         """Whether all pods have a place on other rows, as far as amounts can tell; None if they have to be tried.
 
         False: of each spec as many pods are left over as other rows have no room for, even without the pods of other
-        specs; one of the allowed options has to hold them all. The largest are asked about first: where room is
+        specs; one of the allowed options has to hold them all. The largest are tried first: where room is
         missing, it is mostly missing for them. True: there is room wherever the others go.
         """
         wanted: list[int] = []

@@ -186,6 +186,6 @@ class UnneededNodes:
 
 
 def is_ready(node: Node) -> bool:
-    """Whether the node is ready, or has no condition that tells."""
+    """Whether the node is ready, or has no such condition."""
     found = node.condition("Ready")
     return found is None or found.status == "True"

@@ -180,7 +180,7 @@ def _scalar(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any
 
 
 def _integer(info: inspect.IntType, data: Any, path: str, problems: Problems) -> Any:
-    """Return a whole number that fits the type, 64 bits unless the type says otherwise."""
+    """Return a whole number that fits the type, by default 64 bits."""
     low = _INT64_LIMITS[0] if info.ge is None else info.ge
     high = _INT64_LIMITS[1] if info.le is None else info.le
     is_whole = data.is_integer() if isinstance(data, float) else type(data) is int

@@ -42,9 +42,9 @@ def expand_plugins(
 ) -> ExpandedPlugins:
     """Return the plugins of every extension point in order of execution.
 
-    `registered` has the names of all plugins; `implements(plugin, point)` says whether a registered
-    plugin implements a point. Weights are the effective ones at the points that have weights, 0 at
-    all others. Raises ConfigError when the lists contradict each other.
+    `registered` has the names of all plugins; `implements(plugin, point)` is true if a registered plugin implements a
+    point. Weights are the effective ones at the points that have weights, 0 at all others. Raises ConfigError when
+    the lists contradict each other.
     """
     plugins = profile.plugins
     for point in _INTERFACES:

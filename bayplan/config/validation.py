@@ -51,7 +51,7 @@ def validate_config(
 ) -> Problems:
     """Return all faults of `config`, empty if it is valid.
 
-    `args_paths` says where the file has the arguments of plugins; without it they are counted in
+    `args_paths` has the places of the arguments of plugins in the file; without it they are counted in
     the order of `plugin_config`. `removed` are the plugins that the version of the file rejects.
     """
     problems = Problems()

@@ -154,7 +154,7 @@ class KubeDriver:
     async def start(self) -> None:
         """Begin to follow the cluster; returns when all of it is known and the scheduler runs.
 
-        Errors of the server are retried; `problem` says which. Raises ConfigError or PluginError for a configuration
+        Errors of the server are retried; `problem` names them. Raises ConfigError or PluginError for a configuration
         that does not hold.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
@@ -196,7 +196,7 @@ class KubeDriver:
         self._sender.end()
         await self._sender.finish(DRAIN_S)
         if responds:
-            await self.core.catch_up()  # what came of it is told
+            await self.core.catch_up()  # the result is logged
         await self._events.finish(EVENTS_S)
         await self.core.stop(DRAIN_S if responds else 0.0)
         self._sender.close()
@@ -291,7 +291,7 @@ class KubeDriver:
         return [one for one in RESOURCES.values() if not one.gate or gates.enabled(one.gate)]
 
     async def _discover(self) -> list[Resource]:
-        """The kinds that are served, as soon as the server says it for all API groups."""
+        """The kinds that are served, as soon as the server has listed all API groups."""
         groups: dict[str, list[Resource]] = {}
         for resource in self._resources():
             groups.setdefault(resource.group_path, []).append(resource)
@@ -300,7 +300,7 @@ class KubeDriver:
         return [resource for served in found for resource in served]
 
     async def _discover_group(self, resources: list[Resource]) -> list[Resource]:
-        """Those of one API group; asks again while the server fails."""
+        """Those of one API group; repeats the request while the server fails."""
         backoff = Backoff()
         while True:
             try:

@@ -1,6 +1,6 @@
 """Loop driver: the scheduler on an event loop that it shares with others, such as the server of `bayplan up`.
 
-It schedules for a little while whenever it is run, and asks to be woken when there is something to do again.
+It schedules for a little while whenever it is run, and requests a wake-up when there is work again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LoopExecutor:
         return len(self._under_way)
 
     def cancel(self) -> None:
-        """Give up what has not ended; `finished` is not told."""
+        """Give up what has not ended; `finished` is not called."""
         for task in self._under_way:
             task.cancel()
 

@@ -130,7 +130,7 @@ class Engine:
         grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
         self._grouped = [(p, p.cluster_key) for p in clustered if p in grouped]
         self._reads_any_object = len(self._grouped) < len(grouped)
-        """Whether some GROUPS plugin does not say which objects its columns depend on."""
+        """Whether some GROUPS plugin does not declare the objects that its columns depend on."""
         self._lister = profile.handle.lister
         self._version: Hashable = None
         self._stamp: Hashable = None

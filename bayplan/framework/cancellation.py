@@ -1,4 +1,4 @@
-"""Cancellation: tells the PreBind plugins of one pod that the pod will not be bound after all.
+"""Cancellation: cancels the PreBind plugins of a pod that will not be bound after all.
 
 The counterpart of a cancelled context in kube-scheduler. An `async def pre_bind` is cancelled where it awaits; one that
 blocks its thread reads `state.cancellation`.
@@ -29,7 +29,7 @@ class Cancellation:
 
     def __init__(self) -> None:
         self.is_set = False
-        """Whether the pod will not be bound; `reason` says why."""
+        """Whether the pod will not be bound; `reason` is the cause."""
         self._stops: list[Callable[[], object]] = []
         self.reason = ""
 

@@ -1,4 +1,4 @@
-"""CSINodes: what the CSINode of each node says, as columns over the rows of the table."""
+"""CSINodes: the CSINode of each node, as columns over the rows of the table."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CSINodes:
         return self._limited.view
 
     def limit(self, driver: str) -> Ints:
-        """int64 per row: how many volumes of the driver can be attached, NO_LIMIT where it does not say."""
+        """int64 per row: how many volumes of the driver can be attached, NO_LIMIT where there is none."""
         return self._column(self._limits, driver, np.int64, NO_LIMIT).view
 
     def lowest_limit(self, driver: str) -> int:
@@ -89,7 +89,7 @@ class CSINodes:
         return column
 
     def _look(self, row: int) -> None:
-        """Take over what the CSINode of the row says now."""
+        """Copy the CSINode of the row as it is now."""
         name = self._table.names[row]
         found = self._lister.get("CSINode", "", name) if name else None
         known = self._known.get(row)

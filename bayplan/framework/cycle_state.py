@@ -23,13 +23,13 @@ PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
 @runtime_checkable
 class StateData(Protocol):
-    """A value that a what-if may change must say how to copy itself; other values are shared."""
+    """A value that a what-if may change must have a method to copy itself; other values are shared."""
 
     def clone(self) -> Self: ...
 
 
 class CycleState(Struct, eq=False):
-    """A key-value store for one attempt, and which plugins have nothing to say in it."""
+    """A key-value store for one attempt, and the plugins that are skipped in it."""
 
     _values: dict[str, Any] = {}
     skip_filter: set[str] = set()
@@ -38,7 +38,7 @@ class CycleState(Struct, eq=False):
     every node."""
     fit_rule: FitRule | None = None
     """Amounts that the pod needs free on a node, where the engine has computed them; None if the plugin has to be
-    asked.
+    called.
     """
     unreached: frozenset[str] = frozenset()
     """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
@@ -51,7 +51,7 @@ class CycleState(Struct, eq=False):
     sampled_by: SchedulerMetrics | None = None
     """In a few attempts each plugin is timed; None in all others."""
     node_claims: dict[str, NodeClaimStatuses] | None = None
-    """By node: what the status of the pod will say about resources of the node that its devices use up."""
+    """By node: entries for the status of the pod about resources of the node that its devices use up."""
     group: CycleState | None = None
     """In the scheduling cycle of a pod group: the state of the group, which its members share. None otherwise."""
 
@@ -82,7 +82,7 @@ class CycleState(Struct, eq=False):
         self.row_counts = self.fit_rule = self.node_claims = None
 
     def placed(self, pod: Pod, node_name: str) -> Pod:
-        """The pod on a node, with what its status will say about the devices that it gets there."""
+        """The pod on a node, with the status that it will have by the devices that it gets there."""
         if self.node_claims is None:
             return pod.with_node(node_name)
         status = replace(

@@ -32,7 +32,7 @@ class Judgement:
 class Diagnosis:
     """Result of each node in one attempt.
 
-    A row's status is that of the first plugin that refused it, or, with `every_reason`, what all of them said.
+    A row's status is that of the first plugin that refused it, or, with `every_reason`, those of all of them.
     `outside` are rows that PreFilter narrowed away or that were not reached: they have the status `absent`. `alone`
     holds rows judged one by one.
     """
@@ -54,7 +54,7 @@ class Diagnosis:
     pending_plugins: set[str] = field(default_factory=set)
     node_count: int = 0
     every_reason: bool = False
-    """Every filter was asked about every node (alwaysCheckAllPredicates of a Policy)."""
+    """Every filter ran on every node (alwaysCheckAllPredicates of a Policy)."""
     within: Bools | None = None
     """bool per row: those of a placement, where only that is looked at; None means all."""
     _by_row: RowStatuses | None = field(default=None, init=False, repr=False)
@@ -85,7 +85,7 @@ class Diagnosis:
 
     @property
     def is_judged(self) -> bool:
-        """Whether it says who refused which node."""
+        """Whether it has the plugin that refused each node."""
         return self._by_row is not None or bool(self.judgements)
 
     def refuse_all(self, status: Status) -> None:

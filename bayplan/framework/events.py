@@ -61,7 +61,7 @@ class ActionType(IntFlag):
 
 
 POD = "Pod"
-"""Any pod. The scheduler itself tells pods that have a node from pods that wait for one."""
+"""Any pod. The scheduler itself distinguishes pods that have a node from pods that wait for one."""
 ASSIGNED_POD = "AssignedPod"
 UNSCHEDULABLE_POD = "UnschedulablePod"
 NODE = "Node"
@@ -117,7 +117,7 @@ class ClusterEvent(Struct, frozen=True, cache_hash=True):
     def matches(self, incoming: ClusterEvent) -> bool:
         """Whether `incoming` is one of the events that this pattern asks for.
 
-        It is when it says the same or something more specific. An update that is not one of the
+        It is when it is the same or more specific. An update that is not one of the
         specific ones is called `Update`, so a pattern for a specific one must not match it;
         upstream reads that off the size of the number, and so do we.
         """
@@ -146,17 +146,17 @@ class Hint(Enum):
 HintFunction = Callable[[Pod, Any, Any], Hint]
 """(waiting pod, object before, object after) -> Hint; None stands for "no object".
 
-It is called once per waiting pod and event, so it must be cheap, or say that it goes `by_spec`. One that raises counts
+It is called once per waiting pod and event, so it must be cheap, or be marked `by_spec`. One that raises counts
 as QUEUE.
 """
 
 
 Concern = Callable[[Any, Any], Collection[str] | None]
-"""(object before, object after) -> the keys of the pods for which the hint may say Queue; None means any pod's."""
+"""(object before, object after) -> the keys of the pods for which the hint may return Queue; None means any pod's."""
 
 
 class NarrowHint(msgspec.Struct, frozen=True):
-    """A hint that can say of an event which pods it may concern, so that the others need not be asked about."""
+    """A hint that can narrow an event to the pods that it may affect, so that it is not called for the others."""
 
     hint: HintFunction
     concerns: Concern
@@ -176,7 +176,7 @@ def by_spec(asked: Asked) -> Asked:
     """Mark a hint or doubt whose answer depends on the waiting pod's spec alone: pods of one spec share it.
 
     It may still look at what else sets a pod apart: whether the event is about the pod itself, its nomination, and
-    what its status says it was given. Pods of which there is something to say are asked for one by one.
+    the resources that its status grants. Pods with such facts are evaluated one by one.
     """
     setattr(asked, BY_SPEC, True)
     return asked
@@ -193,7 +193,7 @@ BY_SPEC = "_goes_by_spec"
 class EventWithHint(msgspec.Struct, frozen=True):
     """An event a plugin waits for; without a hint every such event is worth a new attempt.
 
-    `hint` is kube-scheduler's. Where it says Queue and a new attempt is certain to fail, `still_unschedulable`
+    `hint` is kube-scheduler's. Where it returns Queue and a new attempt is certain to fail, `still_unschedulable`
     returns True, and the pod is left waiting.
     """
 
@@ -278,7 +278,7 @@ UNSCHEDULABLE_POD_DELETE = ClusterEvent(UNSCHEDULABLE_POD, ActionType.Delete)
 NODE_ADD = ClusterEvent(NODE, ActionType.Add)
 NODE_DELETE = ClusterEvent(NODE, ActionType.Delete)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, ActionType.All, "UnschedulableTimeout")
-"""A pod was left waiting for too long: it is tried again whatever the hints say."""
+"""A pod was left waiting for too long: it is tried again with any hints."""
 FORCE_ACTIVATE = ClusterEvent(WILDCARD, ActionType.All, "ForceActivate")
 """A pod is to be tried now, on request."""
 

@@ -1,7 +1,7 @@
 """FeatureGates: the position of every feature gate of a release of Kubernetes, and that release.
 
 Mirrors staging/src/k8s.io/component-base/featuregate/feature_gate.go; `feature_gates.txt` has the gates. The texts of
-refusals are those of kube-scheduler, which people search for. `gate_effects.py` says what gates do here.
+refusals are those of kube-scheduler, which people search for. `gate_effects.py` describes their effects here.
 """
 
 from __future__ import annotations

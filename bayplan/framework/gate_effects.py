@@ -15,7 +15,7 @@ class Effect(NamedTuple):
     on: str
     off: str
     missing: bool | None = None
-    """The position that is not implemented; its text says what is done instead."""
+    """The position that is not implemented; its text describes the behaviour instead."""
 
     def describe(self, value: bool | None) -> str:
         """The text of one position."""

@@ -65,8 +65,9 @@ class Settled(NamedTuple):
     pre_score: Status | None = None
     """The same for `pre_score`."""
     commits: bool = True
-    """Whether Reserve, Permit or PreBind may have work; if not, they are not called. May depend on the cluster: it is
-    asked again when `cluster_key` changes."""
+    """Whether Reserve, Permit or PreBind may have work; if not, they are not called. May depend on the cluster: it
+    is called again when `cluster_key` changes.
+    """
 
 
 NOT_SETTLED = Settled()
@@ -111,14 +112,14 @@ class Plugin:
         return None
 
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules | None:
-        """For GROUPS: the columns by which the plugin tells nodes apart for pods of the class of `pod`.
+        """For GROUPS: the columns by which the plugin distinguishes nodes for pods of the class of `pod`.
 
         Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there
-        are, not by how many. No column: the plugin has nothing to say about such pods, neither in Filter nor in
-        Score. None if it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with
-        them. Asked again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but
-        after a change of nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row
-        change only with the row.
+        are, not by how many. No column: the plugin has no effect on such pods, neither in Filter nor in Score. None
+        if it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with them. Asked
+        again when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change, but after a
+        change of nodes only if `DomainRules.nodes_key` of some plugin is not the same; the values of a row change
+        only with the row.
         """
         return None
 
@@ -142,7 +143,8 @@ class Plugin:
         """For NODE_ROW: the rules on amounts that are all that Filter and Score do with such pods.
 
         None in place of a rule: that method does more. `scores_by_more`: Score depends on more than the row for such
-        pods, and is called for each of them; whether it does may depend on the cluster as far as `cluster_key` says so.
+        pods, and is called for each of them; whether it does may depend on the cluster as far as `cluster_key`
+        reflects it.
         """
         return NO_RULES
 
@@ -197,7 +199,7 @@ class PreFilterPlugin(Plugin):
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
-        """SKIP: Filter of this plugin has nothing to say about `pod`."""
+        """SKIP: Filter of this plugin has no effect on `pod`."""
 
 
 class PreFilterExtensions:
@@ -227,7 +229,7 @@ class FilterPlugin(Plugin):
         return check_verdict(self.filter_rows(state, pod, node.as_table(), FIRST_ROW), 1).status(0)
 
     def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
-        """Whether what the filter says to `pod` about a node can depend on `other` being there or not.
+        """Whether the filter's result for `pod` on a node can depend on `other` being there or not.
 
         Goes by the class of `other`, and whether it is being deleted. PreFilter has run for `pod`.
         """
@@ -279,9 +281,10 @@ class PreScorePlugin(Plugin):
 
     @abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
-        """SKIP: Score of this plugin has nothing to say about `pod`. `rows` are the feasible nodes.
+        """SKIP: Score of this plugin has no effect on `pod`. `rows` are the feasible nodes.
 
-        For GROUPS, `rows` are one of each group, and `state.row_counts` says how many nodes each of them stands for.
+        For GROUPS, `rows` are one of each group, and `state.row_counts` has the number of nodes that each of them
+        stands for.
         """
 
 

@@ -23,7 +23,7 @@ class ObjectKey(NamedTuple):
 
 @runtime_checkable
 class ChangeFeed(Protocol):
-    """A lister that can also say what changed. It should: without, everything is read again after every change."""
+    """A lister with a log of its changes. It should: without, everything is read again after every change."""
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
         """Objects that came, changed or went after `version`; None when that is no longer known."""

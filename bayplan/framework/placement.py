@@ -72,7 +72,9 @@ class TryGroup(Protocol):
         """Try the members on the nodes."""
 
     def room(self) -> GroupRoom | None:
-        """Amounts that the group needs; None if more than amounts decides, and only trying tells. To be asked first."""
+        """Amounts that the group needs; None if more than amounts decides, and only a trial can find out. Call it
+        first.
+        """
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
         """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""

@@ -1,4 +1,4 @@
-"""Preemptor: what pods are preempted for, a pod or a pod group, and the event that says so."""
+"""Preemptor: the preemptor, a pod or a pod group, and its event."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from .interface import (
 
 EVENTS = "a list of events made with `wait_for`"
 REFUSING = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
-"""The extension points where a plugin can refuse a pod; what others wait for is not asked."""
+"""The extension points where a plugin can refuse a pod; events of others are not read."""
 
 
 def declared_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
@@ -76,7 +76,7 @@ def check_events(plugin: Plugin) -> None:
 
 
 def _check_custom_action(plugin: Plugin, event: ClusterEvent) -> None:
-    """Updates of custom objects are not told apart: a pattern for some of them would match none."""
+    """Updates of custom objects are not distinguished: a pattern for some of them would match none."""
     updates = event.action & ActionType.Update
     if updates not in (0, ActionType.Update):
         raise PluginError(

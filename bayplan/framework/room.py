@@ -45,7 +45,7 @@ class RoomFilters(FilterRunner, Protocol):
         """Use of pods nominated with at least the priority of `pod`, up to date."""
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
-        """Judge one node, where `room` is what the filter says that adds up."""
+        """Judge one node, where `room` is the part of the filter that adds up."""
 
 
 def room_filters(handle: Handle) -> RoomFilters:

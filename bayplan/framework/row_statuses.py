@@ -24,7 +24,7 @@ FIRST_BIT = 4
 
 
 class RowStatuses:
-    """`said` holds, per row, a position in `statuses`; `counts` holds on how many rows each of them stands.
+    """`said` has, per row, a position in `statuses`; `counts` holds on how many rows each of them stands.
 
     The first status is SUCCESS, which is not counted.
     """
@@ -193,7 +193,7 @@ class RowStatuses:
 
 
 def no_node_available(node_count: int, reasons: Mapping[str, int]) -> str:
-    """kube-scheduler's sentence for a pod that fits nowhere; `reasons` says on how many nodes each was given."""
+    """kube-scheduler's sentence for a pod that fits nowhere; `reasons` has the number of nodes for each."""
     text = f"0/{node_count} nodes are available:"
     # The parts are sorted as text: "10 Too many pods" comes before "2 Insufficient cpu".
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items())

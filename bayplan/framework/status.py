@@ -1,4 +1,4 @@
-"""Status: what a plugin says about a pod, or about a pod on a node.
+"""Status: the result of a plugin for a pod, or for a pod on a node.
 
 Mirrors staging/src/k8s.io/kube-scheduler/framework/interface.go (Code, Status).
 """
@@ -24,7 +24,7 @@ REJECTED = frozenset({Code.Unschedulable, Code.UnschedulableAndUnresolvable, Cod
 
 
 class Status:
-    """A code with reasons and the plugin that said so. Immutable."""
+    """A code with reasons and the plugin that returned it. Immutable."""
 
     __slots__ = ("code", "error", "plugin", "reasons")
 
@@ -55,7 +55,7 @@ class Status:
         return ", ".join((str(self.error), *self.reasons) if self.error else self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same status, said by `plugin`."""
+        """The same status with `plugin` as its origin."""
         return Status(self.code, self.reasons, plugin, self.error)
 
     def merged(self, other: Status) -> Status:
@@ -110,7 +110,7 @@ def wait(*reasons: str) -> Status:
 
 
 def failure(error: BaseException | str) -> Status:
-    """Something went wrong that says nothing about whether the pod fits."""
+    """An error from which nothing follows about whether the pod fits."""
     if isinstance(error, str):
         return Status(Code.Error, (error,))
     return Status(Code.Error, error=error)

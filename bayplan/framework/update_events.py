@@ -37,7 +37,7 @@ def pod_update_events(old: Pod, new: Pod) -> tuple[ClusterEvent, ...]:
 
 
 def _has_grants(status: PodStatus) -> bool:
-    """Whether the status says what the pod was given, or which claims are its own."""
+    """Whether the status has the resources that the pod was granted, or the claims that are its own."""
     return (
         status.has_resources
         or status.resource_claim_statuses is not None

@@ -19,7 +19,7 @@ LABELS = ("call_type", "result")
 
 
 class ApiCalls:
-    """Counts calls; `pending` says how many wait for an earlier one of the same pod, by type."""
+    """Counts calls; `pending` has the number of calls that wait for an earlier one of the same pod, by type."""
 
     def __init__(self, pending: Callable[[], Mapping[tuple[str], int]]) -> None:
         self.executed = CounterFamily(

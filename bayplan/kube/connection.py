@@ -1,7 +1,7 @@
 """Connection: requests to the API server as bytes, and its refusals as our errors.
 
-Retries follow k8s.io/client-go/rest/with_retry.go: a request is repeated when the server says so
-with Retry-After, and when the response to a GET broke off. Other failures are left to the caller.
+Retries follow k8s.io/client-go/rest/with_retry.go: a request is repeated when the server answers with Retry-After,
+and when the response to a GET broke off. Other failures are left to the caller.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def _valid_until(certificate: str) -> float:
         file.flush()
         try:
             decoded = ssl._ssl._test_decode_cert(file.name)  # type: ignore[attr-defined]  # not in typeshed
-        except ssl.SSLError:  # loading it says what is wrong with it
+        except ssl.SSLError:  # loading it reports the problem
             return math.inf
     return float(ssl.cert_time_to_seconds(decoded["notAfter"]))
 

@@ -85,7 +85,9 @@ def read_live(
 
 
 async def read_version(connection: Connection, ended: asyncio.Event | None = None) -> str:
-    """The version of the API server; empty if it does not tell. With `ended` it is asked until then or it answers."""
+    """The version of the API server; empty if it does not tell. With `ended` the request is repeated until then or
+    until it is answered.
+    """
     from ..errors import ApiError
 
     while True:

@@ -103,7 +103,7 @@ class _Meta(Wire, frozen=True):
 
 
 class _Head(Wire, frozen=True):
-    """The part of an object that tells whether it is known."""
+    """The part of an object that identifies it and its version."""
 
     metadata: _Meta = _Meta()
 

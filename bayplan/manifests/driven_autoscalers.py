@@ -35,7 +35,7 @@ class DrivenAutoscalers:
         return replace(timeline, events=tuple(map(self._event, timeline.events)))
 
     def notes(self) -> list[str]:
-        """Where an autoscaler keeps a series from what it says."""
+        """Differences of a series from its autoscaler."""
         return [
             f"{name} limits its series: {count:,} of its numbers of replicas are outside of {low} to {high}"
             for name, (count, low, high) in self._limited.items()

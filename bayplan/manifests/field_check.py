@@ -34,7 +34,7 @@ class MisfitField(NamedTuple):
 
 
 class ObjectPlace(NamedTuple):
-    """An object within a document, and what the enclosing list says about it."""
+    """An object within a document, and the kind and version from the enclosing list."""
 
     tree: Any
     api_version: str = ""

@@ -1,8 +1,8 @@
 """Input bytes: the bytes of files from elsewhere, unpacked if gzipped, within a limit.
 
-A gzip file of some kilobytes can unpack to gigabytes. Unless told otherwise, a file may unpack to 32 MiB or a hundred
-times its size, whichever is more: dumps, recordings and traces of real clusters unpack to 60 times their size at most.
-The option `--max-input-size`, the variable BAYPLAN_MAX_INPUT_SIZE or an argument sets the limit for all bytes of one
+A gzip file of some kilobytes can unpack to gigabytes. By default, a file may unpack to 32 MiB or a hundred times its
+size, whichever is more: dumps, recordings and traces of real clusters unpack to 60 times their size at most. The
+option `--max-input-size`, the variable BAYPLAN_MAX_INPUT_SIZE or an argument sets the limit for all bytes of one
 file.
 """
 

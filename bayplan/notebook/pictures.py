@@ -180,7 +180,8 @@ def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
 def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
     """The schedulers' metrics that differ, each as a share of the largest, with the confidence interval over the seeds.
 
-    An arrow says whether more or less is better; a frame around a bar says that it is better or worse than the first.
+    An arrow shows whether more or less is better; a frame around a bar marks one that is better or worse than the
+    first.
     """
     axes = _axes(axes)
     first = result.contenders[0]

@@ -378,7 +378,7 @@ def plan(
 ) -> NodePlan:
     """The cheapest nodes from `pools`, files or NodePools, on which the scheduler places every pod of the cluster.
 
-    `keep_existing` keeps the nodes of the cluster, `existing` says how to exchange them. `survive` is "node" or
+    `keep_existing` keeps the nodes of the cluster, `existing` plans their exchange. `survive` is "node" or
     "zone"; `headroom` is the share of every node that stays free, such as 0.2. With each of `seeds` seeds every pod is
     placed: the scheduler draws among nodes with equal scores.
     """

@@ -1,8 +1,8 @@
 """Attachments: what pods take of a node besides the amounts they request: volumes of CSI drivers, and devices.
 
 They are counted like resources, each under a name of its own, in the bound and in the choice of types. Only what
-surely takes a place of its own is counted: volumes and claims that one pod alone uses, on types that say how many
-there are.
+surely takes a place of its own is counted: volumes and claims that one pod alone uses, on types with a known number
+of them.
 """
 
 from __future__ import annotations

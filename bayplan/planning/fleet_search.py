@@ -5,7 +5,7 @@ is no plan by then (`growth.py`); whole nodes of the fluid problem, with the sma
 the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are exchanged: of
 many fleets those are simulated that promise most by a guess (`screen.py`).
 
-A fleet on which pods stay pending is not a plan, and still says something: its price and what these pods are worth are
+A fleet on which pods stay pending is not a plan, and still has information: its price and what these pods are worth are
 an estimate of what a plan like it costs. Types and exchanges are judged by it.
 """
 

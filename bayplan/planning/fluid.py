@@ -55,7 +55,7 @@ WHOLE_GAP = 0.002
 SHAPES = 12
 """Classes are joined if their shares of the resources are equal in such steps."""
 WELL_FILLED = 0.95
-"""A class whose copies alone fill a node less than this has a row that says how many fit."""
+"""A class whose copies alone fill a node less than this has a row for the number that fits."""
 MOST_RESERVE, RESERVE_ACCURACY = 3.0, 0.03
 TILT = 3.0
 """How many times larger the reserve of a resource is when a variant has more of it."""

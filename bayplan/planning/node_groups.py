@@ -120,7 +120,7 @@ def unmatched_sizes(sizes: Iterable[GroupSize], pools: Iterable[NodePool]) -> li
 
 
 def group_of_node(node: Node) -> str:
-    """The name of the group of a node; empty if no label says it."""
+    """The name of the group of a node; empty if no label has it."""
     return next((node.labels[key] for key in GROUP_LABELS if node.labels.get(key)), "")
 
 

@@ -1,4 +1,4 @@
-"""Node probe: which pods an empty node of each type can run, asked from the scheduler's filters.
+"""Node probe: which pods an empty node of each type can run, by the scheduler's filters.
 
 A cluster with one node of each type and zone, its daemons placed, answers for every class of pods. A refusal by a
 filter that compares a pod with other pods is no answer, because the other pods are missing there.

@@ -61,7 +61,7 @@ class DisruptionFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_disruption(file: DisruptionFile, path: str, problems: Problems) -> dict[str, Any]:
-    """The fields of a pool that say when nodes may be taken away."""
+    """The fields of a pool about the removal of nodes."""
     if file.consolidation_policy not in CONSOLIDATION_POLICIES:
         expected = one_of(CONSOLIDATION_POLICIES)
         problems.add(f"{path}.consolidationPolicy", expected, file.consolidation_policy)

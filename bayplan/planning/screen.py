@@ -2,7 +2,7 @@
 
 The scheduler's rules on amounts place the pods one after another, in the order of the queue, within the kernel.
 Demands on other pods (spread, affinity, ports) are left out, and so are volumes and devices. A guess chooses which
-fleets are simulated; whether a fleet is good is for the simulation to say.
+fleets are simulated; the simulation decides whether a fleet is good.
 """
 
 from __future__ import annotations

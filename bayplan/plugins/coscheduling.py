@@ -150,7 +150,7 @@ class Coscheduling(
         if is_deleted and self._waiting and self._can_still_make_it(group, pod):
             return
         self._give_up(group, f"pod {pod.name} of group {group[2]} lost its node")
-        if has_waited and not is_deleted:  # without success; an error says nothing about room
+        if has_waited and not is_deleted:  # without success; an error has no information about room
             self._did_not_fit[group] = self._situation(group, leaving=pod)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
@@ -245,8 +245,8 @@ class Coscheduling(
 class GroupSituation:
     """Result of a group's turn: the nodes, what is taken of them, and its own members.
 
-    `leaving` is a member that is about to give up its place. Pods that take as much as others did are not told
-    apart; that is why it is not trusted for long.
+    `leaving` is a member that is about to give up its place. Pods that take as much as others did count as equal;
+    that is why it is not trusted for long.
     """
 
     def __init__(

@@ -129,8 +129,8 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
 def levels_for(group: PodGroup, levels: Sequence[str]) -> Sequence[Sequence[str]] | Status:
     """The levels on which the group is placed, the smallest first, each with the labels that tell its domains apart.
 
-    The constraint of the group is the largest level, its annotation the smallest. Below the top a domain is told apart
-    by the levels above it, too: racks of two blocks may have equal names.
+    The constraint of the group is the largest level, its annotation the smallest. Below the top a domain is
+    identified by the levels above it, too: racks of two blocks may have equal names.
     """
     required, preferred = group.topology_keys[:1], group.annotations.get(PREFERRED_TOPOLOGY)
     if not levels or (required and required[0] not in levels):

@@ -210,7 +210,7 @@ def _is_same_aws_disk(one: Volume, other: Volume) -> bool:
 
 
 def _is_same_iscsi_disk(one: Volume, other: Volume) -> bool:
-    """The name alone tells disks apart, whatever the portal and the unit."""
+    """The name alone identifies a disk, with any portal and unit."""
     disk, second = one.iscsi, other.iscsi
     if disk is None or second is None or (disk.read_only and second.read_only):
         return False

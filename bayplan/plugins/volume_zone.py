@@ -157,7 +157,7 @@ def _reaches(table: NodeTable, topology: Topology, rows: Rows) -> Bools:
 
 
 def _has_a_zone(table: NodeTable, rows: Rows) -> Bools:
-    """bool per row of `rows`: the node says where it is; in a cluster of one zone nodes need not."""
+    """bool per row of `rows`: the node has a zone; in a cluster of one zone nodes need not."""
     has = table.labels.has(TOPOLOGY_LABELS[0], rows)
     for label in TOPOLOGY_LABELS[1:]:
         has = has | table.labels.has(label, rows)

@@ -56,7 +56,7 @@ class SchedulingQueue:
 
     Pods are keyed by namespace and name in the first three, and by uid in flight: a pod may be
     recreated under its name while the attempt of the old one is running. There is no background
-    work: `next_timer` says when to call `flush_due`. Times are seconds since 1970 by the clock's
+    work: `next_timer` is the time for the next call of `flush_due`. Times are seconds since 1970 by the clock's
     time of day, as backoff ends with whole seconds.
     """
 

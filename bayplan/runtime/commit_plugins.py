@@ -396,7 +396,7 @@ async def _together(waiting: Sequence[Awaitable[Status]]) -> Status:
 
 
 class Awaited:
-    """An answer of a plugin that is still to come, with errors and odd statuses said in its name."""
+    """A pending answer of a plugin, with errors and odd statuses reported in its name."""
 
     def __init__(
         self,
@@ -437,7 +437,7 @@ def _ask(
     call: Callable[[], Answer],
     cancellation: Cancellation | None = None,
 ) -> Status | Awaited:
-    """The plugin's answer, with errors and odd statuses said in its name."""
+    """The plugin's answer, with errors and odd statuses reported in its name."""
     try:
         answer = call()
     except Exception as error:  # a plugin may raise anything

@@ -1,7 +1,7 @@
 """Filter plugins: PreFilter, Filter and PostFilter of one profile, plugin by plugin: the reference for `engine`.
 
-Mirrors RunPreFilterPlugins and RunPostFilterPlugins of pkg/scheduler/framework/runtime/framework.go; what is said about
-one node is in `node_check.py`.
+Mirrors RunPreFilterPlugins and RunPostFilterPlugins of pkg/scheduler/framework/runtime/framework.go; the filters of
+one node are in `node_check.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Node check: what one node, real or a what-if, says to a pod, with and without the pods nominated to it.
+"""Node check: the filters of one node, real or a what-if, for a pod, with and without the pods nominated to it.
 
 Mirrors RunFilterPlugins, RunFilterPluginsWithNominatedPods and the runs of AddPod and RemovePod of
 pkg/scheduler/framework/runtime/framework.go.
@@ -35,7 +35,7 @@ NO_DEMANDS = FitRule({}, {})
 
 
 class NodeJudge:
-    """The filters of a profile, asked about one node after the other."""
+    """The filters of a profile, called for one node after the other."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class NodeJudge:
         return any(ask_hook(f, f.looks_at, state, pod, other) for other in others for f in filters)
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
-        """Judge one node, where `room` is what the filter says that adds up."""
+        """Judge one node, where `room` is the part of the filter that adds up."""
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
@@ -171,7 +171,7 @@ class NodeJudge:
         return self.filter_node(state, pod, what_if.node)
 
     def first_of(self, crowded: Status, plain: Status) -> Status:
-        """The status of a node without room for the pod beside the nominated ones, which says `plain` without them.
+        """The status of a node without room for the pod beside the nominated ones, which is `plain` without them.
 
         The first plugin to refuse counts.
         """

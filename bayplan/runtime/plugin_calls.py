@@ -98,7 +98,7 @@ def ask_keys(hooks: Iterable[tuple[Plugin, Callable[..., Hashable]]], table: Nod
     for plugin, hook in hooks:
         try:
             key = hook(table)
-            # Most are versions, and this is asked after every change of an object.
+            # Most are versions, and this is called after every change of an object.
             keys.append(key if type(key) is int else _checked_hook(hook, key))
         except Exception as error:  # a plugin may raise anything
             raise _hook_failed(plugin, hook, error) from error

@@ -1,8 +1,8 @@
 """Plugin failures: how an error inside a plugin ends a pod's attempt, and never the scheduler.
 
-An error status that a plugin returns, and an error of the API server, the network or the file system, say something
-about the cluster. Anything else that a plugin raises, and an answer of the wrong type, is a fault of its code: the
-message then has file and line.
+An error status that a plugin returns, and an error of the API server, the network or the file system, are about the
+cluster. Anything else that a plugin raises, and an answer of the wrong type, is a fault of its code: the message then
+has file and line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PluginRunError(PluginError):
 def failed(
     doing: str, plugin: Plugin, cause: BaseException | Status | str, method: str = ""
 ) -> PluginRunError:
-    """The failure of `plugin`; `doing` holds `{}` where its name belongs. `method` was called, the cause says more."""
+    """The failure of `plugin`; `doing` holds `{}` where its name belongs. `method` was called, the cause has more."""
     if isinstance(cause, PluginRunError):
         return cause
     doing = doing.format(f'"{plugin.name}"')
@@ -62,7 +62,7 @@ def failed(
 
 
 def is_in_tree(plugin: Plugin) -> bool:
-    """Whether the plugin is part of this package: what it raises is what kube-scheduler says in the same case."""
+    """Whether the plugin is part of this package: its errors are those of kube-scheduler in the same case."""
     return type(plugin).__module__.startswith("bayplan.")
 
 
@@ -76,7 +76,7 @@ def fault_text(plugin: type[Plugin], method: str, error: BaseException) -> str:
 
 
 def exception_text(error: BaseException) -> str:
-    """An exception in one line; errors of this package say all by themselves."""
+    """An exception in one line; errors of this package are complete by themselves."""
     text = " ".join(str(error).split())
     if isinstance(error, BayplanError):
         return text

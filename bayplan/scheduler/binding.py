@@ -225,7 +225,7 @@ class Binding(Struct, eq=False):
         self.profile.note_point("PreBind", status, seconds)
 
     def _note_error(self, status: Status) -> None:
-        """PreBind or Bind failed: say which, and how long it took."""
+        """PreBind or Bind failed: log which, and how long it took."""
         times = self.state.times
         if self._pre_bind_began:
             self._pre_bind_ended(status)

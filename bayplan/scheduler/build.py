@@ -243,7 +243,7 @@ def _make_queue(
 
 
 def _registrations(profile: ProfileRuntime) -> list[Registration]:
-    """Which plugin waits for which events; extenders cannot say, and so wait for any."""
+    """Which plugin waits for which events; extenders declare no events, and so wait for any."""
     registrations: list[Registration] = []
     if profile.handle.extenders is not None:
         events = default_events(profile.handle.feature_gates)

@@ -271,7 +271,7 @@ def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginD
 
 
 def _summary(plugin: type[Plugin]) -> str:
-    """Purpose of a plugin: what its module or package says after its name, else its class."""
+    """Purpose of a plugin: the docstring of its module or package after its name, else of its class."""
     package = plugin.__module__.rpartition(".")[0]
     for module in (plugin.__module__, package):
         first = _first_line(sys.modules.get(module))

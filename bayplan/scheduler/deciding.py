@@ -128,7 +128,7 @@ class Decider:
         return True
 
     def by_engine(self, profile: ProfileRuntime, pod: Pod) -> Decision | None:
-        """The engine's decision on a pod that is only asked about; None if plugins have to be called."""
+        """The engine's decision on a pod of an inquiry; None if plugins have to be called."""
         return self._decide(profile, CycleState(), pod, None)
 
     @property
@@ -282,7 +282,7 @@ class Decider:
         diagnosis: Diagnosis,
         makes_room: bool,
     ) -> None:
-        """No node fits: say why, and run PostFilter."""
+        """No node fits: find the reasons, and run PostFilter."""
         diagnosis.note_rejectors()
         is_logged = steps.is_logged()
         if is_logged:
@@ -351,7 +351,7 @@ def check_totals(decision: Decision, rows: Ints, totals: Ints, pod: Pod, table: 
 
 
 def check_refusals(decision: Decision, diagnosis: Diagnosis, pod: Pod, table: NodeTable) -> None:
-    """Raise EngineDisagreementError unless the engine says the same about every node."""
+    """Raise EngineDisagreementError unless the engine has the same status for every node."""
     refusals = decision.refusals
     if refusals is None:
         return

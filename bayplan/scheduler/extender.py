@@ -1,4 +1,4 @@
-"""Extender: one web service that is asked during scheduling: what is sent to it, and what its answers mean.
+"""Extender: one web service that is called during scheduling: what is sent to it, and what its answers mean.
 
 Mirrors pkg/scheduler/extender.go and staging/src/k8s.io/kube-scheduler/extender/v1/types.go. The names of fields are
 sent as Go writes them and read in any case. Pods and nodes are sent with all of their fields. How a request gets there
@@ -217,7 +217,7 @@ class HTTPExtender:
 
 
 class _Reading:
-    """Turns a fault in an answer into an ExtenderError that says whose answer it was."""
+    """Turns a fault in an answer into an ExtenderError that names the extender."""
 
     def __init__(self, whose: str) -> None:
         self._whose = whose

@@ -177,7 +177,7 @@ class Extenders:
     def _note(
         self, diagnosis: Diagnosis, failed: Mapping[str, str], status: Callable[[str], Status]
     ) -> None:
-        """Remember what an extender says of nodes; names that no node has say nothing."""
+        """Record the reasons of an extender for nodes; names that no node has are ignored."""
         for name, reason in failed.items():
             row = self._table.row_of.get(name)
             if row is not None and self._table.live[row]:

@@ -92,7 +92,7 @@ class FailureHandler:
                 queued.pod.uid
             )  # deleted, or placed by another scheduler: nothing to retry
             if current is not None and current.uid != queued.pod.uid:
-                current = None  # another pod of the name, which nothing is to be said about
+                current = None  # another pod of the name, about which nothing is written
         elif current.uid != queued.pod.uid:
             self._queue.done(queued.pod.uid)
             return
@@ -126,7 +126,7 @@ class FailureHandler:
         )
         try:
             self._client.patch_status(current, condition, attempt.nominated_node_name)
-        except ApiError as error:  # the pod is back in the queue: the next attempt says it again
+        except ApiError as error:  # the pod is back in the queue: the next attempt writes it again
             log.warning("pod %s: cannot write its condition: %s", pod.key, error)
 
 

@@ -68,7 +68,7 @@ class Search(msgspec.Struct):
 def judge_all(
     profile: ProfileRuntime, state: CycleState, pod: Pod, table: NodeTable, pre: PreFiltered
 ) -> Search:
-    """Run Filter on every node that PreFilter left, without effects on later searches; extenders are not asked."""
+    """Run Filter on every node that PreFilter left, without effects on later searches; extenders are not called."""
     filtering, diagnosis = profile.filtering, Diagnosis(table, node_count=table.node_count)
     diagnosis.unschedulable_plugins |= pre.narrowed_by
     search = Search(NO_ROWS, diagnosis, pre)

@@ -61,10 +61,10 @@ class PodPath(Protocol):
     def assume(
         self, profile: ProfileRuntime, state: CycleState, queued: QueuedPodInfo, attempt: Attempt
     ) -> Binding | None:
-        """Assume and Reserve; None if one of them says no."""
+        """Assume and Reserve; None if one of them refuses."""
 
     def permit(self, binding: Binding) -> bool:
-        """Permit, which may hold the pod; False if it says no."""
+        """Permit, which may hold the pod; False if it refuses."""
 
     def begin(self, binding: Binding) -> None:
         """Begin to bind a pod."""
@@ -120,7 +120,7 @@ class GroupAlgorithm:
         return account.status
 
     def room(self) -> GroupRoom | None:
-        """Amounts that the group needs; None if more than amounts decides. To be asked before pods are removed."""
+        """Amounts that the group needs; None if more than amounts decides. Call it before pods are removed."""
         search = self._tools.search
         fillings = search.fillings(self.profile, self.group)
         if fillings is None:
@@ -199,7 +199,7 @@ class GroupAlgorithm:
     def _search_placements(
         self, placements: Sequence[Placement], makes_room: bool
     ) -> GroupAttempt | None:
-        """The same without trying the members on every placement; None if that cannot be told otherwise."""
+        """The same without trying the members on every placement; None if only a trial can find out."""
         possible = self._tools.search.find(self.profile, self.group, placements)
         if possible is None:
             return None

@@ -1,4 +1,4 @@
-"""GroupConditions: the condition PodGroupScheduled, which says whether a pod group was scheduled.
+"""GroupConditions: the condition PodGroupScheduled, with the result of a pod group's scheduling.
 
 Mirrors updatePodGroupCondition of pkg/scheduler/schedule_one_podgroup.go.
 """
@@ -72,7 +72,7 @@ class GroupConditions:
             return _written(answer) if isinstance(answer, Awaitable) else SUCCESS
 
         def written(status: Status) -> None:
-            if not status.is_success:  # the next cycle of the group says it again
+            if not status.is_success:  # the next cycle of the group writes it again
                 log.warning(
                     "pod group %s: cannot write its condition: %s", group.key, status.message
                 )

@@ -194,8 +194,8 @@ class GroupCycle:
     def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
         """Bind the members that have a node when the group fits; fail the others, each for its reason.
 
-        Permit is asked when all members are assumed, so it need not hold those that come first; kube-scheduler asks it
-        about each member in turn, and ends with the same members bound.
+        Permit is called when all members are assumed, so it need not hold those that come first; kube-scheduler calls
+        it for each member in turn, and ends with the same members bound.
         """
         tools, result = self._tools, account.result
         for info in queued[len(result.members) :]:  # an error, or no placement: they were not tried

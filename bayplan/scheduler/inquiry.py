@@ -2,7 +2,7 @@
 
 Nothing is assumed, reserved or nominated, and the next attempt of the scheduler is not affected: an inquiry counts no
 evaluations and leaves the start of the next search where it is. Every node is judged, also in a profile that samples
-nodes. Extenders are not asked, except by `decide`: they are other processes and may have state.
+nodes. Extenders are not called, except by `decide`: they are other processes and may have state.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Inquiry:
 
     @property
     def has_extenders(self) -> bool:
-        """Whether the scheduler has extenders, which were not asked."""
+        """Whether the scheduler has extenders, which were not called."""
         return self._scheduler.extenders is not None
 
     def refusals(self) -> list[tuple[Status, list[str]]]:
@@ -125,7 +125,7 @@ class Inquiry:
         return self.decision().totals
 
     def decision(self) -> Decision:
-        """The same as a decision, which says the best row without the totals of the others."""
+        """The same as a decision, with the best row and without the totals of the others."""
         decision = self._scheduler.decider.by_engine(self.profile, self.pod)
         if decision is not None:
             return decision
@@ -158,7 +158,7 @@ class Inquiry:
         return {scored.plugin.name: scored.normalized * scored.weight for scored in every}
 
     def decide(self) -> Attempt:
-        """The node the pod would get, or the victims of preemption, as an attempt; extenders are asked, too.
+        """The node the pod would get, or the victims of preemption, as an attempt; extenders are called, too.
 
         Evictions go to the scheduler's cluster: ask a scheduler whose cluster ignores writes. Other pods keep their
         nominations.

@@ -100,7 +100,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     faults_are_fatal: bool = False
     """Whether an error in the code of a plugin ends the run (`PluginFaults.check`), or is logged and fails the pod."""
     explain: bool = False
-    """Whether each attempt has an `explanation`: what every plugin said about every node."""
+    """Whether each attempt has an `explanation`: the results of every plugin for every node."""
     observer: Observer = unobserved
     ended: Callable[[Attempt], None] = unheard
     """Called once for every attempt, when it has ended: bound, refused or failed."""

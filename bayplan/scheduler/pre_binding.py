@@ -12,7 +12,7 @@ class PreBindingPods:
         self._pods: dict[str, Cancellation] = {}
 
     def begin(self, uid: str) -> Cancellation:
-        """PreBind begins; what is returned tells its plugins when the pod is stopped."""
+        """PreBind begins; the result cancels its plugins when the pod is stopped."""
         cancellation = self._pods[uid] = Cancellation()
         return cancellation
 

@@ -182,7 +182,7 @@ def select_host(
     ties: TieBreak,
     is_scored: Bools | None = None,
 ) -> int:
-    """Position in `rows` of the best; `is_scored` says which of them an extender scored: of equal ones, those win."""
+    """Position in `rows` of the best; `is_scored` marks those that an extender scored: of equal ones, those win."""
     best = best_positions(totals)
     if len(best) == 1:
         return int(best[0])

@@ -156,7 +156,7 @@ def durations_ms(times: Times) -> dict[str, float]:
 def _log_scores(profile: ProfileRuntime, table: NodeTable, attempt: Attempt) -> None:
     """The scores of the best nodes: by plugin with its weight, and in total.
 
-    The reference gives them, for all nodes. Extenders are asked only once per attempt, so what they add is known
+    The reference gives them, for all nodes. Extenders are called only once per attempt, so their points are known
     where the attempt itself is explained, and missing otherwise.
     """
     key = attempt.pod.key

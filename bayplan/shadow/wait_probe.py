@@ -13,7 +13,7 @@ MOST_SPECS = 200
 
 
 class WaitProbe:
-    """Notes since when each waiting pod has had a feasible node; `has_room` tells whether one has, now."""
+    """Notes since when each waiting pod has had a feasible node; `has_room` is true if one has, now."""
 
     def __init__(self, account: WaitAccount, has_room: Callable[[Pod], bool]) -> None:
         self._account = account

@@ -1,7 +1,7 @@
 """Cron runs: which runs of CronJobs happen in a simulation.
 
 The next run of each happens if it is due within a day; with `--until`, every run until then. A question is about one
-moment and has none. A remark says which it is.
+moment and has none. A remark names it.
 """
 
 from __future__ import annotations

@@ -68,12 +68,12 @@ class RunController(Protocol):
 class Simulation:
     """One run. `objects` are a cluster, its workload and its timeline; pods with a node are already running.
 
-    Workloads are expanded to pods at their position in the input. `place_of` gives the place of an
-    object, for errors. Raises InputError when an API server would reject an object, or when there
-    is no node. `trace` receives each event. `provisioning` says how volumes are provisioned where
-    their StorageClass does not. Without `pods_end`, pods with a duration never finish. With
-    `is_recorded`, nothing happens but scheduling and the actions passed to `expect`. `ties` chooses between nodes with
-    equal scores; without it a node is drawn, by `seed`. With `nodes_come`, there may be no node at the start.
+    Workloads are expanded to pods at their position in the input. `place_of` gives the place of an object, for
+    errors. Raises InputError when an API server would reject an object, or when there is no node. `trace` receives
+    each event. `provisioning` is used for volumes whose StorageClass does not define it. Without `pods_end`, pods
+    with a duration never finish. With `is_recorded`, nothing happens but scheduling and the actions passed to
+    `expect`. `ties` chooses between nodes with equal scores; without it a node is drawn, by `seed`. With
+    `nodes_come`, there may be no node at the start.
     """
 
     def __init__(

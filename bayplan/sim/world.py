@@ -416,7 +416,7 @@ class World:
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):
-            # Nothing is told to the controllers of a recording.
+            # The controllers of a recording get no changes.
             every, there = self.cluster.list("Pod"), self._controllers.pods_on(stored.name)
             for pod in list(every) if self._is_recorded else there:
                 if pod.node_name == stored.name and not pod.is_finished:

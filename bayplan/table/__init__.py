@@ -1,4 +1,4 @@
-"""Nodes as columns: one row per node, one NumPy column per thing a plugin asks of a node.
+"""Nodes as columns: one row per node, one NumPy column per quantity that a plugin reads.
 
 Lives here: the node table (read side), its writer, columns and vocabularies, counts of pods per term.
 May enter: `api`. Must not happen: a rule about where a pod may go; writing outside `writer.py`.

@@ -311,7 +311,7 @@ class NodeInfo:
 
     @property
     def scoring_usage(self) -> Mapping[str, int]:
-        """`requested`, where pods that do not say how much cpu or memory they need count for a little."""
+        """`requested`, where pods without requests for cpu or memory count for a little."""
         return self.table.scoring_usage.at(self.row)
 
     @property

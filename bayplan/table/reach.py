@@ -1,4 +1,4 @@
-"""Reach: which rows each of many node selectors picks, asked about all of them at once.
+"""Reach: which rows each of many node selectors picks, for all of them at once.
 
 A cluster may have thousands of volumes, each with a node selector of its own: "on this host", "in this zone". Most
 name values of one label; those are looked up by the code of the row's value, all in one go. The others are matched one

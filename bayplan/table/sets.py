@@ -39,7 +39,7 @@ class SetColumn(Generic[T]):
         self._ids.data[row] = identity
 
     def count(self, matters: Callable[[T], bool], rows: Rows) -> Ints:
-        """int64 per row of `rows`: members for which `matters` holds; each distinct member is asked once."""
+        """int64 per row of `rows`: members for which `matters` holds; `matters` is called once per distinct member."""
         asked: dict[T, bool] = {}
         totals = np.zeros(len(self.distinct), dtype=np.int64)
         for identity, members in enumerate(self.distinct):

@@ -24,7 +24,7 @@ MAX_CELLS = 32_000_000
 class PodTerm:
     """Which pods count: in one of `namespaces` (None means in any), labels matching `selector`.
 
-    `terminating` says whether pods that are being deleted count too.
+    `terminating` is true if pods that are being deleted count, too.
     """
 
     __slots__ = ("_hash", "namespaces", "selector", "terminating")

@@ -19,7 +19,7 @@ Tree = dict[str, Any]
 
 
 class ClientAuthorities(msgspec.Struct):
-    """Authorities of clients and of proxies, and the headers in which proxies say who the user is.
+    """Authorities of clients and of proxies, and the headers in which proxies name the user.
 
     `context` is the server's; it asks clients for a certificate once there is an authority.
     """

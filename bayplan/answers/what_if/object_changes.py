@@ -67,8 +67,7 @@ def _pods_beside(stage: Stage, ref: TimelineTarget) -> int:
 class Delete(ClusterChange):
     """Delete objects, written `kind/name` or `kind/pattern`, that have the labels of `selector`.
 
-    A selector alone stands for nodes. Deleting a node deletes its pods at once; no disruption
-    budget is asked.
+    A selector alone stands for nodes. Deleting a node deletes its pods at once; disruption budgets do not apply.
     """
 
     objects: tuple[str, ...] = ()

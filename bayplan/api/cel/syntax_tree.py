@@ -1,7 +1,7 @@
 """Syntax tree: an expression as a tree, read from the form in which cel-expr-python serializes it.
 
-That form is the protocol buffer cel.expr.CheckedExpr (github.com/google/cel-spec, checked.proto and
-syntax.proto), of which the few fields are read that say which names and fields are used.
+That form is the protocol buffer cel.expr.CheckedExpr (github.com/google/cel-spec, checked.proto and syntax.proto), of
+which the few fields are read that contain the names and fields in use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Canonical: built-in objects in the form in which kube-apiserver writes them.
 
-kube-apiserver reads an object into the structs of its types and writes these. So a zero value that cannot be told from
-an absent one is not written (`readOnly: false`, `env: []`), fields that are not optional are (`grpc.service`,
+kube-apiserver reads an object into the structs of its types and writes these. So a zero value that is equal to an
+absent one is not written (`readOnly: false`, `env: []`), fields that are not optional are (`grpc.service`,
 `lastProbeTime: null`), and quantities have one notation. The table of fields has both properties of a field. All
 functions modify the given tree.
 """

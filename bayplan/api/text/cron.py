@@ -1,6 +1,6 @@
 """Cron: schedules such as `*/15 8-18 * * mon-fri`, and when they are due.
 
-Mirrors ParseStandard and Next of github.com/robfig/cron/v3, which decides what a CronJob may say: five fields or a
+Mirrors ParseStandard and Next of github.com/robfig/cron/v3, which define the schedules of a CronJob: five fields or a
 word; no seconds, no 7 for Sunday, no `L`, `W` or `#`. Where the clocks of a time zone go back, a time comes twice.
 """
 
@@ -108,7 +108,7 @@ def _midnight(local: datetime, before: datetime) -> datetime:
 
 @lru_cache(maxsize=1024)
 def parse_cron(text: str) -> CronSchedule:
-    """Parse a schedule; raises ValueError, which says what is wrong, if a CronJob may not have it."""
+    """Parse a schedule; raises ValueError with the problem if a CronJob may not have it."""
     text = text.strip()
     if text.startswith(EVERY):
         seconds = parse_duration(text.removeprefix(EVERY))

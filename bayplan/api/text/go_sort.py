@@ -36,7 +36,7 @@ def go_sorted(values: Sequence[T], keys: Sequence[int], less: Less) -> list[T]:
 
 
 class _Sorting:
-    """Sorts keys in place; `places` says where each one was."""
+    """Sorts keys in place; `places` has the former position of each."""
 
     def __init__(self, keys: Sequence[int], less: Less) -> None:
         self.keys = list(keys)

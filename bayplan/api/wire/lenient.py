@@ -16,7 +16,7 @@ from .kinds import FieldError, Kind
 MAX_FAULTS = 16
 """An object with more faults than this is not read."""
 IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion"})
-"""The metadata without which an object cannot be told from others."""
+"""The metadata that identifies an object."""
 
 
 class LenientObject(NamedTuple):

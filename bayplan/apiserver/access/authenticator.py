@@ -92,7 +92,7 @@ def read_impersonation(headers: Iterable[tuple[str, str]]) -> Impersonation | No
 
 
 def impersonate(user: ClusterUser, wanted: Impersonation, authorizer: Authorizer) -> ClusterUser:
-    """The user that `user` asks to be; raises StatusError (403) when that is not allowed."""
+    """The user that `user` wants to be; raises StatusError (403) when that is not allowed."""
     for question in _questions(wanted):
         decision = authorizer.decide(user, question)
         if not decision.allowed:

@@ -1,4 +1,4 @@
-"""Authorizer: what is asked of an authorizer, and kube-apiserver's refusal."""
+"""Authorizer: questions to an authorizer, and kube-apiserver's refusal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Authorizer(Protocol):
     """Decides what users may do."""
 
     def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
-        """Whether `user` may do what is asked."""
+        """Whether `user` may do this."""
 
     def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
         """The status of a SelfSubjectRulesReview."""

@@ -120,7 +120,7 @@ class RbacAuthorizer:
 
 
 def allows(rule: Tree, question: AccessQuestion) -> bool:
-    """Whether one rule allows what is asked."""
+    """Whether one rule allows this."""
     if not _has(rule.get("verbs"), question.verb):
         return False
     if not question.resource:

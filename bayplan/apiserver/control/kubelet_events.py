@@ -1,7 +1,7 @@
 """Kubelet events: what fake kubelets tell about pods, as events.
 
-Warnings are always written. Normal events, which say that a pod starts or stops, are written about a
-few pods a second only, as a kubelet's eventRecordQPS does: starting ten thousand pods costs no more.
+Warnings are always written. Normal events, about pods that start or stop, are written about a few pods a second only,
+as a kubelet's eventRecordQPS does: starting ten thousand pods costs no more.
 """
 
 from __future__ import annotations

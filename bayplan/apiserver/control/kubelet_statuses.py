@@ -159,7 +159,7 @@ def _placed(tree: Tree, now: str) -> Tree:
 
 
 def _readiness(tree: Tree, is_ready: bool) -> Iterable[Tree]:
-    """The conditions that say whether the containers are ready."""
+    """The conditions about the readiness of the containers."""
     if is_ready:
         return READY
     names = " ".join(str(c.get("name")) for c in tree["spec"].get("containers") or ())

@@ -75,7 +75,7 @@ class ObjectRegistry:
         self.clock = clock or SystemClock()
         self.groups = PodGroupRules(gates or {}, lister)
         self.release = gates.release if isinstance(gates, FeatureGates) else DEFAULT_RELEASE
-        """The release of Kubernetes that the server says it is."""
+        """The release of Kubernetes that the server reports."""
         self.catalog = ResourceCatalog(self.groups.serves)
         self.definitions = Definitions(store, self.catalog)
         self.quotas = ObjectQuotas(store, lister, self.catalog)

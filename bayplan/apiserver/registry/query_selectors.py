@@ -61,7 +61,7 @@ def selected_name(text: str) -> str:
 
 
 def make_matcher(resource: ApiResource, labels: str, fields: str) -> Matches | None:
-    """A function that tells whether both selectors match an object; None if all match."""
+    """A predicate that is true if both selectors match an object; None if all match."""
     requirements = parse_labels(labels)
     conditions = [_field_condition(resource, term, fields) for term in parse_fields(fields)]
     if not requirements and not conditions:

@@ -138,7 +138,7 @@ def _custom_definition(schema: Tree, prefix: str) -> Tree:
 
 
 def in_v2(schema: Tree) -> Tree:
-    """A schema as OpenAPI v2 can say it: without nulls, alternatives and conditions on values.
+    """A schema in the terms of OpenAPI v2: without nulls, alternatives and conditions on values.
 
     Mirrors ToStructuralOpenAPIV2 of k8s.io/apiextensions-apiserver/pkg/controller/openapi/v2.
     """

@@ -26,7 +26,7 @@ class RequestGate:
         return user if wanted is None else impersonate(user, wanted, self._authorizer)
 
     def check(self, user: ClusterUser, *questions: AccessQuestion) -> None:
-        """Check that everything that is asked is allowed; raises StatusError (403)."""
+        """Check that every question is allowed; raises StatusError (403)."""
         for question in questions:
             decision = self._authorizer.decide(user, question)
             if not decision.allowed:
@@ -35,7 +35,7 @@ class RequestGate:
 
 class RequestAccess:
     """Checks where requests come from. `hosts` are names that the server has besides its addresses and
-    localhost; `has_token` says whether requests must carry one."""
+    localhost; `has_token` is true if requests must carry one."""
 
     def __init__(self, has_token: bool = False, hosts: Collection[str] = ()) -> None:
         self._has_token = has_token

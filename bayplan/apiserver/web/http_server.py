@@ -366,7 +366,7 @@ class HttpServer:
         for connection in tuple(self._crowd.open):
             connection.abort()
         if self._crowd.open:
-            await asyncio.sleep(0)  # the loop tells them
+            await asyncio.sleep(0)  # the loop reports them
 
 
 def _head(response: HttpResponse, is_last: bool) -> bytes:

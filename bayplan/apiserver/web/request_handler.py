@@ -45,7 +45,7 @@ REFUSED = {
     "log": f"{_NO_CONTAINERS}: there are no logs",
     "portforward": f"{_NO_CONTAINERS}: there is no port to forward to",
 }
-"""Subresources that need a container, and what is said instead."""
+"""Subresources that need a container, and the messages that refuse them."""
 MAX_ANONYMOUS_BODY = 1 << 16
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 REASONS = {408: "Timeout", 429: "TooManyRequests"}
@@ -79,7 +79,7 @@ class Api:
         self._documents = OpenApiDocuments(registry.catalog)
 
     def handle(self, request: WholeRequest, connection: ServedConnection) -> None:
-        """Answer a request, once everything that is said is durable; errors are in Kubernetes' form."""
+        """Answer a request, once its result is durable; errors are in Kubernetes' form."""
         try:
             answer = self._answer(request)
         except StatusError as error:
@@ -179,7 +179,7 @@ class Api:
         raise method_not_allowed()
 
     def _measure(self, target: Target, options: Options, view: View) -> HttpResponse:
-        """Metrics of nodes or pods, with a warning that says what they are."""
+        """Metrics of nodes or pods, with a warning that they are requests."""
         if target.verb not in ("get", "list"):
             raise method_not_allowed()
         records = self._metrics.read(target.resource, target.namespace, target.name)
@@ -219,5 +219,5 @@ def _serves(target: Target) -> bool:
 
 
 def _unless(failure: StorageError | None, response: HttpResponse) -> HttpResponse:
-    """The response, or why what it says is not durable."""
+    """The response, or the reason why its result is not durable."""
     return response if failure is None else respond_error(internal(str(failure)))

@@ -113,7 +113,9 @@ class Writing:
             self._registry.bind(namespace, name, body, options.dry_run)
             return success(201)
         tree = to_stored(resource, body)
-        if resource.kind == "CertificateSigningRequest":  # whose request it is, whatever it says
+        if (
+            resource.kind == "CertificateSigningRequest"
+        ):  # the user of the request, whatever its body has
             spec = {
                 key: value for key, value in (tree.get("spec") or {}).items() if key not in USER
             }

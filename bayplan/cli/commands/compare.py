@@ -138,7 +138,7 @@ def compare(options: CompareOptions) -> None:
     talks to. With --pools, every configuration is run with every file of pools and every autoscaler, and costs are
     compared, too.
 
-    With --kubernetes-version 1.35 --kubernetes-version 1.37 the answer also says what an upgrade changes: each pod is
+    With --kubernetes-version 1.35 --kubernetes-version 1.37 the answer also has the changes by an upgrade: each pod is
     judged by both releases in the same cluster, and the rule that makes a difference is named.
 
     Exit status: 0, or 2 when the input is wrong.
@@ -241,7 +241,7 @@ def _runs(
     autoscalers: list[tuple[str, MakeSimulation]],
     until_s: float | None,
 ) -> tuple[list[tuple[str, Settings]], dict[str, ComparedRun]]:
-    """Every scheduler with every autoscaler, by a name that tells them apart."""
+    """Every scheduler with every autoscaler, by a distinct name."""
     from ...answers.compare import ComparedRun
 
     if not autoscalers:

@@ -56,7 +56,7 @@ def doctor(
 
     Its version and the rules that are used for it; the schedulers that pods name; the scheduler's configuration, in
     config maps of kube-system and in the flags of its pods; webhooks that change pods; controllers that move pods; pods
-    with gates; kinds that may not be read. Each finding says what it means, and which command helps. Reads only.
+    with gates; kinds that may not be read. Each finding has its meaning, and a command that helps. Reads only.
 
     Exit status: 0 when nothing was found that makes answers differ, 1 when something was, 2 when the input is wrong.
 

@@ -123,8 +123,8 @@ class PlanOptions:
 def plan(question: Question, options: PlanOptions) -> None:
     """Find the cheapest nodes from some pools on which the scheduler places every pod.
 
-    Every plan is verified by a simulation with all filters, daemons and plugins; the bound says what no plan can be
-    below. Ctrl-C ends the search with the best plan so far.
+    Every plan is verified by a simulation with all filters, daemons and plugins; the bound is a price that no plan
+    can be below. Ctrl-C ends the search with the best plan so far.
 
     Exit status: 0, 1 when pods have no place in any pool or wait after the last step, 2 when the input is wrong.
 

@@ -62,9 +62,9 @@ def plugins(
     """List every plugin: extension points, arguments with defaults, and its origin.
 
     Plugins of installed packages are listed, too. A plugin without "yes" under DEFAULT runs only if a configuration
-    enables it. WEIGHT is empty for plugins that do not score. With -o wide, JUDGED says which nodes a plugin is asked
-    about, and WOULD BE FASTER what a plugin of your own could declare or implement. A second table lists when cached
-    answers do not decide, with the labels of the metric bayplan_reference_decisions_total.
+    enables it. WEIGHT is empty for plugins that do not score. With -o wide, JUDGED shows the nodes a plugin is called
+    for, and WOULD BE FASTER the declarations or methods that a plugin of your own could add. A second table lists
+    when cached answers do not decide, with the labels of the metric bayplan_reference_decisions_total.
 
     Example: bayplan config plugins -o wide
     """

@@ -140,7 +140,7 @@ class Serving:
 
     async def _access(self, context: ssl.SSLContext) -> DelegatedAccess:
         access = self._options.access
-        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
+        # The page itself is public: what it asks for needs the token that a browser cannot send with an address.
         allowed = [*access.always_allowed, PAGE, f"{PAGE}/"]
         authorities = self._authorities(context)
         if access.looks_up and (access.client_ca is None or access.proxy_ca is None):
@@ -153,7 +153,7 @@ class Serving:
     async def _delegated(
         self, allowed: Sequence[str], authorities: ClientAuthorities | None = None
     ) -> DelegatedAccess:
-        """Access by the API server's word, which is asked when a request comes."""
+        """Access by reviews of the API server, one for each request."""
         from ...kube.reviews import ApiReviews
         from ...web.delegated import DelegatedAccess, ReviewTimes
 
@@ -196,7 +196,7 @@ class Serving:
         return authorities
 
     async def _look_up(self, authorities: ClientAuthorities) -> None:
-        """Take what no flag says from the ConfigMap in which an API server says how it authenticates."""
+        """Take values without a flag from the ConfigMap in which an API server publishes its authentication."""
         access, problem = self._options.access, ""
         from ...observe.work_queues import CLIENT_AUTHORITIES, REQUEST_HEADERS
 

@@ -308,7 +308,7 @@ WriteMetrics: TypeAlias = "Callable[[SchedulerMetrics], None]"
 def metrics_to(target: str | None) -> Iterator[WriteMetrics]:
     """A writer of metrics to a file, or to standard output for `-`; nowhere for None.
 
-    A file that cannot be written is said at once; a run that fails leaves what was there.
+    A file that cannot be written is reported at once; a run that fails leaves what was there.
     """
     if target is None:
         yield lambda metrics: None

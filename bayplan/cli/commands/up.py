@@ -259,7 +259,7 @@ def claim_entry(options: UpOptions) -> ClusterEntry | None:
 def serve(
     options: UpOptions, entry: ClusterEntry | None, detached: DetachedServer | None = None
 ) -> None:
-    """Serve until told to end."""
+    """Serve until a signal."""
     from ...apiserver import NodeModel
     from ...sim.settings import DEFAULT_SETTINGS
     from ...web.live import PageServer

@@ -292,7 +292,7 @@ def rightsize(
     ] = "15%",
     output: AnswerOption = AnswerForm.TABLE,
 ) -> None:
-    """Propose requests that follow the measured use of each workload, and say what they would free.
+    """Propose requests that follow the measured use of each workload, and the amounts that they would free.
 
     The scheduler tries the waiting pods in the cluster with these requests; pods stay on their nodes. Nothing is
     changed.

@@ -1,4 +1,4 @@
 """Flags: those of kube-scheduler, for `bayplan run`.
 
-`table.py` lists them all, `command.py` reads them as Go programs do, `run_settings.py` says what they mean.
+`table.py` lists them all, `command.py` reads them as Go programs do, `run_settings.py` applies them.
 """

@@ -1,4 +1,4 @@
-"""Election: what the flags of `bayplan run` say about the lease, and the elector they describe."""
+"""Election: the flags of `bayplan run` about the lease, and the elector they describe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def with_election(
     config: SchedulerConfiguration, leader_elect: bool | None, **given: str | None
 ) -> SchedulerConfiguration:
-    """The configuration with what the options say about the election; InputError if that cannot be.
+    """The configuration with the options of the election; InputError if that cannot be.
 
     `given` are the values of --leader-elect-*, with _ for -; None for those that were not given.
     """

@@ -1,7 +1,7 @@
 """Run settings: what the flags of `bayplan run` mean, together with the configuration file.
 
-As in kube-scheduler, a file given with --config counts, and of the flags that say the same only those about the leader
-election count beside it; the others are named at the start.
+As in kube-scheduler, a file given with --config counts, and of the flags with the same meaning only those about the
+leader election count beside it; the others are named at the start.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _with_election(config: SchedulerConfiguration, flags: FlagValues) -> Schedul
 
 
 def _emulated_version(flags: FlagValues, release: Release) -> str:
-    """The version whose feature gates apply; that of the release unless a flag says otherwise."""
+    """The version whose feature gates apply; that of the release without a flag."""
     from ...config.releases import RELEASES
 
     versions = list(RELEASES)

@@ -22,7 +22,7 @@ class FlagKind(Enum):
 
 
 class Flag(NamedTuple):
-    """A flag. One with `unused` has no effect here; what is said at the start when it is given is why."""
+    """A flag. One with `unused` has no effect here; the remark at the start has the reason."""
 
     name: str
     kind: FlagKind

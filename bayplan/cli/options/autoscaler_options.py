@@ -171,7 +171,7 @@ def read_autoscaler(
 def read_scaled_pools(
     paths: Sequence[Path], table: Path | None, objects: Sequence[InputObject]
 ) -> PoolReading:
-    """The pools in files; what is not modelled is said on standard error."""
+    """The pools in files; parts that are not modelled are reported on standard error."""
     from ...planning import read_pools
 
     nodes = [obj for obj in objects if obj.kind == "Node"]

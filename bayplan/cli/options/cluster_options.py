@@ -1,4 +1,4 @@
-"""Cluster options: the options that say which live cluster is meant, and what holds when none of them is given."""
+"""Cluster options: the options that select a live cluster, and the defaults without them."""
 
 from __future__ import annotations
 

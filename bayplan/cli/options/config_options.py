@@ -149,7 +149,7 @@ def read_file(path: Path, gates: FeatureGates, check: Check | None = None) -> Re
 
 @functools.cache
 def _standard_input() -> bytes:
-    """All of it; it can be read once, and a configuration is read again when the cluster tells its release."""
+    """All of it; it can be read once, and a configuration is read again when the release of the cluster is known."""
     return sys.stdin.buffer.read()
 
 

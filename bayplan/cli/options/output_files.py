@@ -78,7 +78,7 @@ class WholeFile:
 
 @contextmanager
 def whole_target(option: str, target: Path) -> Iterator[WholeFile]:
-    """A file to write to, which is opened at once and gzipped if its name says so.
+    """A file to write to, which is opened at once, and gzipped by its name.
 
     When the `with` ends with an exception, whatever was there before is left as it was.
     """
@@ -91,7 +91,7 @@ def whole_target(option: str, target: Path) -> Iterator[WholeFile]:
 
 
 def write_whole(option: str, target: Path, pieces: Iterable[str]) -> None:
-    """Write all pieces to the file, gzipped if its name says so, or leave whatever was there as it was."""
+    """Write all pieces to the file, gzipped by its name, or leave the former file as it was."""
     with whole_target(option, target) as file:
         for piece in pieces:
             file.write(piece)

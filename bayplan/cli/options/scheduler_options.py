@@ -1,4 +1,4 @@
-"""Scheduler options: what every command takes that asks a scheduler about a cluster.
+"""Scheduler options: options of every command that asks a question about a cluster.
 
 A command that is wrapped in `takes_question` gets these options, and is called with what they come to.
 """
@@ -148,7 +148,7 @@ def takes_question(command: Callable[Concatenate[Question, Own], None]) -> Calla
 
 
 def takes_cluster(command: Callable[Concatenate[Question, Own], None]) -> Callable[..., None]:
-    """The same for a command that places the waiting pods itself, and so is not asked about an earlier moment."""
+    """The same for a command that places the waiting pods itself, and so has no earlier moment."""
     return _taking(command, {name: one for name, one in SHARED.items() if name != "as_is"})
 
 
@@ -320,7 +320,7 @@ def read_cluster(
     """The objects in files, of a live cluster, or of one to which the files are applied.
 
     Without files and options the cluster is the one that kubectl would talk to. Shows a bar while objects are read;
-    notes on standard error say which cluster was asked, and which objects are not used. Fields that do not exist are
+    notes on standard error name the cluster, and the objects that are not used. Fields that do not exist are
     warnings there; with `strict` they are an InputError, with a line for each.
     """
     from ...api.wire.sourced import keeping_documents

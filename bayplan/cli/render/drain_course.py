@@ -39,7 +39,7 @@ def render_course(console: Console, course: Course, everything: bool = False) ->
         hint(console, len(course.at_risk) - len(risks), "pod at risk")
     if isinstance(course, DrainCourse):
         if len(course.rounds) <= 1 and not course.seconds and not course.stalls:
-            return  # the summary says as much
+            return  # the summary has it, too
         text = drain_text(course)
     else:
         text = upgrade_text(course)

@@ -140,7 +140,7 @@ def _way_table(ways: list[GroupWay], everything: bool) -> Listing:
     table = Listing((heading,), text=(heading,))
     for way in ways:
         texts = [t for t in dict.fromkeys(c.text for c in way.changes) if t not in way.goal]
-        if way.goal.startswith("add "):  # the goal says how many, and like what
+        if way.goal.startswith("add "):  # the goal has their number and their model
             texts = []
         if len(texts) > MAX_CHANGES and not everything:
             texts = [*texts[:MAX_CHANGES], f"and {len(texts) - MAX_CHANGES} more"]

@@ -1,4 +1,4 @@
-"""Plugin results: for each pod what every plugin said about every node."""
+"""Plugin results: for each pod the result of every plugin on every node."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def name_events(events: Iterable[str]) -> str:
 
 
 def skipped(by_point: Mapping[str, Sequence[str]]) -> Text:
-    """The plugins that had nothing to say about this pod, by extension point."""
+    """The plugins that were skipped for this pod, by extension point."""
     parts = [f"{what} {', '.join(names)}" for what, names in by_point.items() if names]
     return Text(f"skipped: {'; '.join(parts)}" if parts else "", style="dim")
 

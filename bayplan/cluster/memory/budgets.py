@@ -1,4 +1,4 @@
-"""Budgets: how many pods of a PodDisruptionBudget may be evicted, and what an eviction is told.
+"""Budgets: how many pods of a PodDisruptionBudget may be evicted, and the message for an eviction.
 
 Mirrors the arithmetic of pkg/controller/disruption and the checks of
 pkg/registry/core/pod/storage/eviction.go.

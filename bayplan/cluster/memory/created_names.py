@@ -12,7 +12,7 @@ PAIRS = [first + second for second in ALPHABET for first in ALPHABET]
 SUFFIX_LENGTH = 5
 MAX_PREFIX = 63 - SUFFIX_LENGTH
 VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
-"""The digit of a uid that says how it is made, by the one that is in its place."""
+"""The digit of a uid that encodes its origin, by the one that is in its place."""
 NAMESPACE_OF_UIDS = bytes.fromhex("6d6f6f72696e47008000000000000000")
 
 

@@ -35,7 +35,7 @@ ALREADY_ACTIVE = (
 class CronJobController:
     """Watches the cluster; `run_once` creates the jobs that are due, and sets timers for the next ones.
 
-    `is_active` says whether a job still runs. With `may_run`, only the times that it allows. With `deletes_jobs`, the
+    `is_active` is true if a job still runs. With `may_run`, only the times that it allows. With `deletes_jobs`, the
     jobs of a deleted CronJob are deleted here. `tell` gets reason and message of each event about a CronJob.
     """
 

@@ -146,7 +146,7 @@ def deployment_of(replica_set: ReplicaSet) -> str | None:
 
 
 class ReplicaSetIndex:
-    """The replica sets of a cluster by deployment; filled when it is first asked."""
+    """The replica sets of a cluster by deployment; filled on first use."""
 
     def __init__(self, cluster: ControllerCluster) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""Kubelets: start and end the pods of a simulation as annotations and PodStages say.
+"""Kubelets: start and end the pods of a simulation by annotations and PodStages.
 
 Without them a pod runs and is ready as soon as it is bound, for ever.
 """

@@ -33,7 +33,7 @@ ExactAmounts = Mapping[str, ExactAmount]
 
 
 def default_resources(spec: PodSpec, ranges: Sequence[LimitRange]) -> tuple[PodSpec, str]:
-    """The spec with the defaults of the ranges, and the annotation that says what was set; empty: nothing."""
+    """The spec with the defaults of the ranges, and the annotation that lists them; empty: nothing."""
     note = ""
     for each in ranges:
         requests, limits = dict[str, Quantity](), dict[str, Quantity]()

@@ -27,8 +27,8 @@ NOTHING: dict[tuple[str, str], Any] = {}
 class MemoryCluster(ObjectIndex):
     """A cluster within the process. Objects are immutable; a change replaces them.
 
-    Lists are in insertion order. With a `clock`, pods start when they are bound, and their status
-    says so. With `timers`, too, a deleted pod has its grace period; without, it is removed at once.
+    Lists are in insertion order. With a `clock`, pods start when they are bound, with the status of running pods.
+    With `timers`, too, a deleted pod has its grace period; without, it is removed at once.
     """
 
     def __init__(self, clock: Clock | None = None, timers: Later | None = None) -> None:
@@ -112,7 +112,7 @@ class MemoryCluster(ObjectIndex):
         self.take_out(old)
 
     def forget(self, obj: ClusterObject) -> None:
-        """Keep no record of a deleted object: `was_deleted` says no of it."""
+        """Keep no record of a deleted object: `was_deleted` is False for it."""
         self._deaths.pop((obj.kind, obj.namespace, obj.name), None)
 
     def bind(self, pod: Pod, node_name: str) -> None:

@@ -53,7 +53,7 @@ class OwnedPods(msgspec.Struct):
             self.failed += 1
 
     def count_gone(self, status: JobStatus) -> None:
-        """Count the finished pods of a job that only its status still tells of."""
+        """Count the finished pods of a job that only its status still has."""
         self.succeeded = max(self.succeeded, status.succeeded)
         self.failed = max(self.failed, status.failed)
         self.done_indexes |= status.done_indexes
@@ -270,7 +270,7 @@ def is_healthy(pod: Pod) -> bool:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether the pod has a Ready condition that says so, and is not terminating."""
+    """Whether the pod has a true Ready condition, and is not terminating."""
     ready = pod.status.condition("Ready")
     return not pod.is_terminating and ready is not None and ready.status == "True"
 

@@ -1,4 +1,4 @@
-"""Stages: plays what annotations and PodStages say of a pod: creating, pulling, unready, ending, restarting.
+"""Stages: plays the annotations and PodStages of a pod: creating, pulling, unready, ending, restarting.
 
 The order of stages and their timers are the same in simulations and in `bayplan up`; a sink writes
 what becomes of the pod. Restarts back off as by a kubelet: the first is immediate, the next ones after

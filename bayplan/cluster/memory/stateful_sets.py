@@ -47,7 +47,7 @@ def plan_stateful_set(
     """The next step towards the wanted pods, one pod at a time unless podManagementPolicy is Parallel.
 
     `pods` are those of the set that have not finished. Those that are not of `revision` are replaced, the last one
-    first, as the update strategy says; None if none are.
+    first, by the update strategy; None if none are.
     """
     plan = StatefulSetPlan()
     is_ordered = stateful_set.spec.pod_management_policy != PARALLEL

@@ -94,7 +94,7 @@ class WorkloadPods:
         if self._admission is not None:
             self._admission.check(admitted)
         added = self._cluster.add(admitted)
-        if self._pods.get(added.namespace, added.name) is not added:  # else it was told of it
+        if self._pods.get(added.namespace, added.name) is not added:  # else it has its event
             self._pods.add(added)
         return added
 

@@ -61,7 +61,7 @@ class Devices:
         """Take in what changed in the cluster."""
         version = self.lister.version
         if version == self._version:
-            return  # asked several times for every pod
+            return  # called several times for every pod
         self._version = version
         changes = self._follower.changes()
         if changes is None:

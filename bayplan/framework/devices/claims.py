@@ -29,7 +29,7 @@ class Pending(msgspec.Struct):
 
 
 class TrackedClaims:
-    """The claims of the cluster, and what they have or are about to get, told to `allocated`."""
+    """The claims of the cluster, and their current or pending allocations, passed to `allocated`."""
 
     def __init__(self, lister: Lister, allocated: Allocated) -> None:
         self._lister = lister

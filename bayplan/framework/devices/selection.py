@@ -25,7 +25,7 @@ class ExpressionFault(NamedTuple):
     problem: str
 
     def text(self, claim: str) -> str:
-        """The problem, for people; `claim` is the key of the claim that asked."""
+        """The problem, for people; `claim` is the key of the claim."""
         whose = f"class {self.of_class}" if self.of_class else f"claim {claim}"
         return f"{whose}: selector #{self.position}: {self.problem}"
 
@@ -55,7 +55,7 @@ class Selection:
         self._judged: StampedCache[Hashable, Judged] = StampedCache("devices picked", 65_536)
 
     def judge(self, offer: Offer) -> Judged:
-        """Whether the device is picked; expressions after the first that says no are not asked."""
+        """Whether the device is picked; expressions after the first that is false are not evaluated."""
         key = self._key(offer)
         known = self._judged.get(key)
         if known is None:

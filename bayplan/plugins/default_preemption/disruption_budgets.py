@@ -20,7 +20,7 @@ from ...table.pod_matrix import PodMatrix
 class Budgets:
     """The disruption budgets of the cluster at one moment.
 
-    Which of them protect a pod depends on its namespace and labels: that is asked once per distinct ones.
+    Which of them protect a pod depends on its namespace and labels: evaluated once per distinct ones.
     """
 
     def __init__(

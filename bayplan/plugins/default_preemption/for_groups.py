@@ -81,7 +81,7 @@ def preempt_for_group(
     if room is not None:
         trying = ByRoom(room, table)
         if not trying.remove_all(lower):
-            room = None  # only trying says why not
+            room = None  # only a trial finds the reason
     if room is None:
         trying = ByTrying(trial, try_group)
         if not trying.remove_all(lower):
@@ -99,7 +99,7 @@ class Reprieve(Protocol):
         """Remove units; whether the group then fits."""
 
     def spares(self, unit: VictimUnit) -> bool:
-        """Put a unit back; if the group no longer fits, remove it again, and say no."""
+        """Put a unit back; if the group no longer fits, remove it again, and return False."""
 
 
 class ByTrying:

@@ -46,7 +46,7 @@ class OneByOne:
         self.budgets = budgets
         self.wanted = wanted
         self.beside_room: BesideRoom | None = None
-        """How to find victims where only room counts; None if the filters cannot say where."""
+        """How to find victims where only room counts; None if the filters cannot be reduced to room."""
         self.by_place = False
         """Fact `unstarted_victims_by_place` of the release."""
 
@@ -124,7 +124,7 @@ class OneByOne:
         return next(iter(errors.values()), None)
 
     def fill_in(self, rows: Ints, offset: int, account: Preemption) -> None:
-        """Say of every node what `search` would have said."""
+        """Fill in the results of `search` for every node."""
         self.search(rows, offset, Preemption(account.candidates, account.rejected))
 
 

@@ -467,5 +467,5 @@ def is_preempted(pod: Pod) -> bool:
 
 @by_spec
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
-    """Never a reason of its own: whether room was made is for the plugins to say that refused the pod."""
+    """Never a reason of its own: the plugins that refused the pod decide whether room was made."""
     return Hint.SKIP

@@ -80,7 +80,7 @@ class ClaimBinder:
     def bind(
         self, pod: Pod, given: list[Given], told: NodeClaimStatuses | None = None
     ) -> Steps[None]:
-        """Write every claim that the pod does not use yet, and into the pod's status what is to be `told`."""
+        """Write every claim that the pod does not use yet, and `told` into the pod's status."""
         for one in given:
             if not self._is_reserved_for(pod, one.claim):
                 yield from self._bind_one(pod, one)

@@ -1,9 +1,9 @@
 """DynamicResources: the claims of a pod must have, or be given, devices that the node can reach.
 
-Mirrors pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go. `claim_plans.py` says what a claim asks
-for, `search.py` finds devices on one node, `node_answers.py` keeps what was found for all of them, `claim_writes.py`
-writes it down; `extended.py` is about extended resources that devices stand in for, `shared_claims.py` about claims
-that the pods of a group share. The state of the cluster's devices is in `framework/devices`.
+Mirrors pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go. `claim_plans.py` has the requests of a
+claim, `search.py` finds devices on one node, `node_answers.py` caches the results for all of them, `claim_writes.py`
+writes them; `extended.py` is about extended resources that devices stand in for, `shared_claims.py` about claims that
+the pods of a group share. The state of the cluster's devices is in `framework/devices`.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ class OwnTerm(NamedTuple):
 class OwnTerms:
     """Terms of an incoming pod about other pods.
 
-    `affinity` stands for all required affinity terms at once, since only a pod that matches every
-    one of them counts; `affinity_keys` are their topology keys, each once. `problem` says why a
-    selector cannot be used.
+    `affinity` stands for all required affinity terms at once, since only a pod that matches every one of them counts;
+    `affinity_keys` are their topology keys, each once. `problem` is the reason why a selector cannot be used.
     """
 
     __slots__ = ("affinity", "affinity_keys", "anti_affinity", "preferred", "problem")

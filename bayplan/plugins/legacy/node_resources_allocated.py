@@ -114,7 +114,7 @@ class NodeResourcesMostAllocated(AllocationScorer):
 
 
 class RequestedToCapacityRatio(AllocationScorer):
-    """Favours whatever utilisation the shape, a broken line, says is good."""
+    """Favours the utilisation with the highest points of the shape, a broken line."""
 
     name = "RequestedToCapacityRatio"
 

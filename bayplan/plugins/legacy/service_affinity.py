@@ -44,8 +44,9 @@ STATE = "PreFilterServiceAffinity"
 class MatchingPods(msgspec.Struct):
     """The pods whose labels contain all labels of the incoming pod, as a list one can take from and add to.
 
-    Only the node of the first of them is ever asked for. `counts` are those of the cluster; `removed` says how many
-    of a row are gone in a what-if, and `added` are the pods that came in it: they stand at the end of the list.
+    Only the node of the first of them is ever asked for. `counts` are those of the cluster; `removed` is the number
+    of pods of a row that are gone in a what-if, and `added` are the pods that came in it: they stand at the end of
+    the list.
     """
 
     table: NodeTable

@@ -43,9 +43,9 @@ class FitHints:
     def events(
         self, lister_of: Callable[[], Lister], still_unschedulable: Doubt
     ) -> Sequence[EventWithHint]:
-        """Events that the plugin waits for; `lister_of` says where device classes are looked up.
+        """Events that the plugin waits for; `lister_of` gives the lister of device classes.
 
-        `still_unschedulable` says that a pod which left its node did not make room for another.
+        `still_unschedulable` is true for a pod that left its node without making room for another.
         """
 
         @by_spec

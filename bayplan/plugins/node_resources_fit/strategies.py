@@ -65,7 +65,7 @@ def most_allocated(weights: Mapping[str, int]) -> Strategy:
 def requested_to_capacity_ratio(
     weights: Mapping[str, int], shape: Sequence[tuple[int, int]]
 ) -> Strategy:
-    """Favours whatever utilisation the shape, a broken line, says is good."""
+    """Favours the utilisation with the highest points of the shape, a broken line."""
     points = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
     heights = broken_line(points, np.arange(MAX_UTILIZATION + 1, dtype=np.int64))
     return Strategy(ShareKind.RATIO, weights, heights)

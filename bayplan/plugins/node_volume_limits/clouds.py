@@ -33,7 +33,7 @@ INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instan
 
 
 class CloudLimits(FilterPlugin):
-    """Shared base of the four plugins. A node may say how many it can attach; else it is the same for all."""
+    """Shared base of the four plugins. A node may have its own limit; else it is the same for all."""
 
     in_tree: ClassVar[str]
     id_field: ClassVar[str] = "volume_id"
@@ -65,7 +65,7 @@ class CloudLimits(FilterPlugin):
         return verdict
 
     def default_limits(self, table: NodeTable) -> Ints:
-        """int64 per row: the limit of nodes that do not say."""
+        """int64 per row: the limit of nodes without one."""
         return np.full(len(table), self.default_limit, dtype=np.int64)
 
     def _limits(self, table: NodeTable) -> Ints:

@@ -82,7 +82,7 @@ class Identifier(ABC):
             volume = self._lister.get("PersistentVolume", "", claim.spec.volume_name)
             if volume is not None:
                 return self.of_volume(volume)
-        # The volume is yet to be made, or is gone: the class tells whose it will be, or was.
+        # The volume is yet to be made, or is gone: the class has the driver it will have, or had.
         visited("StorageClass", claim.storage_class_name)
         return self.of_unbound(claim)
 
@@ -117,7 +117,7 @@ class Identifier(ABC):
 class CSIIdentifier(Identifier):
     """Volumes of CSI drivers, and in-tree volumes that a driver has taken over.
 
-    Upstream takes every node that has a CSINode for one where that is so, whatever the CSINode says.
+    Upstream takes every node that has a CSINode for one where that is so, with any contents of the CSINode.
     """
 
     def of_disk(self, disk: Volume) -> Identity:

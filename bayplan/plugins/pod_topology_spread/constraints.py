@@ -104,7 +104,7 @@ def _own_constraints(pod: Pod, action: str) -> Iterator[Constraint]:
 def _constraint(
     given: TopologySpreadConstraint, selector: LabelSelector | None, namespace: str
 ) -> Constraint:
-    # An empty selector selects every pod that is asked about, but counts none.
+    # An empty selector selects every pod, but counts none.
     counts = selector is not None and not selector.is_empty
     return Constraint(
         topology_key=given.topology_key,

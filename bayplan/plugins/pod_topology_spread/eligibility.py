@@ -193,7 +193,7 @@ def depends_on_labels(constraint: Constraint, spec: PodSpec) -> bool:
 
 
 def _has_requirements(spec: PodSpec) -> bool:
-    """Whether the pod says which nodes it can run on."""
+    """Whether the pod restricts its nodes."""
     return bool(spec.node_selector) or spec.required_node_selector is not None
 
 

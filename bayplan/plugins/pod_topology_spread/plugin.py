@@ -318,7 +318,7 @@ def _topology_size(table: NodeTable, rows: Rows, number: int, label: LabelColumn
 def _count_per_row(
     pods: PodTerm, counts: DomainCounts, table: NodeTable, counted: NodeTable
 ) -> Ints:
-    """int64 per row of `table`: its pods that match, whatever the inclusion policies say."""
+    """int64 per row of `table`: its pods that match, with any inclusion policies."""
     if table is counted:
         return counts.per_row
     # A copy of one row has its pods, but not the counts of the cluster.

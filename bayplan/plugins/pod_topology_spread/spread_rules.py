@@ -1,6 +1,6 @@
 """PodTopologySpread for a class of pods, as rules on counts of pods per domain.
 
-`filter_rows`, `pre_score`, `score_rows` and `normalize` of the plugin say the same one node at a time.
+`filter_rows`, `pre_score`, `score_rows` and `normalize` of the plugin do the same one node at a time.
 """
 
 from __future__ import annotations

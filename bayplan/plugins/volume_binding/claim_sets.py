@@ -1,4 +1,4 @@
-"""Claim sets: the claims of a pod, told apart by what is still to be done for them.
+"""Claim sets: the claims of a pod, sorted by the remaining steps.
 
 Mirrors podHasPVCs of pkg/scheduler/framework/plugins/volumebinding/volume_binding.go and GetPodVolumeClaims of
 binder.go.
@@ -72,7 +72,7 @@ def sort_claims(
             storage_class = lister.get("StorageClass", "", claim.storage_class_name)
         if storage_class is not None and storage_class.volume_binding_mode is None:
             return failure(f'VolumeBindingMode not set for StorageClass "{storage_class.name}"')
-        # A claim that names its volume waits for the volume controller, whatever its class says.
+        # A claim that names its volume waits for the volume controller, with any class.
         waits = storage_class is not None and storage_class.waits_for_consumer
         if waits and not claim.spec.volume_name:
             sorted_claims.delayed.append(claim)

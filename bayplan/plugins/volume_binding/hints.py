@@ -74,7 +74,7 @@ def after_csi_node_change(pod: Pod, old: Any, new: Any) -> Hint:
 
 
 def after_driver_change(pod: Pod, old: Any, new: Any) -> Hint:
-    """The driver of a volume written into the pod no longer tells how much room it has."""
+    """The driver of a volume written into the pod no longer publishes its capacity."""
     before, after = required(CSIDriver, old), required(CSIDriver, new)
     ended = bool(before.spec.storage_capacity) and not after.spec.storage_capacity
     uses = any(v.csi is not None and v.csi.driver == after.name for v in pod.spec.volumes or ())

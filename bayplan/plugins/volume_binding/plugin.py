@@ -1,7 +1,7 @@
 """VolumeBinding: the claims of the pod must have, or find, volumes that the node can reach.
 
 Mirrors pkg/scheduler/framework/plugins/volumebinding/volume_binding.go. `claim_sets.py` sorts the claims of a pod,
-`volume_search.py` says which nodes will do, `volume_writes.py` gives a pod its volumes; `volume_columns.py` and
+`volume_search.py` finds the nodes, `volume_writes.py` gives a pod its volumes; `volume_columns.py` and
 `storage_capacity.py` keep what is there to be given as columns, `assumed.py` what was given and is not written yet.
 """
 

@@ -1,4 +1,4 @@
-"""StorageCapacity: where a driver says it has room for another volume.
+"""StorageCapacity: where a driver has published room for another volume.
 
 Mirrors hasEnoughCapacity of pkg/scheduler/framework/plugins/volumebinding/binder.go, for all nodes at once.
 """

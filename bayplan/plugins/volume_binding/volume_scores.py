@@ -49,7 +49,7 @@ class CapacityScorer:
 
 
 Share = tuple[Bools, Ints, Ints]
-"""Per row: whether the class counts there, what is asked of it and what it offers, in bytes."""
+"""Per row: whether the class counts there, its requested and its offered bytes."""
 
 
 def _by_class(found: FoundVolumes, volumes: VolumeColumns, size: int) -> Iterator[Share]:
@@ -81,7 +81,7 @@ def _rooms_by_class(found: FoundVolumes, rows: Bools) -> Iterator[Share]:
         name = provision.claim.spec.storage_class_name or ""
         if name in shares:
             counted, before, capacity = shares[name]
-            # Not added up: the claims share the room, and the last one's says how much there is.
+            # Not added up: the claims share the room, and the last one's amount counts.
             shares[name] = counted | here, before + asked, np.where(here, offered, capacity)
         else:
             shares[name] = here, asked, np.where(here, offered, 0)

@@ -33,7 +33,7 @@ from .volume_columns import ATTRIBUTES_GATE, NONE, VolumeColumns, reach_of
 
 
 class ProvisioningError(BayplanError):
-    """A claim that is to get a new volume cannot say from whom."""
+    """The claim names no provisioner."""
 
 
 class StaticBinding(msgspec.Struct):
@@ -53,7 +53,7 @@ class Provision(msgspec.Struct):
 
 
 class FoundVolumes:
-    """Volumes found for the evaluated rows; the masks say which rows lack what."""
+    """Volumes found for the evaluated rows; the masks have the rows that lack something."""
 
     __slots__ = ("bindings", "mismatch", "missing", "no_match", "no_space", "provisions")
 
@@ -107,7 +107,7 @@ class Finder:
                 return False
             plugin = in_tree_plugin(volume.spec)
             if plugin is not None and plugin.is_switched_over:
-                return False  # a node may say that it is the driver's there
+                return False  # a node may have it migrated to the driver
         return True
 
     def _follow(self) -> None:
@@ -137,7 +137,7 @@ class Finder:
     def reached(self, volume: PersistentVolume, table: NodeTable, rows: Rows) -> Bools:
         """bool per row of `rows`: the volume can be reached from the node.
 
-        An in-tree volume is the driver's where the node says so, and reached as the driver reaches it.
+        An in-tree volume is the driver's where the node has it migrated, and reached as the driver reaches it.
         """
         reached = match_alternatives(table, reach_of(volume), rows)
         plugin = in_tree_plugin(volume.spec)
@@ -209,7 +209,7 @@ class Finder:
         return storage_class
 
     def _has_capacity(self, driver_name: str) -> bool:
-        """Whether the driver tells how much room it has, and wants that looked at."""
+        """Whether the driver publishes its capacity, and wants it to be checked."""
         driver = self._lister.get("CSIDriver", "", driver_name)
         return driver is not None and bool(driver.spec.storage_capacity)
 

@@ -17,7 +17,7 @@ class DriverDevices(NamedTuple):
     """The devices of a driver or of a device class."""
 
     offered: int | None
-    """None for a class: its selectors say which devices belong to it."""
+    """None for a class: its selectors pick the devices that belong to it."""
     allocated: int
 
 

@@ -1,6 +1,6 @@
 """Fragmentation: what is free, but of no use to the workload, because it is split over nodes.
 
-Two measures. `stranded_share` asks about one typical pod. `unusable` is the measure of "Beware of
+Two measures. `stranded_share` is about one typical pod. `unusable` is the measure of "Beware of
 Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC'23), for
 any resource: the amount that a task drawn at random from the workload is expected to be unable to use. Of GPUs,
 `amounts/fragmentation.py` has the same as tables, for the policy that asks for it at every pod.

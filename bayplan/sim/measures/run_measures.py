@@ -30,7 +30,7 @@ def measure_run(
 ) -> dict[str, float]:
     """The measures of a finished run by name; `measure_of` describes each.
 
-    `mix` and `typical` say by which tasks fragmentation is measured; without them by the pods of the run.
+    `mix` and `typical` are the tasks by which fragmentation is measured; without them by the pods of the run.
     """
     pods = report.pods
     mix = RequestMix.of(each.pod for each in pods) if mix is None else mix

@@ -89,7 +89,7 @@ def _fault(file: Path, number: int, problem: str) -> InputError:
 
 
 def _decode(file: Path, first: int, lines: list[bytes]) -> Iterator[InputObject]:
-    with suppress(DecodeError, RecursionError):  # what is wrong is said of its line
+    with suppress(DecodeError, RecursionError):  # a problem is reported with its line
         objects = decode_items(b"[%s]" % b",".join(lines), "List")
         if objects is not None:
             yield from cast("list[InputObject]", objects)

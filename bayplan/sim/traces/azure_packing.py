@@ -1,9 +1,9 @@
 """Azure packing: requests for virtual machines in one zone over 14 days (AzureTracesForPacking2020).
 
-Schema: AzureTracesForPacking2020.md of Azure/AzurePublicDataset: an SQLite file with the tables vm and vmType, or these
-tables as CSV files. Amounts are shares of a machine of one type, times are days from the beginning; a VM with a
+Schema: AzureTracesForPacking2020.md of Azure/AzurePublicDataset: an SQLite file with the tables vm and vmType, or
+these tables as CSV files. Amounts are shares of a machine of one type, times are days from the beginning; a VM with a
 negative start was there before, one without an end runs on. Priority 0 is high, 1 low: low ones may be evicted. The
-trace does not say how many machines there are.
+trace does not contain the number of machines.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
 
     The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. So it is without the objects
     of the lister. A plugin whose `cluster_key` changes with the cluster is called again then, and so may give another
-    result. The Score of a pod for which `amount_rules` says `scores_by_more` may depend on anything.
+    result. The Score of a pod with `scores_by_more` in its `amount_rules` may depend on anything.
     """
     if plugin.scope not in KEPT:
         return

@@ -293,7 +293,7 @@ def _make_resource(version: CustomVersion, spec: Tree, names: Mapping[str, Any])
 
 
 def mark_terminating(tree: Tree, now: str) -> None:
-    """Keep a deleted definition until its objects are gone, and say so."""
+    """Keep a deleted definition until its objects are gone, with a condition."""
     metadata = tree["metadata"]
     if CLEANUP not in (metadata.get("finalizers") or ()):
         metadata["finalizers"] = [*(metadata.get("finalizers") or ()), CLEANUP]
@@ -313,7 +313,7 @@ def _is_true(conditions: list[Tree], kind: str) -> bool:
 def _with_condition(
     conditions: list[Tree], kind: str, said: tuple[str, str, str], now: str
 ) -> list[Tree]:
-    """The conditions with one that says this; its time stays if its status does."""
+    """The conditions with this one; its time stays if its status does."""
     status, reason, message = said
     old = next((c for c in conditions if c.get("type") == kind), None)
     since = old["lastTransitionTime"] if old is not None and old["status"] == status else now

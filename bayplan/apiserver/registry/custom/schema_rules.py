@@ -346,7 +346,7 @@ def _expression_problem(text: str, names: Names, name: str, value_kind: str) -> 
     try:
         rule = compile_rule(text, value_kind)
     except UnavailableError:
-        return ""  # a warning says so
+        return ""  # with a warning
     except CelError as error:
         return f"compilation failed: {error}"
     checker = FieldChecker(text, rule.tree, escape)
