@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/backend/cache/cache.go. The only writer of the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 
 import numpy as np
 
@@ -104,6 +104,14 @@ class Cache:
         else:
             raise CacheError(f"pod {_named(pod)} was already in added state")
 
+    def add_pods(self, pods: Iterable[Pod]) -> None:
+        """Add pods reported on their nodes, none of which the cache has."""
+        fresh = {pod.uid: pod for pod in pods}
+        for pod in fresh.values():
+            self.pod_groups.set_pod(pod)
+        self._writer.add_pods(fresh.values())
+        self._pods.update(fresh)
+
     def add_copies(self, pod: Pod, row: int, count: int) -> None:
         """Count `count` pods like `pod` at `row`, for a question: their room is used, and no pod is added."""
         self._writer.add_copies(pod, row, count)
@@ -166,6 +174,10 @@ class Cache:
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod is assumed and not confirmed."""
         return (pod.uid or self._key(pod)) in self._assumed
+
+    def has_none(self, uids: Set[str]) -> bool:
+        """Whether none of the pods with these uids, which are not empty, is on a node."""
+        return "" not in uids and self._pods.keys().isdisjoint(uids)
 
     def has_pod(self, pod: Pod) -> bool:
         """Whether the pod is on a node, assumed or confirmed."""

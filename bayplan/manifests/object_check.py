@@ -21,8 +21,10 @@ from ..api.workloads import pod_template
 from .field_check import WALKED_UP_TO, ObjectPlace, objects_within, timeline_parts
 from .timeline import KIND as TIMELINE
 
-MAX_SPECS = 4096
-"""Specs of pods that are remembered as valid."""
+MAX_REMEMBERED = 4096
+"""Pods and nodes, apart from their metadata, that are remembered as valid."""
+BY_METADATA = frozenset({"Pod", "Node"})
+"""Kinds of which there are many. Rules about their metadata read nothing else, and other rules read no metadata."""
 
 
 class InvalidObject(NamedTuple):
@@ -38,6 +40,7 @@ class _Item(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = ""
     metadata: dict[str, Any] | None = None
     spec: msgspec.Raw = msgspec.Raw(b"")
+    status: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,18 +73,18 @@ def invalid_in_items(text: bytes, list_kind: str) -> Iterator[InvalidObject]:
 def _invalid_in_raw(
     items: list[msgspec.Raw], list_kind: str, api_version: str
 ) -> Iterator[InvalidObject]:
-    """Judge the items of a long list; pods whose spec was found valid before by their metadata alone."""
+    """Judge the items of a long list; pods and nodes that are like a valid one by their metadata alone."""
     item_kind, number = list_kind.removesuffix("List"), 0
-    valid: set[bytes] = set()
+    valid: set[tuple[str, str, bytes, bytes]] = set()
     for item in items:
         light = _LIGHT.decode(item)
-        metadata = light.metadata or {}
-        is_pod = (light.kind or item_kind) == "Pod"
-        if is_pod and (_is_stored(metadata) or bytes(light.spec) in valid):
-            if not _is_stored(metadata):
-                causes = name_causes("v1", "Pod", metadata)
-                if causes:
-                    yield _refused(number, "v1", "Pod", {"metadata": metadata}, causes)
+        metadata, kind = light.metadata or {}, light.kind or item_kind
+        like = (light.api_version, kind, bytes(light.spec), bytes(light.status))
+        is_stored = _is_stored(metadata)
+        if kind in BY_METADATA and (is_stored or like in valid):
+            causes = [] if is_stored else name_causes("v1", kind, metadata)
+            if causes:
+                yield _refused(number, "v1", kind, {"metadata": metadata}, causes)
             number += 1
             continue
         place = ObjectPlace(msgspec.json.decode(item), api_version if item_kind else "", item_kind)
@@ -89,8 +92,8 @@ def _invalid_in_raw(
         found = [one for i, each in enumerate(places) for one in _invalid(number + i, each)]
         yield from found
         number += len(places)
-        if is_pod and not found and len(valid) < MAX_SPECS:
-            valid.add(bytes(light.spec))
+        if kind in BY_METADATA and not found and len(valid) < MAX_REMEMBERED:
+            valid.add(like)
 
 
 def _invalid(item: int, place: ObjectPlace) -> Iterator[InvalidObject]:

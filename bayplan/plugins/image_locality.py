@@ -36,7 +36,10 @@ class ImageLocality(ScorePlugin):
         return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:
-        return spec.images, self._counted(spec)
+        """The images that some node has: without any, all specs are alike. Their version is in `cluster_key`."""
+        on_nodes = self.handle.table.images
+        known = tuple([image for image in spec.images if normalized_name(image) in on_nodes])
+        return (known, self._counted(spec)) if known else ()
 
     def _counted(self, spec: PodSpec) -> int:
         """The number of images by which the ceiling grows."""

@@ -173,6 +173,15 @@ class SchedulingQueue:
 
     # Events.
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether an event may move a pod, or has to be remembered for one that is being tried."""
+        return bool(self.unschedulable or self.backoff.members or self.in_flight.infos())
+
+    def count_unheard(self, event: ClusterEvent, number: int) -> None:
+        """Count events while no pod waits for any."""
+        self._hints.plan(event).unheard.count += number
+
     def move_all_to_active_or_backoff(
         self,
         event: ClusterEvent,

@@ -6,7 +6,7 @@ Mirrors pkg/scheduler/eventhandlers.go.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..api.custom import CustomObject
@@ -236,6 +236,17 @@ class EventHandlers:
         except CacheError as error:
             _log_refusal("AddPod", error)
         self._move(ASSIGNED_POD_ADD, None, pod)
+
+    def on_add_many(self, pods: Sequence[Pod]) -> None:
+        """Take over the pods that have a node, at the start: in vectors, because no pod waits for them yet."""
+        placed = [pod for pod in pods if self._place(pod) == "node"]
+        uids = {pod.uid for pod in placed}
+        if self.queue.is_waited_for or len(uids) < len(placed) or not self.cache.has_none(uids):
+            for pod in pods:
+                self.on_add(pod)
+            return
+        self.cache.add_pods(placed)
+        self.queue.count_unheard(ASSIGNED_POD_ADD, len(placed))
 
     def _pod_on_node_changed(self, old: Pod, new: Pod) -> None:
         try:

@@ -73,6 +73,10 @@ class ImageStates:
         """Whether some node has an image."""
         return bool(self._states)
 
+    def __contains__(self, name: str) -> bool:
+        """Whether some node has the image."""
+        return name in self._states
+
     def set(self, row: int, old: Iterable[ContainerImage], new: Iterable[ContainerImage]) -> None:
         """Replace the images of `row` (writer only)."""
         before = {name for image in old for name in image.names or ()}
@@ -148,6 +152,9 @@ class _ForkedImages(ImageStates):
 
     def __bool__(self) -> bool:
         return bool(self._base)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._base
 
     def total(self, names: Iterable[str], node_count: int) -> Ints:
         return self._base.total(names, node_count)[self._row : self._row + 1]

@@ -16,10 +16,14 @@ class PriorityColumns:
 
     def add(self, row: int, priority: int, change: int) -> None:
         """Count a pod at `row` (writer only)."""
+        self.column(priority).cells[row] += change
+
+    def column(self, priority: int) -> Column:
+        """The counts of one priority, made when they are first asked for (writer only)."""
         column = self._columns.get(priority)
         if column is None:
             column = self._columns[priority] = Column(self._size)
-        column.cells[row] += change
+        return column
 
     def below(self, priority: int) -> Ints:
         """int64 per row: pods with a lower priority than `priority`."""

@@ -6,8 +6,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ...api.meta import KubeObject
 from ...api.node import Node
@@ -31,6 +31,14 @@ class WatchHandler(Protocol):
 
     def on_delete(self, obj: Any) -> None:
         """`obj` was deleted."""
+
+
+@runtime_checkable
+class TakesMany(Protocol):
+    """A handler that takes the pods on nodes together, when it begins to watch."""
+
+    def on_add_many(self, pods: Sequence[Pod]) -> None:
+        """`pods`, all with a node, were added."""
 
 
 class Later(Protocol):
@@ -87,8 +95,15 @@ class ObjectIndex:
         registration.
         """
         if replay:
-            for obj in list(self._in_order()):
+            for obj in list(self._all_but_pods()):
                 handler.on_add(obj)
+            running = [pod for pod in self.list("Pod") if pod.node_name]
+            pending = [pod for pod in self.list("Pod") if not pod.node_name]
+            if isinstance(handler, TakesMany):
+                handler.on_add_many(running)
+                running.clear()
+            for pod in (*running, *pending):
+                handler.on_add(pod)
         self._handlers.append(handler)
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
@@ -160,10 +175,8 @@ class ObjectIndex:
         for handler in self._handlers:
             handler.on_delete(obj)
 
-    def _in_order(self) -> Iterator[ClusterObject]:
+    def _all_but_pods(self) -> Iterator[ClusterObject]:
         for kind in self._objects:
             if kind not in UNVERSIONED_KINDS:
                 yield from self.list(kind)
         yield from self.list("Node")
-        yield from (pod for pod in self.list("Pod") if pod.node_name)
-        yield from (pod for pod in self.list("Pod") if not pod.node_name)
