@@ -15,8 +15,7 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
-from ..sim.frames import make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, make_frame
 from .manifest_changes import Data, ObjectChange
 from .settlement import AS_READ, Settlement
 

@@ -25,8 +25,7 @@ from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
-from ..sim.frames import make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import TotalsChange
 from ..table import Ints

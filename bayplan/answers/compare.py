@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..sim import Simulation, SimulationReport
-from ..sim.frames import chosen, make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, chosen, make_frame
 from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run
 from ..sim.measures.fragmentation import typical_request
 from ..sim.settings import OnProgress, Settings

@@ -13,8 +13,7 @@ import msgspec
 from msgspec import field
 
 from ..api.own_documents import API_VERSION
-from ..sim.frames import make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, make_frame
 from .account import PodRef, Refusal
 from .manifest_changes import Data, ObjectChange
 from .settlement import AS_READ, Settlement

@@ -14,8 +14,7 @@ from ..framework import Status
 from ..scheduler import RandomTies
 from ..scheduler.assessment import Assessment
 from ..scheduler.preemption_assessment import PreemptionAssessment
-from ..sim.frames import make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.recording_file import DELETED, Recording
 from ..sim.replay_report import (
     EXPLAINED,

@@ -17,8 +17,7 @@ from ..api.resources import CPU, allocatable_units
 from ..api.text.quantity import format_quantity
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
-from ..sim.frames import make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import ClusterTotals, TotalsChange
 from .measured import used_by_containers, with_requests

@@ -5,8 +5,7 @@ May enter: `api`, `framework`, `table`. Must not happen: a decision about a pod.
 `scheduler` (event handlers, assume, forget).
 """
 
-from .cache import Cache, CacheError, Snapshot
-from .node_tree import NodeTree
+from .cache import Cache, CacheError, NodeTree, Snapshot
 from .trial import Trial
 
 __all__ = ["Cache", "CacheError", "NodeTree", "Snapshot", "Trial"]

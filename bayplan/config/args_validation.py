@@ -23,8 +23,7 @@ from ..api.selectors import (
 )
 from ..api.text.name_faults import key_faults, value_faults
 from ..framework.feature_gates import DEFAULT_GATES
-from .gated_args import SCORING_GATE
-from .gates import FeatureGates
+from .gates import SCORING_GATE, FeatureGates
 from .go_durations import format_go_duration
 from .plugin_args import (
     DEFAULTING_TYPES,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..framework.feature_gates import DEFAULT_GATES
-from .gated_args import apply_gates
 from .gates import (
     DYNAMIC_RESOURCE_ALLOCATION,
     GANG_SCHEDULING,
@@ -15,6 +14,7 @@ from .gates import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     FeatureGates,
     GateSettings,
+    apply_gates,
 )
 from .plugin_args import ARGS_TYPES, Args
 from .types import (

@@ -14,8 +14,7 @@ from .args_validation import validate_args
 from .decode import decode, plain_numbers
 from .defaults import default_plugin_config, merge_plugins
 from .files import ConfigurationFile, PluginConfigFile, PluginSetFile, ProfileV1Beta1
-from .gated_args import apply_gates, forbid_gated_fields
-from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates
+from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, apply_gates, forbid_gated_fields
 from .generations import V1, Generation
 from .plugin_args import LIST_DEFAULTING, Args, PodTopologySpreadArgs, fill_in
 from .problems import ProblemKind, Problems

@@ -2,9 +2,70 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..errors import ApiError
 from .connection import Connection
+from .watched_kinds import Resource
+
+# Permissions: what the user of a connection may do, from the API server's own reviews.
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+READING = ("list", "watch")
+TRIES = 5
+RETRY_S = 0.5
+AT_ONCE = 8
+"""Reviews that are under way at the same time."""
+
+
+async def missing_permissions(
+    connection: Connection, resources: Iterable[Resource], verbs: Sequence[str] = READING
+) -> list[str]:
+    """`watch pods`: what the user must not do; empty also if the server does not answer such questions."""
+    wanted = [(verb, resource) for resource in resources for verb in verbs]
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def is_allowed(verb: str, resource: Resource) -> bool:
+        async with slots:
+            return await _is_allowed(connection, verb, resource)
+
+    try:
+        allowed = await asyncio.gather(*(is_allowed(*one) for one in wanted))
+    except ApiError as error:
+        if error.code in (403, 404, 405):
+            return []  # the lists show it
+        raise
+    return [_text(*one) for one, may in zip(wanted, allowed, strict=True) if not may]
+
+
+async def _is_allowed(connection: Connection, verb: str, resource: Resource) -> bool:
+    attributes: dict[str, Any] = {
+        "group": resource.kind.group,
+        "resource": resource.plural,
+        "verb": verb,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            answer = await connection.send("POST", REVIEWS, review)
+            break
+        except ApiError as error:
+            if not left or (error.code and error.code < 429):
+                raise
+            await connection.pause(RETRY_S)
+    return bool((answer.get("status") or {}).get("allowed"))
+
+
+def _text(verb: str, resource: Resource) -> str:
+    group = resource.kind.group
+    return f"{verb} {resource.plural}.{group}" if group else f"{verb} {resource.plural}"
+
 
 Tree = dict[str, Any]
 

@@ -30,8 +30,7 @@ from ..manifests.workload_documents import read_workload_kinds
 from ..planning import InstanceTable, NodePool, read_instance_table, read_pools
 from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
-from ..sim.frames import chosen, make_frame, pod_columns, zone_of
-from ..sim.html_summary import html_of
+from ..sim.html_summary import chosen, html_of, make_frame, pod_columns, zone_of
 from ..sim.settings import Settings, reading_for
 from .arguments import expect, several
 

@@ -10,8 +10,7 @@ from typing import Any
 from ..api.pod import Pod
 from ..api.resources import PODS
 from ..api.wire.encode import to_dict
-from ..sim.frames import make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.pending_pods import workload_of
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .fleet_check import FleetVerdict, OtherSeeds

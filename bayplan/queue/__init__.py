@@ -5,8 +5,8 @@ the nominator. May enter: `api`, `framework`. Must not happen: judging whether a
 reading the machine's clock. Called by: `scheduler`.
 """
 
+from .active import QueueCounters
 from .backoff import QueueSettings
-from .counters import QueueCounters
 from .nominator import FindPod, PodNominator
 from .queued_pod import QueuedPodInfo
 from .queueing_hints import HintMap, Registration

@@ -26,9 +26,8 @@ from ..framework.faults import FAULT
 from ..framework.update_events import pod_update_events
 from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
-from .active import ActiveQueue
+from .active import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, ActiveQueue, QueueCounters
 from .backoff import LEFTOVER_TICK_S, QueueSettings, leftover_tick, make_backoff_queue, micros
-from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
 from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo

@@ -9,8 +9,7 @@ import msgspec
 
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..answers.judged_replay import plugins_of, reason_of
-from ..api.text.known_reasons import is_known_reason
-from ..api.text.refusal_message import refusals_of
+from ..api.text.refusal_message import is_known_reason, refusals_of
 from ..sim.replay_report import ReplayVerdict
 
 MOST_DIFFERENCES = 200

@@ -11,8 +11,7 @@ import msgspec
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
-from .frames import make_frame
-from .html_summary import ShownAnswer
+from .html_summary import ShownAnswer, make_frame
 from .totals import TotalsChange
 from .use_over_time import UseSeries
 

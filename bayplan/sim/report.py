@@ -13,9 +13,8 @@ from ..api.pod_workload import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
 from ..errors import InputError
 from .autoscaling_record import ScalingReport
-from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
-from .html_summary import ShownAnswer
+from .html_summary import ShownAnswer, chosen, make_frame, pod_columns, zone_of
 from .measures.amounts import FreeParts
 from .measures.arrivals import arrival_rows
 from .measures.device_use import DriverDevices

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..sim.frames import chosen, make_frame
-from ..sim.html_summary import ShownAnswer
+from ..sim.html_summary import ShownAnswer, chosen, make_frame
 from ..sim.settings import OnProgress
 from .dispatch import Crew, dispatch
 from .document import SweepDocument

@@ -18,9 +18,40 @@ from ..api.wire.decode import build_from_tree, decode_object
 from ..api.wire.kinds import KINDS
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import ChangeLog, FeatureGates, Handle, ObjectKey, ObjectLog, PodEvent
+from ..framework import (
+    ActionType,
+    ChangeLog,
+    ClusterEvent,
+    FeatureGates,
+    Handle,
+    Hint,
+    ObjectKey,
+    ObjectLog,
+    Plugin,
+    PodEvent,
+    registered_events,
+)
 from ..table import NodeTable
 from ..table.writer import TableWriter
+
+# Hints: call a plugin's queueing hint for an event, as the queue would.
+
+
+def ask_plugin(
+    plugin: Plugin, event: str, pod: Pod, old: Any = None, new: Any = None
+) -> Hint | None:
+    """Whether `event`, such as `Node/Add`, requeues a pod that `plugin` rejected.
+
+    None if the plugin did not register such events. Exceptions of the hint are raised.
+    """
+    resource, _, action = event.rpartition("/")
+    incoming = ClusterEvent(resource, ActionType.parse(action))
+    asked = [e.hint for e in registered_events(plugin) if e.event.matches(incoming)]
+    answers = [Hint.QUEUE if hint is None else hint(pod, old, new) for hint in asked]
+    if not answers:
+        return None
+    return Hint.QUEUE if Hint.QUEUE in answers else Hint.SKIP
+
 
 T = TypeVar("T")
 Tree: TypeAlias = Mapping[str, Any]

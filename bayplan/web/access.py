@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from ..cluster.host_names import host_of, is_unforgeable
+from ..cluster.certificates import host_of, is_unforgeable
 
 
 class Access(Protocol):

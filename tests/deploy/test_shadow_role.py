@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from bayplan.kube.permissions import READING, missing_permissions
+from bayplan.kube.reviews import READING, missing_permissions
 from bayplan.kube.watched_kinds import RESOURCES
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "shadow"

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from bayplan.kube.patience import PatientSelector
+from bayplan.kube.retry_backoff import PatientSelector
 
 
 class Counting(PatientSelector):

@@ -4,8 +4,7 @@ import pytest
 
 from bayplan.framework import Hint
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
-from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
-from bayplan.testing.hints import ask_plugin
+from bayplan.testing.builders import ask_plugin, make_handle, make_node, make_object, make_pod
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 CLAIM_UPDATE = "resource.k8s.io/ResourceClaim/Update"

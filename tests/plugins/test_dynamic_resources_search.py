@@ -11,7 +11,7 @@ from bayplan.api.devices import DeviceCapacity
 from bayplan.framework.devices import Devices
 from bayplan.plugins.dynamic_resources.claim_plans import ClaimPlan, plan_claim
 from bayplan.plugins.dynamic_resources.device_capacity import uses_of
-from bayplan.plugins.dynamic_resources.first_free import first_free
+from bayplan.plugins.dynamic_resources.node_answers import first_free
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.dynamic_resources.search import DeviceSearch
 from bayplan.testing.builders import ObjectLister, make_node, make_table

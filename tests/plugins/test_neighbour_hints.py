@@ -9,8 +9,7 @@ from bayplan.framework import Hint
 from bayplan.plugins.gang_scheduling.plugin import GangScheduling
 from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
-from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
-from bayplan.testing.hints import ask_plugin
+from bayplan.testing.builders import ask_plugin, make_handle, make_node, make_object, make_pod
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 WEB = {"matchLabels": {"app": "web"}}

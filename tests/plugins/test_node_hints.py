@@ -17,8 +17,7 @@ from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
-from bayplan.testing.hints import ask_plugin
+from bayplan.testing.builders import ask_plugin, make_handle, make_node, make_object, make_pod
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 POD = make_pod("waiting")

@@ -10,8 +10,7 @@ from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
-from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.hints import ask_plugin
+from bayplan.testing.builders import ask_plugin, make_node, make_object, make_pod
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "claim"}}

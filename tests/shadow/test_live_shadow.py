@@ -16,8 +16,8 @@ from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.errors import InputError
 from bayplan.kube.connection import Connection
 from bayplan.kube.credentials import load_credentials
-from bayplan.kube.permissions import missing_permissions
 from bayplan.kube.reflector import ADDED, ObjectEvent
+from bayplan.kube.reviews import missing_permissions
 from bayplan.kube.watched_kinds import RESOURCES
 from bayplan.shadow import live_shadow
 from bayplan.shadow.arrival_delays import LASTING_S, ArrivalDelays

@@ -9,8 +9,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from ...cluster.memory import AdmissionRefusal
-from ...sim.frames import make_frame
-from ...sim.html_summary import ShownAnswer
+from ...sim.html_summary import ShownAnswer, make_frame
 from ...sim.totals import TotalsChange
 from ..budget_effects import BudgetUse
 from ..courses import Course, DrainCourse, RolloutCourse, UpgradeCourse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-from ...cluster.host_names import host_of, is_unforgeable
+from ...cluster.certificates import host_of, is_unforgeable
 from ..access.authenticator import Authenticator, impersonate, read_impersonation
 from ..access.authorizer import AccessQuestion, Authorizer, ClusterUser, forbidden_error
 from ..registry.status_errors import StatusError

@@ -50,7 +50,7 @@ def run(ctx: typer.Context) -> None:
 
     Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
-    from ...kube.patience import make_loop
+    from ...kube.retry_backoff import make_loop
     from ...observe.logs import set_up_logging
 
     flags: FlagValues = ctx.obj

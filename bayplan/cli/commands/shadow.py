@@ -197,7 +197,7 @@ class Watching:
 
     async def _check_access(self) -> None:
         from ...kube.discovery import find_served
-        from ...kube.permissions import missing_permissions
+        from ...kube.reviews import missing_permissions
         from ...kube.watched_kinds import RESOURCES
         from ...shadow.live_shadow import START_TRIES
 

@@ -14,7 +14,7 @@ from ...framework import Handle, Status, unresolvable, unschedulable
 from ...framework.devices import Devices
 from .claim_state import ClaimState
 from .claim_writes import ClaimBinder, drive
-from .shared_claims import group_of, unused_claims
+from .pod_claims import group_of, unused_claims
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 Mirrors pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go. `claim_plans.py` has the requests of a
 claim, `search.py` finds devices on one node, `node_answers.py` caches the results for all of them, `claim_writes.py`
-writes them; `extended.py` is about extended resources that devices stand in for, `shared_claims.py` about claims that
+writes them; `extended.py` is about extended resources that devices stand in for, `pod_claims.py` about claims that
 the pods of a group share. The state of the cluster's devices is in `framework/devices`.
 """
 
@@ -57,8 +57,7 @@ from .extended import make_claim
 from .hints import ClaimHints
 from .node_answers import REASONS, KeptAnswers, Wanted, rows_in
 from .node_resources import NodeResources
-from .pod_claims import pod_claims
-from .shared_claims import consumers, pending_in
+from .pod_claims import consumers, pending_in, pod_claims
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,71 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
+from ...api.dra import ClaimNotReadyError, ResourceClaim, ResourceClaimConsumer, claim_name_of
+from ...api.group_claims import check_entries, claim_name_in, consumer_of
 from ...api.pod import Pod
-from ...api.pod_groups import pod_group_of
+from ...api.pod_groups import PodGroup, pod_group_of
+from ...framework import CycleState, Lister
+
+# Claims that the pods of a group share: allocations that are pending in its cycle, and reservations for the group.
+# Mirrors podGroupStateData, podResourceClaimBindings and unreservePodGroupClaims of
+# pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
+
+PENDING = "DynamicResources"
+"""In the state of a group: the uids of the claims that its members were given devices for in this cycle."""
+
+
+def pending_in(state: CycleState) -> set[str]:
+    """The claims that members of the pod's group are about to get in this cycle; empty outside of such a cycle."""
+    if state.group is None:
+        return set()
+    found: set[str] | None = state.group.get(PENDING)
+    if found is None:
+        found = set()
+        state.group.write(PENDING, found)
+    return found
+
+
+def group_of(pod: Pod, lister: Lister) -> PodGroup | None:
+    """The PodGroup of the pod, None if it has no group. Raises ClaimNotReadyError when the PodGroup is not there."""
+    name = pod_group_of(pod)
+    if name is None:
+        return None
+    found = lister.get("PodGroup", pod.namespace, name)
+    if not isinstance(found, PodGroup):
+        raise ClaimNotReadyError(f'podgroup.scheduling.k8s.io "{name}" not found')
+    return found
+
+
+def consumers(pod: Pod, lister: Lister) -> dict[str, ResourceClaimConsumer]:
+    """By the name of an entry of the pod: what its claim is reserved for, the pod or its group.
+
+    Raises ClaimNotReadyError when the group is not there, or has an entry without a claim.
+    """
+    group, entries = group_of(pod, lister), pod.spec.resource_claims or ()
+    if group is not None and entries:
+        check_entries(group)
+    return {entry.name: consumer_of(pod, group, entry) for entry in entries}
+
+
+def unused_claims(group: PodGroup, pod: Pod, get: GetClaim) -> Iterator[ResourceClaim]:
+    """The claims that are reserved for a group of which no member has a node, `pod` being one of its members.
+
+    Raises ClaimNotReadyError when one of its claims does not exist.
+    """
+    for entry in group.spec.resource_claims or ():
+        name = claim_name_in(group, entry)
+        if name is None:
+            continue
+        claim = get(group.namespace, name)
+        if claim is None:
+            raise ClaimNotReadyError(f'could not find ResourceClaim "{group.namespace}/{name}"')
+        if entry.resource_claim_name is None and not claim.is_made_for_group_of(pod):
+            continue
+        is_reserved = claim.is_reserved_for(pod) or claim.is_reserved_for_group_of(pod)
+        if claim.allocation is not None and is_reserved:
+            yield claim
+
 
 GetClaim = Callable[[str, str], ResourceClaim | None]
 

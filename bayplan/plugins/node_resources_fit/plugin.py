@@ -5,8 +5,10 @@ Mirrors pkg/scheduler/framework/plugins/noderesources/fit.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
+
+import numpy as np
 
 from ...amounts import (
     POD_COUNT,
@@ -20,9 +22,10 @@ from ...amounts import (
 )
 from ...api.dra import DeviceClass
 from ...api.pod import Pod, PodSpec
-from ...api.resources import is_extended
+from ...api.resources import is_extended, is_scalar
 from ...config.plugin_args import NodeResourcesFitArgs
 from ...framework import (
+    MAX_SCORE,
     NODE_ROW,
     SUCCESS,
     CycleState,
@@ -39,14 +42,81 @@ from ...framework import (
     Status,
     Verdict,
 )
-from ...framework.devices import Devices
+from ...framework.devices import Devices, Offer, Selection
 from ...framework.events import EventWithHint, by_spec
 from ...framework.fit_status import fit_status, fit_verdict
 from ...table import Ints, NodeTable, Rows
-from .device_resources import DeviceTotals
 from .hints import FitHints
-from .placement_score import most_allocated_together, requests_together
 from .strategies import Strategy, least_allocated, make_strategy
+
+# The score of a placement: how full its nodes would be, taken together, with the pods of a group on them.
+# Mirrors scorePlacement of pkg/scheduler/framework/plugins/noderesources/resource_allocation.go.
+
+
+def requests_together(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, int]:
+    """Sum of the pods' requests for each resource."""
+    return {
+        resource: sum(pod.scoring_requests.get(resource, 0) for pod in pods)
+        for resource in resources
+    }
+
+
+def most_allocated_together(
+    table: NodeTable, rows: Ints, requests: Mapping[str, int], weights: Mapping[str, int]
+) -> int:
+    """The weighted mean, over resources, of the share that would be in use with `requests`, from 0 to 100.
+
+    Resources that the nodes lack do not count, nor extended ones that are not requested. A node that lacks a resource
+    has none of it in use, whatever its pods request.
+    """
+    points = total_weight = 0
+    for resource, weight in weights.items():
+        wanted = requests[resource]
+        if not wanted and is_scalar(resource):
+            continue
+        capacities = table.allocatable[resource][rows]
+        capacity = int(capacities.sum())
+        if capacity:
+            usage = table.scoring_usage[resource][rows]
+            used = wanted + int(usage[capacities != 0].sum())
+            points += weight * (min(used, capacity) * MAX_SCORE // capacity)
+            total_weight += weight
+    return points // total_weight if total_weight else 0
+
+
+# Devices in the place of extended resources, as NodeResourcesFit sees them.
+# Mirrors shouldDelegateResourceToDRA of pkg/scheduler/framework/plugins/noderesources/fit.go and
+# calculateDRAResourceTotals of resource_allocation.go there.
+
+
+class DeviceTotals:
+    """How many devices of a class a node has, and how many of them are in use."""
+
+    def __init__(self, devices: Devices) -> None:
+        self._devices = devices
+
+    def of_rows(self, device_class: DeviceClass, table: NodeTable, rows: Rows) -> tuple[Ints, Ints]:
+        """Two int64 per row: the devices there are, and those in use."""
+        names = [table.names[row] for row in table.numbers(rows)]
+        totals = [self.of_node(device_class, name) for name in names]
+        found = np.array(totals, dtype=np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    def of_node(self, device_class: DeviceClass, node_name: str) -> tuple[int, int]:
+        """The same for one node. Whether pools are complete makes no difference here."""
+        devices = self._devices
+        selection = devices.classes.selection(device_class)
+        offers = [
+            offer
+            for offer in devices.inventory.reached(devices.table.row_of[node_name])
+            if _is_picked(selection, offer)
+        ]
+        return len(offers), sum(offer.id in devices.allocated for offer in offers)
+
+
+def _is_picked(selection: Selection, offer: Offer) -> bool:
+    return selection.judge(offer) is True
+
 
 TOO_MANY_PODS = "Too many pods"
 PLACED_REQUESTS = "NodeResourcesFit/placed"

@@ -17,7 +17,7 @@ from bayplan.api.pod_groups import PodGroup, PodGroupCondition
 from bayplan.clock import ManualClock
 from bayplan.errors import InputError
 from bayplan.framework import Code, CycleState, Diagnosis, PostFilterResult, Status, Victims
-from bayplan.queue.counters import BACKOFF, UNSCHEDULABLE
+from bayplan.queue.active import BACKOFF, UNSCHEDULABLE
 from bayplan.runtime import ProfileRuntime
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
 from bayplan.scheduler.group_attempt import GroupAttempt, MemberTrial, PlacementTrial
