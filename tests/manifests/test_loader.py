@@ -266,7 +266,9 @@ def test_a_folder_without_manifests(write: Write) -> None:
     with pytest.raises(InputError) as caught:
         read_manifests(["docs"])
 
-    assert str(caught.value) == "docs: expected files named *.yaml, *.yml or *.json; got none"
+    assert str(caught.value) == (
+        "docs: expected files named *.yaml, *.yml or *.json; got none; -R reads folders below it, too"
+    )
 
 
 def test_the_last_document_of_an_object_counts_with_a_note(write: Write) -> None:
