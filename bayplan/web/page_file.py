@@ -38,17 +38,23 @@ def write_report(
     make_view: MakeView | None = None,
     groups: Iterable[PageGroup] = (),
     series: Mapping[str, Steps] | None = None,
+    use: Mapping[tuple[str, str], Mapping[str, int]] | None = None,
 ) -> None:
     """Write the page of a finished run; `preempted` are the victims with their preemptors.
 
     With `make_view`, counterfactuals of pending pods are included. `series` are figures over time that the run
-    recorded: `cost` is shown above the slider.
+    recorded: `cost` is shown above the slider. `use` is the measured use of pods by namespace and name: cpu in milli,
+    memory in bytes.
     """
     data = report_data(history, sources, preempted, make_view, groups)
     data["series"] = {
         name: {"t": [t for t, _ in steps], "value": [value for _, value in steps]}
         for name, steps in (series or {}).items()
     }
+    pods = data["pods"]
+    names = zip(pods["namespace"], pods["name"], strict=True) if use else ()
+    keys = enumerate((data["texts"][namespace], name) for namespace, name in names)
+    data["use"] = {str(n): dict((use or {})[key]) for n, key in keys if key in (use or {})}
     stream.write(assemble(data, is_live=False))
 
 

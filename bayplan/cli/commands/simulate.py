@@ -31,7 +31,8 @@ from ..options.option_groups import takes_options
 from ..options.output_files import STDOUT, whole_target
 from ..options.pool_options import InstanceTypesOption
 from ..options.scheduler_options import PENDING, AllOption, Question, takes_cluster
-from ..render.answer_output import print_notices
+from ..options.usage_options import UsageOption, read_measured
+from ..render.answer_output import print_notices, print_usage
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.html import html_to
 from ..render.plain_data import (
@@ -45,6 +46,8 @@ from ..render.progress_bar import progress_bar
 from ..render.trace_lines import TraceWriter, trace_to
 
 if TYPE_CHECKING:
+    from ...answers.measured import UseAgainstRequests
+    from ...manifests.measured_use import MeasuredUse
     from ...observe import SchedulerMetrics
     from ...sim import Simulation, SimulationReport
     from ...sim.settings import Settings
@@ -90,6 +93,7 @@ class SimulateOptions:
         bool, typer.Option("--explain", help="Show for each pod what every plugin answered.")
     ] = False
     everything: AllOption = False
+    usage: UsageOption = None
     until: Annotated[
         str | None,
         typer.Option(
@@ -179,6 +183,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
     waits_s = seconds_if_given(flag, options.pod_max_in_unschedulable_pods_duration)
     if waits_s is not None:
         settings = settings.with_unschedulable_limit(waits_s)
+    use = read_measured(options.usage, *question.cluster)
     with (
         metrics_to(options.metrics) as write_metrics,
         html_to(options.html) as page,
@@ -188,9 +193,10 @@ def simulate(question: Question, options: SimulateOptions) -> None:
             simulation = _simulation(question, settings, options, writer)
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
-        page.write(report, question.sources)
+        page.write(report, question.sources, use)
         write_cluster(simulation)
-        print_report(report, options, question.remarks)
+        usage = None if use is None else _usage(question, use)
+        print_report(report, options, question.remarks, usage)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
         raise typer.Exit(PENDING)
@@ -257,16 +263,25 @@ def _run(
         return simulation.run(on_pods, until_s)
 
 
+def _usage(question: Question, use: MeasuredUse) -> UseAgainstRequests:
+    from ...answers.measured import UseAgainstRequests
+
+    return UseAgainstRequests.of(question.manifests.objects, use)
+
+
 def print_report(
-    report: SimulationReport, options: SimulateOptions, remarks: Sequence[str]
+    report: SimulationReport,
+    options: SimulateOptions,
+    remarks: Sequence[str],
+    usage: UseAgainstRequests | None = None,
 ) -> None:
-    """Print the report in the form asked for."""
+    """Print the report in the form asked for, with the `usage` of the cluster before it."""
     output = options.output
     match output:
         case Output.JSON:
-            print_json(report, remarks)
+            print_json(report, remarks, usage)
         case Output.YAML:
-            print_yaml(report, remarks)
+            print_yaml(report, remarks, usage)
         case Output.NAME:
             print_names(report)
         case _:
@@ -281,17 +296,32 @@ def print_report(
                 if options.explain:
                     render_explanations(console, report, details)
                 render_report(console, report, wide=wide, everything=everything, details=details)
+                if usage is not None:
+                    print_usage(console, usage)
                 print_notices(console, report.notices)
 
 
-def print_json(report: SimulationReport, remarks: Sequence[str] = ()) -> None:
+def print_json(
+    report: SimulationReport,
+    remarks: Sequence[str] = (),
+    usage: UseAgainstRequests | None = None,
+) -> None:
     """Print the report as JSON."""
-    print_json_document(with_remarks(report.to_dict(), remarks))
+    print_json_document(with_remarks(_document(report, usage), remarks))
 
 
-def print_yaml(report: SimulationReport, remarks: Sequence[str] = ()) -> None:
+def print_yaml(
+    report: SimulationReport,
+    remarks: Sequence[str] = (),
+    usage: UseAgainstRequests | None = None,
+) -> None:
     """Print the report as YAML."""
-    print_yaml_document(with_remarks(report.to_dict(), remarks))
+    print_yaml_document(with_remarks(_document(report, usage), remarks))
+
+
+def _document(report: SimulationReport, usage: UseAgainstRequests | None) -> dict[str, Any]:
+    document = report.to_dict()
+    return document if usage is None else {**document, "usage": usage.to_dict()}
 
 
 def print_names(report: SimulationReport) -> None:

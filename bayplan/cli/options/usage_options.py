@@ -30,15 +30,14 @@ def read_measured(
     usage: Sequence[str] | None, kubeconfig: Path | None = None, context: str | None = None
 ) -> MeasuredUse | None:
     """The use that the options name; None without any."""
-    from ...kube.live_metrics import read_live_metrics
-    from ...manifests.measured_use import add_document, read_use
-
     if not usage:
         return None
+    from ...manifests.measured_use import MeasuredUse, add_document, read_use
+
     files = [text for text in usage if text != LIVE]
     if len(files) == len(usage):
         return read_use(files)
-    from ...manifests.measured_use import MeasuredUse
+    from ...kube.live_metrics import read_live_metrics
 
     use = read_use(files) if files else MeasuredUse()
     server, tree = read_live_metrics(*chosen_cluster(kubeconfig, context))

@@ -124,7 +124,8 @@ def _metric_table(answer: Comparison, details: bool) -> tuple[Listing, int]:
         rows.append([titled(measure_of(name)), *cells])
     for resource in MAIN_RESOURCES:
         rows.append([f"{resource} free", *(_free(each, resource) for each in answer.contenders)])
-    shown = [row for row in rows if details or len(set(row[1:])) > 1]
+    is_alone = len(contenders) == 1
+    shown = [row for row in rows if details or is_alone or len(set(row[1:])) > 1]
     for row in shown:
         table.add(*row)
     return table, len(rows) - len(shown)

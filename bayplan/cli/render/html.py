@@ -12,6 +12,7 @@ from ..options.output_files import WholeFile, whole_target
 if TYPE_CHECKING:
     from ...answers import ClusterView
     from ...answers.compare import Comparison
+    from ...manifests.measured_use import MeasuredUse
     from ...sim import Simulation, SimulationReport
     from ...sim.settings import Settings
     from ...web.history import History
@@ -23,8 +24,10 @@ class NoPage:
     def follow(self, simulation: Simulation, settings: Settings) -> None:
         """The run, of a scheduler with these settings, is about to begin."""
 
-    def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
-        """The run has ended."""
+    def write(
+        self, report: SimulationReport, sources: Sequence[str], use: MeasuredUse | None = None
+    ) -> None:
+        """The run has ended; `use` is the measured use of its pods."""
 
 
 class PageWriter(NoPage):
@@ -41,7 +44,9 @@ class PageWriter(NoPage):
         simulation.watch(self._history)
         self._simulation, self._settings = simulation, settings
 
-    def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
+    def write(
+        self, report: SimulationReport, sources: Sequence[str], use: MeasuredUse | None = None
+    ) -> None:
         from ...web.group_rows import PageGroup
         from ...web.page_file import write_report
 
@@ -68,6 +73,7 @@ class PageWriter(NoPage):
                 one.name: list(zip(one.times_s, one.values, strict=True))
                 for one in (report.scaling.series() if report.scaling is not None else ())
             },
+            use={} if use is None else {pod: use.of_pod(*pod) or {} for pod in use.pods()},
         )
         self._file.keep()  # whatever becomes of what is printed afterwards
 

@@ -28,6 +28,8 @@ class Data {
     this.attempts = new Map();
     /** Figures over time that the run recorded, such as cost: times, and the value from each on. */
     this.series = tale.series || {};
+    /** By pod number: the measured use by resource. */
+    this.use = new Map(Object.entries(tale.use || {}).map(([pod, amounts]) => [Number(pod), amounts]));
     this.extend(tale);
     const told = tale.attempts || { pod: [] };
     told.pod.forEach((pod, i) => this.attempts.set(pod, {

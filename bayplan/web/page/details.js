@@ -1,5 +1,7 @@
 // Details: one pod or one node, in place of the lists. Escape goes back.
 
+const MEASURED = ["cpu", "memory"];
+
 class Details {
   constructor(app) {
     this.app = app;
@@ -147,6 +149,8 @@ class Details {
     const { data } = this.app;
     const attempt = data.attempts.get(pod);
     const facts = [[tr("Requests"), kind.requests.length ? kind.requests.map(([name, value]) => `${resourceName(name)} ${amount(value, name)}`).join(", ") : tr("none")]];
+    const use = data.use.get(pod);
+    if (use) facts.push([tr("Measured use"), Object.entries(use).map(([name, value]) => `${resourceName(name)} ${amount(value, name)}`).join(", ")]);
     if (kind.priority) facts.push([tr("Priority"), count(kind.priority)]);
     if (kind.owner) facts.push([tr("Owner"), kind.owner]);
     if (kind.scheduler !== "default-scheduler") facts.push([tr("Scheduler"), kind.scheduler]);
@@ -211,9 +215,22 @@ class Details {
         h("th", { scope: "row" }, resourceName(name)),
         h("td", { class: "bar" }, meter(share, share > 1 ? "full over" : "full")),
         h("td", { class: "figure" }, all > 0 ? percent(share) : "–"),
-        h("td", { class: "amounts" }, tr("{n} of {m}", { n: amount(used, name), m: amount(all, name) }))));
+        h("td", { class: "amounts" }, tr("{n} of {m}", { n: amount(used, name), m: amount(all, name) })),
+        this.measured(node, name)));
     });
     return h("table", { class: "usage" }, h("caption", { class: "unseen" }, tr("Requested of each resource")), h("tbody", {}, lines));
+  }
+
+  /** The measured use of a node's pods; pods that were not measured count with their requests. */
+  measured(node, name) {
+    const { model, data } = this.app;
+    if (!data.use.size || !MEASURED.includes(name)) return "";
+    const used = model.podsOn(node).map((pod) => {
+      const requests = data.kind(model.kind[pod]).requests.find(([resource]) => resource === name);
+      const use = data.use.get(pod);
+      return use && use[name] !== undefined ? use[name] : requests ? requests[1] : 0;
+    });
+    return h("td", { class: "amounts" }, tr("{n} in use", { n: amount(used.reduce((sum, value) => sum + value, 0), name) }));
   }
 
   podItem(pod) {

@@ -95,3 +95,13 @@ def test_the_use_of_the_live_cluster(api: ServerInThread, kubeconfig: Path) -> N
 
     assert result.exit_code == 0, result.output
     assert "REQUESTED" in result.stdout
+
+
+def test_the_page_has_the_use_of_pods(tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+
+    shown = ask("simulate", *USE, *CLUSTER, "--html", str(page))
+
+    assert "REQUESTED" in shown
+    assert '"use":{"0":{"cpu":420,"memory":1153433600},' in page.read_text()
+    assert document("simulate")["usage"]["measuredPods"] == 2
