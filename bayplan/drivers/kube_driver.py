@@ -34,6 +34,7 @@ from ..scheduler.build import build_scheduler
 from ..scheduler.cycle import Scheduler
 from ..scheduler.parts import PluginSource, SchedulerSettings
 from .core_thread import Core, CoreThread
+from .decision_log import DecisionLog
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,8 @@ class DriverOptions(msgspec.Struct):
     seed: int | None = None
     clock: Clock = msgspec.field(default_factory=SystemClock)
     metrics: SchedulerMetrics = msgspec.field(default_factory=SchedulerMetrics)
+    decisions: DecisionLog | None = None
+    """Gets a line for each attempt."""
     is_leading: Callable[[], bool] = lambda: True
     """Asked before each write: whether the lease is surely still ours."""
     make_core: Callable[[Clock, Callable[[BaseException], None]], Core] = CoreThread
@@ -222,14 +225,17 @@ class KubeDriver:
                 metrics=options.metrics,
                 run_blocking=self.core.run_blocking,
                 ended=self._note,
+                notes_decisions=options.decisions is not None,
             ),
         )
 
     def _note(self, attempt: Attempt) -> None:
-        """Warn of an attempt that failed.
+        """Log an attempt, if that is wanted, and warn of one that failed.
 
         That the API server is unreachable is logged once, by the watches, not for each pod.
         """
+        if self.options.decisions is not None:
+            self.options.decisions.note(attempt)
         if attempt.outcome is Outcome.ERROR and not self.connection.is_away:
             log.warning("pod %s: %s", attempt.pod.key, attempt.message)
 

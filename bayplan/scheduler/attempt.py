@@ -52,6 +52,20 @@ class Explanation(msgspec.Struct):
     """For a pod that was refused: each plugin that refused it, and the events that may bring it back."""
 
 
+class AttemptNotes(msgspec.Struct):
+    """More about a decision than scheduling needs."""
+
+    state_version: int
+    """Number of changes of the table's rows before it."""
+    runner_up: str = ""
+    """The best of the other feasible nodes; "" if there is none or nodes were not scored."""
+    runner_up_total: int | None = None
+    refusals: dict[str, int] = {}
+    """For a pod that fits nowhere: the number of nodes that each plugin refused first."""
+    victims: tuple[str, ...] = ()
+    """The pods that preemption evicts."""
+
+
 class Attempt(Struct):
     """One attempt to schedule `pod`."""
 
@@ -73,6 +87,8 @@ class Attempt(Struct):
     """The message without the part of PostFilter."""
     refusals: dict[str, int] = {}
     """For a member of a pod group that fits nowhere: the number of nodes per reason."""
+    notes: AttemptNotes | None = None
+    """More about the decision, if the scheduler notes it (`SchedulerSettings.notes_decisions`)."""
     nominated_node_name: str | None = None
     """The pod's nomination after the attempt: a node, "" for none, None to keep what it has."""
     unschedulable_plugins: frozenset[str] = frozenset()

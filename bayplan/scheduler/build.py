@@ -115,6 +115,7 @@ def build_scheduler(
         ties=settings.ties or RandomTies(settings.seed or 0),
         observer=settings.observer,
         ended=settings.ended,
+        notes_decisions=settings.notes_decisions,
         extenders=extenders,
         metrics=metrics,
         faults=shared.faults,

@@ -28,8 +28,9 @@ from ..observe.times import FILTERED, PRE_FILTERED, PRE_SCORED, PRE_SCORING, SCO
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Bools, Ints, NodeTable
 from . import steps
-from .attempt import Attempt
+from .attempt import Attempt, AttemptNotes
 from .attempt_account import explain_extenders, explain_scores, explain_search
+from .attempt_notes import note_refusal, note_runner_up, note_second
 from .find_nodes import NodeFinder, Search
 from .parts import Parts, unobserved
 from .select_host import select_host
@@ -54,6 +55,7 @@ class Decider:
         self._ties = parts.ties
         self._observer = parts.observer
         self._is_observed = parts.observer is not unobserved
+        self._is_noted = parts.notes_decisions
 
     @contextmanager
     def briefly(self) -> Iterator[None]:
@@ -81,6 +83,8 @@ class Decider:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
             return
         attempt.evaluated_nodes = table.node_count if within is None else len(within)
+        if self._is_noted:
+            attempt.notes = AttemptNotes(table.row_changes.version)
         if (
             pod.nominated_node_name
             and within is None
@@ -222,6 +226,8 @@ class Decider:
         attempt.node_name = table.names[row]
         if best.feasible > 1:
             attempt.score = best.total
+            if attempt.notes is not None:
+                note_runner_up(attempt.notes, table, row, decision)
 
     def _choose(
         self,
@@ -255,6 +261,8 @@ class Decider:
             totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
         winner = select_host(totals, table.numbers(rows), table, search, self._ties, is_scored)
         attempt.score = int(totals[winner])
+        if attempt.notes is not None:
+            note_second(attempt.notes, totals, winner, table.numbers(rows), table)
         return winner if isinstance(rows, slice) else int(rows[winner])
 
     def _ask_for_scores(
@@ -307,6 +315,8 @@ class Decider:
         refused = Status(Code.Unschedulable, (message,))
         attempt.fail(refused, nominated_node_name=result.nominated_node_name)
         preemption = result.preemption
+        if attempt.notes is not None:
+            note_refusal(attempt.notes, diagnosis, preemption)
         if preemption is not None and preemption.chosen is not None and not preemption.is_held:
             self.note_victims(attempt.pod, preemption.chosen)
 

@@ -59,6 +59,7 @@ class Parts(msgspec.Struct):
     observer: Observer = unobserved
     ended: Callable[[Attempt], None] = unheard
     """Called once for every attempt, when it has ended: bound, refused or failed."""
+    notes_decisions: bool = False
     run_blocking: RunBlocking = run_here
     extenders: Extenders | None = None
     """None when the configuration names none."""
@@ -104,6 +105,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     observer: Observer = unobserved
     ended: Callable[[Attempt], None] = unheard
     """Called once for every attempt, when it has ended: bound, refused or failed."""
+    notes_decisions: bool = False
+    """Whether each attempt has `notes`: the runner-up, refusals by plugin, victims."""
     metrics: SchedulerMetrics | None = None
     cache: Cache | None = None
     """With what is known of the cluster, such as that of another scheduler, which does not run any more."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +14,7 @@ import typer
 from ...api.own_documents import API_VERSION
 from ...errors import InputError
 from ..options.cluster_options import with_namespace
-from ..options.option_groups import takes_options
+from ..options.option_groups import parameters_of, show_options, takes_options
 from ..options.scheduler_options import Question, takes_question
 from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import print_settlement
@@ -30,6 +32,9 @@ NEAREST = 5
 """As in `bayplan.answers`, which is not imported for a --help."""
 NO_NODE = 1
 INSUFFICIENT = "Insufficient "
+OF_A_LOG = ("decisions", "pod", "output", "namespace")
+"""The parameters that go together with a log of decisions."""
+OPTION_NAMES = {"everything": "all"}
 
 
 class ExplainOutput(StrEnum):
@@ -83,8 +88,36 @@ class ExplainOptions:
         bool,
         typer.Option("--all", help="Show all nodes, and explain each pod of a workload by itself."),
     ] = False
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Say why the pod went where it went then, from a file that `bayplan run --decisions` wrote.",
+            show_default=False,
+        ),
+    ] = None
 
 
+def may_read_log(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which with --decisions answers from that file instead of a cluster."""
+    parameters = parameters_of(command)
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        if options["decisions"] is None:
+            command(**options)
+            return
+        for each in parameters:
+            if each.name not in OF_A_LOG and options[each.name] != each.default:
+                name = OPTION_NAMES.get(each.name, each.name.replace("_", "-"))
+                raise InputError(f"--decisions: expected no --{name}; got one")
+        _explain_then(*(options[name] for name in OF_A_LOG))
+
+    show_options(run, parameters)
+    return run
+
+
+@may_read_log
 @takes_question
 @takes_options(ExplainOptions)
 def explain_command(question: Question, options: ExplainOptions) -> None:
@@ -151,6 +184,35 @@ def _note_unused(stage: Stage, account: PodExplanation, use: MeasuredUse) -> Non
         short = [text.removeprefix(INSUFFICIENT) for text in reasons]
         objects = [*stage.cluster.list("Node"), *stage.cluster.list("Pod")]
         account.causes += unused_room(objects, use, refused.nodes, short)
+
+
+def _explain_then(decisions: Path, pod: str, output: ExplainOutput, namespace: str | None) -> None:
+    """Print the attempts at a pod that a scheduler has logged."""
+    from ...drivers.decision_log import read_decisions
+    from ..render.logged_attempts import render_attempts
+
+    words = pod.removeprefix("pod/").split("/")
+    if len(words) > 2:
+        raise InputError(f'expected pod/NAME or pod/NAMESPACE/NAME; got "{pod}"')
+    within = words[0] if len(words) == 2 else namespace or ""
+    attempts = read_decisions(decisions, within, words[-1])
+    if not attempts:
+        raise InputError(f"--decisions: {decisions}: expected attempts at pod {pod}; got none")
+    if output in (ExplainOutput.JSON, ExplainOutput.YAML):
+        import msgspec
+
+        items = [msgspec.to_builtins(one) for one in attempts]
+        document = {"apiVersion": API_VERSION, "kind": "DecisionList", "items": items}
+        is_json = output is ExplainOutput.JSON
+        (print_json_document if is_json else print_yaml_document)(document)
+    elif output is ExplainOutput.NAME:
+        print(attempts[-1].node and f"node/{attempts[-1].node}")
+    else:
+        console = stdout_console()
+        with written_to_stdout(console):
+            render_attempts(console, attempts)
+    if not attempts[-1].node:
+        raise typer.Exit(NO_NODE)
 
 
 def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:

@@ -185,6 +185,7 @@ async def first_of(
 
 async def serve(settings: RunSettings, flags: FlagValues) -> int:
     """Schedule until a signal comes; returns the exit status."""
+    from ...drivers.decision_log import DecisionLog
     from ...drivers.kube_driver import DriverOptions, KubeDriver
 
     told = asyncio.Event()
@@ -202,6 +203,8 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
     settings = await of_release(settings, flags, connection)
     config = await with_policy(settings, connection)
     options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
+    if settings.decisions:
+        options.decisions = DecisionLog(settings.decisions, options.clock)
     elector, standing = None, None
     if config.leader_election.leader_elect:
         elector, candidate = make_elector(connection, config, settings.gates, options.clock)
@@ -238,6 +241,8 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
             await elector.release()
         await serving.stop()
         await connection.close()
+        if options.decisions is not None:
+            options.decisions.close()
 
 
 async def show_state(driver: KubeDriver) -> None:

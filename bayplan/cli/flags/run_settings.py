@@ -69,6 +69,8 @@ class RunSettings:
     log: LogSettings
     disabled_metrics: tuple[str, ...]
     write_config_to: str
+    decisions: str
+    """Where a line per attempt goes; "" for nowhere."""
     remarks: tuple[str, ...]
     """Remarks for the start on flags and fields without effect."""
 
@@ -100,6 +102,7 @@ def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
         log=_log(flags),
         disabled_metrics=tuple(flags.parts("disabled-metrics")),
         write_config_to=flags.text("write-config-to"),
+        decisions=flags.text("decisions"),
         remarks=(
             *((warning,) if warning else ()),
             *flags.remarks(),

@@ -67,6 +67,13 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         ),
         Flag("plugins", LIST, "", "Python files with plugins of your own.", metavar="FILE"),
         Flag(
+            "decisions",
+            STRING,
+            "",
+            "Write a JSON line per attempt to this file, which is rotated; - for standard output.",
+            metavar="FILE",
+        ),
+        Flag(
             "emulated-version",
             LIST,
             "",
