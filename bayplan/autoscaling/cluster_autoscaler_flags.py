@@ -238,7 +238,7 @@ def _read_object(tree: Any, place: str, found: FlagReading) -> bool:
     if tree.get("kind") == "ConfigMap":
         if (tree.get("metadata") or {}).get("name") != PRIORITIES:
             return False
-        found.priorities = _read_priorities((tree.get("data") or {}).get("priorities"), place)
+        found.priorities = read_priorities((tree.get("data") or {}).get("priorities"), place)
         return True
     is_found = False
     for container in _containers(tree):
@@ -263,7 +263,8 @@ def _containers(tree: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in found or () if isinstance(one, Mapping)]
 
 
-def _read_priorities(text: Any, place: str) -> PriorityRules:
+def read_priorities(text: Any, place: str) -> PriorityRules:
+    """The rules of the ConfigMap; raises InputError when they are wrong."""
     path = f"{place}: data.priorities"
     try:
         tree = next(iter(iter_trees(text)), None) if isinstance(text, str) else None

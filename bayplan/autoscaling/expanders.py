@@ -100,12 +100,13 @@ class ExpanderChain:
         """The best of the groups; `node_count` nodes are there."""
         for name in self._names:
             if len(estimates) > 1:
-                estimates = self._best(name, estimates, node_count)
+                estimates = self.best(name, estimates, node_count)
         return self._random.choice(estimates)
 
-    def _best(
+    def best(
         self, name: str, estimates: list[GroupEstimate], node_count: int
     ) -> list[GroupEstimate]:
+        """The groups that one expander leaves."""
         keys: dict[str, Callable[[GroupEstimate], float]] = {
             LEAST_WASTE: lambda one: one.waste(),
             PRICE: lambda one: one.price_score(node_count),

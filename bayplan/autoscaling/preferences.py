@@ -120,8 +120,18 @@ def _as_required(spec: PodSpec) -> PodSpec:
         if affinity != spec.affinity:
             changes["affinity"] = affinity
     if spreads:
-        changes["topology_spread_constraints"] = tuple(_required_spreads(spreads))
+        required = tuple(_required_spreads(spreads))
+        if _limits_domains_by_wishes(spec):
+            required = tuple(replace(one, node_affinity_policy="Ignore") for one in required)
+        changes["topology_spread_constraints"] = required
     return intern_spec(replace(spec, **changes)) if changes else intern_spec(spec)
+
+
+def _limits_domains_by_wishes(spec: PodSpec) -> bool:
+    """Whether a preferred node affinity, once it is required, is all that keeps domains out of a spread."""
+    nodes = spec.affinity.node_affinity if spec.affinity is not None else None
+    has_wishes = nodes is not None and bool(nodes.preferred) and nodes.required is None
+    return has_wishes and not spec.node_selector
 
 
 def _required_affinity(affinity: Affinity) -> Affinity:

@@ -368,7 +368,7 @@ def plan(
     survive: str = "",
     survive_priority: int | None = None,
     headroom: float = 0.0,
-    seeds: int = 1,
+    seeds: int = 5,
     time_limit: str | float = DEFAULT_TIME_LIMIT_S,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),

@@ -49,11 +49,21 @@ def first_fit(
 
     `start` are nodes that there are already, which count for the limits of their pools.
     """
-    book = _Book(options, requests, Counter(start or {}))
+    return pack_first_fit(options, requests, demand, start)[0]
+
+
+def pack_first_fit(
+    options: Sequence[NodeOption],
+    requests: Ints,
+    demand: Ints,
+    start: Mapping[int, int] | None = None,
+) -> tuple[Counter[int], bool]:
+    """The same, and whether every pod has a node."""
+    book, is_complete = _Book(options, requests, Counter(start or {})), True
     for number in np.lexsort((-requests[:, MEMORY_COLUMN], -requests[:, CPU_COLUMN])):
         if demand[number] > 0:
-            book.place(int(number), int(demand[number]))
-    return +book.chosen
+            is_complete &= book.place(int(number), int(demand[number]))
+    return +book.chosen, is_complete
 
 
 class _Book:
@@ -71,8 +81,8 @@ class _Book:
         """Nodes per option, each as the cheapest that it can be."""
         self._has_limits = any(one.pool.maximum is not None or one.pool.limits for one in options)
 
-    def place(self, number: int, count: int) -> None:
-        """Put pods of one class on open nodes, those with the fewest pods first, then on new ones."""
+    def place(self, number: int, count: int) -> bool:
+        """Put pods of one class on open nodes, those with the fewest pods first, then on new ones; False: not all."""
         fits = [int(self._fits(claim, number).max(initial=0)) for claim in self._claims]
         for claim, more in zip(self._claims, self._levelled(fits, count), strict=True):
             if more > 0:
@@ -85,9 +95,10 @@ class _Book:
             )
             placed = self._fill(claim, number, count)
             if placed <= 0:
-                return  # the pools are used up
+                return False  # the pools are used up
             self._claims.append(claim)
             count -= placed
+        return True
 
     def _levelled(self, fits: Sequence[int], count: int) -> list[int]:
         """How many of `count` pods each node gets, if the one with the fewest pods that has room is always next."""

@@ -20,11 +20,13 @@ from ..table import Ints
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .node_probe import Probe, class_key, pending_counts
 from .plan_input import PlanInput
+from .search_clock import SearchClock
 from .workers import WorkerPool, count_workers
 
 ANY_NODE, ANY_ZONE = "node", "zone"
 COLLECT_EVERY = 8
 MOST_OTHER_SEEDS = 4
+DEFAULT_SEEDS = 5
 LONG_S = 0.1
 """Workers are started when a fleet takes longer than this."""
 
@@ -39,7 +41,7 @@ class Demands:
     """Pods below it may wait then; None if no pod may."""
     headroom: float = 0.0
     """The share of every node that stays free."""
-    seeds: int = 1
+    seeds: int = DEFAULT_SEEDS
     """With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores."""
 
 
@@ -88,8 +90,10 @@ class Verifier:
         probe: Probe,
         settings: Settings,
         demands: Demands,
+        clock: SearchClock | None = None,
     ) -> None:
         self._given, self._probe, self._demands = given, probe, demands
+        self._clock = clock or SearchClock()
         # Without a seed, ties would be broken differently in each run.
         self.settings = settings if settings.seed is not None else replace(settings, seed=0)
         self._known: dict[object, FleetVerdict] = {}
@@ -110,12 +114,13 @@ class Verifier:
         if key not in self._known:
             answer = self._workers.take(fleet)
             if answer is None:
-                started = time.monotonic()
+                started = time.process_time()
                 self._known[key] = self._verify(fleet)
-                self._longest_s = max(self._longest_s, time.monotonic() - started)
+                self._longest_s = max(self._longest_s, time.process_time() - started)
             else:
-                self._known[key], runs = answer
+                self._known[key], runs, seconds = answer
                 self.runs += runs
+                self._clock.add(seconds)
         return self._known[key]
 
     def announce(self, fleets: Sequence[Fleet]) -> None:
@@ -137,12 +142,12 @@ class Verifier:
         """Whether the verdict about a fleet is there."""
         return fleet.key() in self._known
 
-    def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int]:
-        """In a worker: the verdict without the simulation, and how many simulations were run for it."""
-        before = self.runs
+    def _work(self, fleet: Fleet) -> tuple[FleetVerdict, int, float]:
+        """In a worker: the verdict without the simulation, how many simulations were run for it, and their time."""
+        before, started = self.runs, time.process_time()
         verdict = self._verify(fleet)
         verdict.simulation = None
-        return verdict, self.runs - before
+        return verdict, self.runs - before, time.process_time() - started
 
     def _verify(self, fleet: Fleet) -> FleetVerdict:
         verdict = self._judge(fleet)
@@ -180,15 +185,15 @@ class Verifier:
             for group, _ in fleet.key():
                 yield None, fleet.changed({group: -1})
 
-    def try_other_seeds(self, fleet: Fleet, deadline: float) -> OtherSeeds:
-        """Place all pods with seeds that were not asked for, one after another until a moment on the clock."""
-        found = OtherSeeds()
+    def try_other_seeds(self, fleet: Fleet, most_s: float) -> OtherSeeds:
+        """Place all pods with seeds that were not asked for, one after another for some time."""
+        found, until_s = OtherSeeds(), self._clock.spent_s() + most_s
         for further in range(MOST_OTHER_SEEDS):
             _, pending = self.run(fleet, self._demands.seeds + further)
             found.tried += 1
             found.held += not pending
             found.most_pending = max(found.most_pending, len(pending))
-            if time.monotonic() > deadline:
+            if self._clock.spent_s() > until_s:
                 break
         return found
 

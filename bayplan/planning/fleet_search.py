@@ -11,7 +11,6 @@ an estimate of what a plan like it costs. Types and exchanges are judged by it.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..table import Ints
 from .exchanges import CLOSE, FleetExchanges
-from .first_fit import first_fit, grow, with_more
+from .first_fit import grow, pack_first_fit, with_more
 from .fleet import Fleet, all_pools, next_sum, pools_allow, spread_over_zones
 from .fleet_check import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
 from .fluid import (
@@ -39,6 +38,7 @@ from .fluid import (
 from .master import Master
 from .node_probe import Probe
 from .screen import FleetScreen
+from .search_clock import SearchClock
 
 REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
@@ -72,8 +72,8 @@ PATIENCE = 100
 class SearchState:
     """How far a search is."""
 
-    started: float
     time_limit_s: float
+    clock: SearchClock = field(default_factory=SearchClock)
     best: FleetVerdict | None = None
     price: float = np.inf
     bound: float = 0.0
@@ -86,13 +86,8 @@ class SearchState:
 
     @property
     def elapsed_s(self) -> float:
-        """Since the start."""
-        return time.monotonic() - self.started
-
-    @property
-    def deadline(self) -> float:
-        """When to stop."""
-        return self.started + self.time_limit_s
+        """Processor time since the start."""
+        return self.clock.spent_s()
 
 
 OnSearch = Callable[[SearchState], None]
@@ -165,11 +160,13 @@ class FleetSearch:
         # Karpenter does not count the volumes and devices of new nodes.
         is_amount = np.array([name not in probe.attachments for name in probe.resources])
         requests = probe.requests * is_amount
-        counts = first_fit(probe.options, requests, self._first_fit_demand())
-        verdict = self._repair(self._fleet(counts), np.inf, requests=requests)
-        if verdict.is_good:
-            self.state.first_fit_price = verdict.fleet.price(self.probe.options)
-        else:
+        demand = self._first_fit_demand()
+        counts, is_complete = pack_first_fit(probe.options, requests, demand)
+        fleet = self._fleet(counts)
+        if is_complete:
+            self.state.first_fit_price = fleet.price(probe.options)
+        verdict = self._repair(fleet, np.inf, requests=requests)
+        if not verdict.is_good:
             self.state.failed = verdict
 
     def _begin_with_many(self) -> None:
@@ -269,13 +266,14 @@ class FleetSearch:
         return self.state.price * (1 - VARIANT_STEP)
 
     def _relax(self, master: Master) -> None:
-        for relaxation in master.relax(min(self.state.deadline, time.monotonic() + RELAX_S)):
+        until_s = min(self.state.time_limit_s, self.state.elapsed_s + RELAX_S)
+        for relaxation in master.relax(lambda: self.state.elapsed_s >= until_s):
             self._raise_bound(relaxation.bound)
             self._tell()
 
     def _try_patterns(self, master: Master) -> None:
         """Whole numbers of nodes from the patterns, which suit a scheduler that fills nodes up."""
-        whole = master.dive(self.state.deadline)
+        whole = master.dive(lambda: self.state.elapsed_s >= self.state.time_limit_s)
         if whole is not None and not self._is_over():
             self._is_enough(self._fleet(whole))
 
@@ -463,7 +461,7 @@ class FleetSearch:
             return False
         if self.state.price <= self.state.bound * (1 + CLOSE):
             return True
-        if time.monotonic() < self.state.deadline:
+        if self.state.elapsed_s < self.state.time_limit_s:
             return False
         self.state.is_out_of_time = True
         return True

@@ -11,9 +11,8 @@ the end.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,10 +61,10 @@ class Master:
         self._model, self._first = self._new_model()
         self._add_first_patterns()
 
-    def relax(self, deadline: float) -> Iterator[Relaxation]:
+    def relax(self, is_over: Callable[[], bool]) -> Iterator[Relaxation]:
         """Generate patterns; yields after each round, with a bound that holds, until no pattern helps."""
         found, is_exact = self.relaxation, False
-        while time.monotonic() < deadline:
+        while not is_over():
             answer = self._model.solve(LP_S)
             if answer is None:
                 return
@@ -74,7 +73,7 @@ class Master:
                 found.is_complete = True
                 return
             if is_exact:
-                is_better, added = self._separate(answer.duals, deadline)
+                is_better, added = self._separate(answer.duals, is_over)
             else:
                 is_better, added = False, self._add_greedy(answer.duals)
             yield found
@@ -83,7 +82,7 @@ class Master:
                     return
                 is_exact = True
 
-    def dive(self, deadline: float) -> Counter[int] | None:
+    def dive(self, is_over: Callable[[], bool]) -> Counter[int] | None:
         """Whole numbers of nodes per option with patterns that hold all pods; None if there was no time for it.
 
         Nodes are fixed step by step: those of which the relaxed problem has one or more, else the one of which it has
@@ -99,7 +98,7 @@ class Master:
         while (least[:classes] > 0).any():
             model.change_least(least)
             answer = model.solve(LP_S)
-            if answer is None or time.monotonic() > deadline:
+            if answer is None or is_over():
                 return None
             values = answer.values[first:]
             whole = np.floor(values + 1e-6)
@@ -189,14 +188,14 @@ class Master:
                 added += self._add(number, pattern.copies)
         return added
 
-    def _separate(self, outer: Floats, deadline: float) -> tuple[bool, int]:
+    def _separate(self, outer: Floats, is_over: Callable[[], bool]) -> tuple[bool, int]:
         """Look for the best patterns between the inner and the outer duals; returns whether the bound rose, and how
         many patterns were added."""
         duals = INNER_SHARE * self._inner + (1 - INNER_SHARE) * outer
         classes, least = len(self._problem.demand), self._problem.least()
         added, worst = 0, 0.0
         for number, one in enumerate(self._problem.options):
-            if time.monotonic() > deadline:
+            if is_over():
                 return False, added
             pattern = self._best(duals, number)
             if pattern.copies.any():

@@ -19,6 +19,9 @@ from .node_exchange import NodeExchange
 from .node_probe import UnplaceableClass
 from .node_types import NodeType
 
+LACKING = ("Insufficient ", "Too many pods")
+"""In the messages of the scheduler."""
+
 
 @dataclass(slots=True)
 class PlannedNodes:
@@ -59,7 +62,7 @@ class NodePlan(ShownAnswer):
     placements: dict[str, str] = field(default_factory=dict)
     """The node of each planned pod in the simulation that verified the plan."""
     first_fit_price: float | None = None
-    """Price of first fit decreasing on the same scheduler."""
+    """Price of the packing of first fit decreasing, whatever the scheduler makes of it; None if pools are too small."""
     pending: Counter[str] = field(default_factory=Counter)
     """Pods by workload for which pools have no more nodes, with their messages."""
     messages: dict[str, str] = field(default_factory=dict)
@@ -89,6 +92,11 @@ class NodePlan(ShownAnswer):
         if self.exchange is not None and self.exchange.pending:
             return False
         return not self.pending and not self.unplaceable
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether pods that stay pending find too little of a resource on some node."""
+        return any(text in one for one in self.messages.values() for text in LACKING)
 
     @property
     def unplaceable_pods(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -53,7 +52,7 @@ def plan_nodes(
     on_state: OnSearch | None = None,
 ) -> NodePlan:
     """Find the nodes; raises InputError when a price is missing, there are no pods, or the input is wrong."""
-    started = time.monotonic()
+    state = SearchState(request.time_limit_s)
     load_highs()
     check_prices(pools)
     check_survival(pools, request.demands)
@@ -63,9 +62,7 @@ def plan_nodes(
     if given.nodes and not request.keep_existing:
         count = count_nodes(len(given.nodes))
         given.remarks.append(f"not used: {count} of the input; all nodes are planned")
-    return search_plan(
-        given, pools, settings, request, SearchState(started, request.time_limit_s), on_state
-    )
+    return search_plan(given, pools, settings, request, state, on_state)
 
 
 def search_plan(
@@ -82,7 +79,7 @@ def search_plan(
     if settings.seed is None:
         settings = replace(settings, seed=0)
     probe = probe or probe_workload(given, pools, settings, request.demands.headroom)
-    verifier = Verifier(given, probe, settings, request.demands)
+    verifier = Verifier(given, probe, settings, request.demands, state.clock)
     if probe.classes:
         room = _kept_room(given, probe, settings) if given.kept else None
         FleetSearch(probe, verifier, request.demands, state, room, list(candidates), on_state).run()
@@ -91,8 +88,8 @@ def search_plan(
         simulation = verifier.simulation_of(verdict)
         plan = plan_of(state, verdict, probe.options)
         if state.best is not None and not state.is_interrupted:
-            deadline = time.monotonic() + OTHER_SEEDS_SHARE * state.time_limit_s
-            plan.other_seeds = verifier.try_other_seeds(verdict.fleet, deadline)
+            most_s = OTHER_SEEDS_SHARE * state.time_limit_s
+            plan.other_seeds = verifier.try_other_seeds(verdict.fleet, most_s)
         elif state.best is None:
             plan.notices += used_up(plan, probe)
             if simulation is not None:
@@ -172,7 +169,7 @@ def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
     """Omissions of the bound and of the choice of types, and the reason for half-empty nodes."""
     yield from _bound_notices(probe)
     yield from _extender_notices(settings)
-    if plan.pending or plan.gap > WIDE_GAP:
+    if plan.gap > WIDE_GAP or (plan.pending and plan.lacks_room):
         yield from _spreading_notices(settings)
     if not plan.pending and plan.gap > NOTED_GAP and plan.node_count >= NOTED_NODES:
         yield from _mix_notices(settings)

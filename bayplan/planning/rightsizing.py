@@ -8,7 +8,6 @@ both have stays. New nodes come first; then the others are cordoned, and drained
 from __future__ import annotations
 
 import itertools
-import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
@@ -46,7 +45,7 @@ def rightsize(
     on_state: OnSearch | None = None,
 ) -> NodePlan:
     """Plan the nodes of a cluster again; raises InputError when it has none, or the input is wrong."""
-    started = time.monotonic()
+    state = SearchState(request.time_limit_s)
     load_highs()
     check_prices(pools)
     check_survival(pools, request.demands)
@@ -70,7 +69,6 @@ def rightsize(
         given, pools, settings, request.demands.headroom, types, needs_pods=False
     )
     current = _current_fleet(nodes, removable, probe.options)
-    state = SearchState(started, request.time_limit_s)
     plan = search_plan(given, pools, settings, request, state, on_state, [current], probe)
     plan.exchange = NodeExchange(
         _price(matched.values()),

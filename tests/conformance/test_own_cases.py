@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig.conformance.autoscalers import is_autoscaler_case, run_autoscaler_case
 from tests.rig.conformance.cases import run_case
 from tests.rig.conformance.cli import is_placement, main, read_cases
 from tests.rig.conformance.long_run import is_long_run, run_long_run
@@ -14,6 +15,7 @@ FILES = sorted(FOLDER.glob("*.jsonl"))
 ALL = [case for file in FILES for case in read_cases(file)]
 CASES = [case for case in ALL if is_placement(case)]
 RUNS = [case for case in ALL if is_long_run(case)]
+SCALED = [case for case in ALL if is_autoscaler_case(case)]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
@@ -32,8 +34,16 @@ def test_every_decision_of_a_run_agrees(case: dict[str, Any]) -> None:
     assert [str(one) for _, found in decisions for one in found] == []
 
 
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in SCALED])
+def test_every_decision_of_an_autoscaler_agrees(case: dict[str, Any]) -> None:
+    decisions = list(run_autoscaler_case(case))
+
+    assert decisions
+    assert [str(one) for _, found in decisions for one in found] == []
+
+
 def test_every_case_is_of_a_kind_that_is_run() -> None:
-    assert len(CASES) + len(RUNS) == len(ALL)
+    assert len(CASES) + len(RUNS) + len(SCALED) == len(ALL)
 
 
 def test_the_set_covers_what_it_should() -> None:
@@ -59,9 +69,15 @@ def test_the_set_covers_what_it_should() -> None:
 
 
 def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
-    decisions = sum(len(case["expected"]["pods"]) for case in ALL)
+    decisions = sum(len(case["expected"]["pods"]) for case in ALL if case not in SCALED)
+    decisions += sum(len(case.get("steps", [case])) for case in SCALED)
 
     assert main([str(file) for file in FILES]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"agree {decisions} of {decisions} decisions in {len(ALL)} cases"]
+    assert lines[-1] == f"agree {decisions} of {decisions} decisions in {len(ALL)} cases"
+    assert [line.split(":")[0].split(" ")[0] for line in lines[:-1]] == [
+        "cluster-autoscaler",
+        "karpenter",
+        "v1.36.4",
+    ]

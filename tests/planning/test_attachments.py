@@ -1,6 +1,5 @@
 """Volumes and devices in plans: they count in the bound and in the choice of nodes where each pod takes its own."""
 
-import time
 from typing import Any
 
 import pytest
@@ -268,7 +267,7 @@ def test_what_the_bound_leaves_out_is_named() -> None:
 def test_nodes_that_stay_are_not_limited_in_the_bound() -> None:
     objects = [STORAGE, *WITH_DISKS.make_objects("here"), make_stateful_set("s", 6, "1", "fast")]
     request = PlanRequest(time_limit_s=20.0, keep_existing=True)
-    state = SearchState(time.monotonic(), 20.0)
+    state = SearchState(20.0)
 
     found = search_plan(prepare_input(objects, ["here"]), [POOL], SEEDED, request, state)
 
@@ -282,5 +281,4 @@ def test_first_fit_leaves_volumes_out_as_karpenter_does() -> None:
     found = plan(make_stateful_set("s", 4, "100m", "fast"), pool=NodePool("p", (cheap, WITH_DISKS)))
 
     assert counts(found) == {"disks": 1}
-    assert found.first_fit_price is not None
-    assert found.first_fit_price > found.price
+    assert found.first_fit_price == cheap.price

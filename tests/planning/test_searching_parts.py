@@ -1,7 +1,6 @@
 """The parts of the search: relaxed problems, first fit, sums of prices, exchanges."""
 
 import itertools
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -185,7 +184,7 @@ def test_no_bound_is_above_the_cheapest_whole_nodes(
     fluid = FluidPlan(problem, PENALTY).relax()
     assert fluid is not None
     master = Master(problem, PENALTY, fluid)
-    for _ in master.relax(time.monotonic() + 5):
+    for _ in master.relax(lambda: False):
         pass
     optimum = brute_force(problem)
 

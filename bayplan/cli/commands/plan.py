@@ -93,10 +93,10 @@ class PlanOptions:
             metavar="NUMBER",
             help="With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores.",
         ),
-    ] = 1
-    time_limit: Annotated[str, typer.Option(metavar="DURATION", help="How long to search.")] = (
-        DEFAULT_TIME_LIMIT
-    )
+    ] = 5
+    time_limit: Annotated[
+        str, typer.Option(metavar="DURATION", help="How much processor time to search for.")
+    ] = DEFAULT_TIME_LIMIT
     to: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the nodes as manifests.", show_default=False),

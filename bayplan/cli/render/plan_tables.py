@@ -41,11 +41,15 @@ def render_node_plan(console: Console, plan: NodePlan) -> None:
         _render_staying(console, plan.exchange)
     if plan.exchange is not None and plan.exchange.is_possible:
         _render_exchange(console, plan, plan.exchange)
-    elif plan.first_fit_price is not None and plan.first_fit_price > plan.price * 1.0005:
+    elif (
+        plan.first_fit_price is not None
+        and abs(plan.first_fit_price - plan.price) > plan.price * 0.0005
+    ):
         share = 1 - plan.price / plan.first_fit_price
         _print(
             console,
-            f"first fit decreasing comes to {plan.first_fit_price:,.2f}; this is {share * 100:.1f} % less",
+            f"first fit decreasing comes to {plan.first_fit_price:,.2f} before the scheduler places a pod; "
+            f"this is {abs(share) * 100:.1f} % {'less' if share > 0 else 'more'}",
             "dim",
         )
     if plan.is_interrupted:

@@ -17,6 +17,7 @@ from typing import Any
 from bayplan.errors import InputError
 from bayplan.framework.release import DEFAULT_RELEASE
 
+from .autoscalers import is_autoscaler_case, run_autoscaler_case
 from .cases import Disagreement, run_case
 from .config import is_config_case, run_config_case
 from .hints import is_event_case, run_event_case
@@ -98,6 +99,11 @@ def run_history(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
     return (found for _, found in run_long_run(case))
 
 
+def run_scaling(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each decision of an autoscaler, the differences."""
+    return (found for _, found in run_autoscaler_case(case))
+
+
 Case = dict[str, Any]
 RUNNERS: tuple[
     tuple[Callable[[Case], bool], Callable[[Case], Iterator[list[Disagreement]]]], ...
@@ -108,6 +114,7 @@ RUNNERS: tuple[
     (is_group_case, run_group_case),
     (is_long_run, run_history),
     (is_config_case, run_config_case),
+    (is_autoscaler_case, run_scaling),
 )
 """The kinds of cases: how to recognise one, and a function that yields the differences of each
 decision."""
