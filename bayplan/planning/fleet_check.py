@@ -57,6 +57,8 @@ class OtherSeeds:
     """With how many of them every pod is placed."""
     most_pending: int = 0
     """How many pods stay pending with the worst of them."""
+    missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
+    """int64 per class: the pods that stay pending with the worst of them."""
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class Verifier:
         clock: SearchClock | None = None,
     ) -> None:
         self._given, self._probe, self._demands = given, probe, demands
-        self._clock = clock or SearchClock()
+        self.clock = clock or SearchClock()
         # Without a seed, ties would be broken differently in each run.
         self.settings = settings if settings.seed is not None else replace(settings, seed=0)
         self._known: dict[object, FleetVerdict] = {}
@@ -120,7 +122,7 @@ class Verifier:
             else:
                 self._known[key], runs, seconds = answer
                 self.runs += runs
-                self._clock.add(seconds)
+                self.clock.add(seconds)
         return self._known[key]
 
     def announce(self, fleets: Sequence[Fleet]) -> None:
@@ -185,15 +187,17 @@ class Verifier:
             for group, _ in fleet.key():
                 yield None, fleet.changed({group: -1})
 
-    def try_other_seeds(self, fleet: Fleet, most_s: float) -> OtherSeeds:
-        """Place all pods with seeds that were not asked for, one after another for some time."""
-        found, until_s = OtherSeeds(), self._clock.spent_s() + most_s
+    def try_other_seeds(self, fleet: Fleet, until_s: float) -> OtherSeeds:
+        """Place all pods with seeds that were not asked for, one after another until a moment of the clock."""
+        found = OtherSeeds()
         for further in range(MOST_OTHER_SEEDS):
             _, pending = self.run(fleet, self._demands.seeds + further)
             found.tried += 1
             found.held += not pending
-            found.most_pending = max(found.most_pending, len(pending))
-            if self._clock.spent_s() > until_s:
+            if len(pending) > found.most_pending:
+                found.most_pending = len(pending)
+                found.missing = pending_counts(self._probe, pending)
+            if self.clock.spent_s() > until_s:
                 break
         return found
 

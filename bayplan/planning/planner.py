@@ -17,8 +17,16 @@ from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
 from ..table import Ints
 from .attachments import UNLIMITED
-from .fleet import Fleet, NodeGroupKey, all_pools, free_of, overdrawn_pools
-from .fleet_check import ANY_ZONE, NO_DEMANDS, Demands, Verifier
+from .first_fit import with_more
+from .fleet import Fleet, NodeGroupKey, all_pools, free_of, overdrawn_pools, pools_allow
+from .fleet_check import (
+    ANY_ZONE,
+    NO_DEMANDS,
+    Demands,
+    FleetVerdict,
+    OtherSeeds,
+    Verifier,
+)
 from .fleet_search import WIDE_GAP, FleetSearch, OnSearch, SearchState
 from .node_plan import NodePlan, pending_by_workload, plan_of
 from .node_probe import Probe, probe_workload
@@ -27,8 +35,8 @@ from .pools import NodePool
 from .solver import load_highs
 
 DEFAULT_TIME_LIMIT_S = 60.0
-OTHER_SEEDS_SHARE = 0.05
-"""How much more of the time limit may pass until no further seed is tried."""
+SEARCH_SHARE = 0.85
+"""How much of the time limit the search may take; the rest is for seeds that were not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +90,19 @@ def search_plan(
     verifier = Verifier(given, probe, settings, request.demands, state.clock)
     if probe.classes:
         room = _kept_room(given, probe, settings) if given.kept else None
+        until_s = state.time_limit_s
+        state.time_limit_s *= SEARCH_SHARE
         FleetSearch(probe, verifier, request.demands, state, room, list(candidates), on_state).run()
         verdict = state.best or state.failed
         assert verdict is not None, "a search has a fleet, good or not"
+        other_seeds = None
+        if state.best is not None and not state.is_interrupted:
+            verdict, other_seeds = steadied(verdict, probe, verifier, until_s)
+            state.price = verdict.fleet.price(probe.options)
         simulation = verifier.simulation_of(verdict)
         plan = plan_of(state, verdict, probe.options)
-        if state.best is not None and not state.is_interrupted:
-            most_s = OTHER_SEEDS_SHARE * state.time_limit_s
-            plan.other_seeds = verifier.try_other_seeds(verdict.fleet, most_s)
-        elif state.best is None:
+        plan.other_seeds = other_seeds
+        if state.best is None:
             plan.notices += used_up(plan, probe)
             if simulation is not None:
                 plan.messages = _messages(simulation)
@@ -108,6 +120,27 @@ def search_plan(
         "keepExisting": request.keep_existing,
     }
     return plan
+
+
+def steadied(
+    verdict: FleetVerdict, probe: Probe, verifier: Verifier, until_s: float
+) -> tuple[FleetVerdict, OtherSeeds]:
+    """A good fleet with nodes for the pods that would wait with seeds that were not asked for, while there is time."""
+    found = verifier.try_other_seeds(verdict.fleet, until_s)
+    failed = FleetVerdict(verdict.fleet, missing=found.missing)
+    while found.held < found.tried and verifier.clock.spent_s() < until_s:
+        fleet = with_more(failed, 1, probe)
+        if fleet is None or not pools_allow(fleet, probe.options):
+            break
+        more = verifier.verify(fleet)
+        if not more.is_good:
+            failed = more
+            continue
+        others = verifier.try_other_seeds(fleet, until_s)
+        failed = FleetVerdict(fleet, missing=others.missing)
+        if others.tried >= found.tried:
+            verdict, found = more, others
+    return verdict, found
 
 
 def check_prices(pools: Sequence[NodePool]) -> None:

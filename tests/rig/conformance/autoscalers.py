@@ -61,11 +61,11 @@ def _pools(trees: list[Any], place: str) -> list[NodePool]:
 
 
 def _plans(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    objects = [decode_object(tree) for tree in case.get("objects", ())]
+    objects: list[Any] = [decode_object(tree) for tree in case.get("objects", ())]
     pools: list[Any] = []
     for number, step in enumerate(case["steps"]):
         pools = step.get("pools", pools)
-        pods = [
+        pods: list[Any] = [
             decode_object({**one["pod"], "metadata": {**one["pod"]["metadata"], "name": name}})
             for i, one in enumerate(step["pods"])
             for name in (f"s{number}-g{i}-{j}" for j in range(one["count"]))
@@ -150,7 +150,7 @@ def _estimate(number: int, given: dict[str, Any]) -> GroupEstimate:
 
 
 def _eligible(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    objects = [decode_object(tree) for tree in case["objects"]]
+    objects: list[Any] = [decode_object(tree) for tree in case["objects"]]
     pools = _pools(case["pools"], case["id"])
     simulation = autoscaled(Settings(seed=0), objects, pools, _options(case))
     simulation.run(until_s=1.0)
