@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from bayplan.planning import NodePool
-from bayplan.planning.fleet_check import Demands
 from bayplan.planning.first_fit import grow, with_larger, with_more
 from bayplan.planning.fleet import Fleet, NodeGroupKey
-from bayplan.planning.fleet_check import FleetVerdict
+from bayplan.planning.fleet_check import Demands, FleetVerdict
 from bayplan.planning.node_probe import Probe, probe_workload
 from bayplan.planning.plan_input import prepare_input
 from bayplan.planning.planner import PlanRequest, plan_nodes
@@ -26,6 +25,7 @@ from .test_plan import (
 )
 
 MANY = 300
+ONE_SEED = Demands(seeds=1)
 
 
 def many_and_a_late_one() -> list[Any]:
@@ -47,7 +47,9 @@ def pending_on(fleet: Fleet, probe: Probe, *missing: int) -> FleetVerdict:
 
 
 def test_there_is_a_plan_for_a_scheduler_that_spreads_pods_however_dear_it_is() -> None:
-    found = plan_nodes(many_and_a_late_one(), [POOL], SEEDED, PlanRequest(ONE_SEED, time_limit_s=10))
+    found = plan_nodes(
+        many_and_a_late_one(), [POOL], SEEDED, PlanRequest(ONE_SEED, time_limit_s=10)
+    )
 
     assert found.is_complete
     assert placed_by_a_simulation(found, many_and_a_late_one()) == MANY + 1
@@ -59,7 +61,9 @@ def test_there_is_a_plan_for_a_scheduler_that_spreads_pods_however_dear_it_is() 
 def test_a_maximum_below_what_the_scheduler_needs_is_named() -> None:
     pool = NodePool("p", (SMALL, LARGE), maximum=100)
 
-    found = plan_nodes(many_and_a_late_one(), [pool], SEEDED, PlanRequest(ONE_SEED, time_limit_s=30))
+    found = plan_nodes(
+        many_and_a_late_one(), [pool], SEEDED, PlanRequest(ONE_SEED, time_limit_s=30)
+    )
 
     assert found.pending == {"pod default/late": 1}
     assert "p: the maximum of 100 nodes is too small" in found.notices

@@ -207,7 +207,9 @@ def test_a_plan_with_gaps_names_the_score_by_the_mix_of_resources(is_aligned: bo
     workload = [make_deployment("a", 40, "1", "8Gi"), make_deployment("b", 40, "1", "2Gi")]
     asked = Settings(config=parse_config(BY_MIX) if is_aligned else None, seed=0)
 
-    found = plan_nodes(workload, [NodePool("p", (lean, large))], asked, PlanRequest(time_limit_s=5))
+    request = PlanRequest(Demands(seeds=1), time_limit_s=5)
+
+    found = plan_nodes(workload, [NodePool("p", (lean, large))], asked, request)
 
     assert (found.gap < 0.04) == is_aligned
     assert any("with NodeResourcesAlignment" in one for one in found.notices) == (not is_aligned)
@@ -394,7 +396,7 @@ def test_bound_brute_force_and_plan_are_in_order(kinds: list[tuple[int, str, str
         for i, (n, cpu, memory, alone) in enumerate(kinds)
     ]
 
-    found = plan_nodes(objects, [POOL], SEEDED, PlanRequest(time_limit_s=10))
+    found = plan_nodes(objects, [POOL], SEEDED, PlanRequest(Demands(seeds=1), time_limit_s=10))
     best = cheapest_by_brute_force(objects)
 
     assert found.bound <= best + 1e-6
