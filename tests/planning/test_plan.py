@@ -201,6 +201,21 @@ def test_a_scheduler_that_fills_nodes_up_is_not_said_to_spread_pods() -> None:
     assert not any("spreads" in one for one in found.notices)
 
 
+def test_pods_that_may_share_no_node_are_no_reason_for_another_score() -> None:
+    term = {
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    apart = make_deployment("a", 3, "1", affinity={"podAntiAffinity": required})
+    pool = NodePool("p", (SMALL,), maximum=2)
+
+    found = plan_nodes([apart], [pool], SEEDED, PlanRequest(Demands(seeds=1), time_limit_s=5))
+
+    assert found.pending
+    assert not any("MostAllocated" in one for one in found.notices)
+
+
 @pytest.mark.parametrize("is_aligned", [False, True], ids=["without it", "with it"])
 def test_a_plan_with_gaps_names_the_score_by_the_mix_of_resources(is_aligned: bool) -> None:
     lean, large = make_type("lean", 4, 8, 1.0), make_type("large", 4, 32, 1.5)
