@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from ..api.pod import Pod
-from ..api.rules.field_defaults import CANONICAL
 from ..api.schema.strategic import PatchError, applied
 from ..api.schema.unknown import schema_type
+from ..api.wire.applied import APPLIED_TEMPLATE, LAST_APPLIED, template_digest
 from ..api.wire.decode import without_nulls
 from ..api.wire.sourced import Documents
 from ..api.wire.whole import apply_patch, whole
@@ -31,8 +31,6 @@ Tree: TypeAlias = dict[str, Any]
 
 IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "generation")
 """Fields that make up the identity of an object."""
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-TEMPLATE = "core.v1.PodTemplateSpec"
 
 
 class ApplicationPatch(NamedTuple):
@@ -99,11 +97,12 @@ def patch_of(
         raise InputError(f"{there.kind} {there.key}: {error}") from None
     made["metadata"] = {**made["metadata"], **_only(current["metadata"], IDENTITY)}
     patch = _difference(current, made)
+    if last is None:
+        return ApplicationPatch(patch)
     if document is None or pod_template(there) is None:
-        return ApplicationPatch(patch, None if last is None else False)
-    return ApplicationPatch(
-        patch, None if last is None else _template_of(last) != _template_of(tree)
-    )
+        return ApplicationPatch(patch, False)
+    former = there.annotations.get(APPLIED_TEMPLATE) or template_digest(last)
+    return ApplicationPatch(patch, former != template_digest(tree))
 
 
 def _last_applied(there: ClusterObject) -> Tree | None:
@@ -121,13 +120,6 @@ def _last_applied(there: ClusterObject) -> Tree | None:
     metadata = last.get("metadata")
     last["metadata"] = _without(metadata if isinstance(metadata, dict) else {}, IDENTITY)
     return _without(last, ("status",))
-
-
-def _template_of(tree: Tree) -> Tree:
-    """The template of pods in a manifest, as kube-apiserver stores it."""
-    template: Tree = msgspec.json.decode(msgspec.json.encode(tree.get("spec", {}).get("template")))
-    CANONICAL.strip(template, TEMPLATE)
-    return template
 
 
 def _difference(before: Tree, after: Tree) -> Tree:

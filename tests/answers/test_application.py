@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from bayplan.answers.what_if import Apply, WhatIfAnswer, ask_what_if
+from bayplan.api.wire.applied import LAST_APPLIED
 from bayplan.api.wire.decode import decode_object
+from bayplan.api.wire.placement_fields import clipped_tree
 from bayplan.api.wire.sourced import keeping_documents
 from bayplan.api.wire.whole import apply_patch
-from bayplan.manifests.overlay import LAST_APPLIED, patch_of
+from bayplan.manifests.overlay import patch_of
 from bayplan.testing.builders import make_node
 
 LABELS = {"app": "web"}
@@ -184,3 +186,19 @@ def test_a_change_of_fields_that_do_not_affect_placement(
 
     assert sum(course.updated for course in answer.rollouts) == updated
     assert len(answer.notes) == notes
+
+
+def test_a_snapshot_has_the_record_without_private_fields() -> None:
+    last = deployment(pod={"nodeSelector": {"disk": "ssd"}})
+    last["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "secret"}]
+    noted = {"annotations": {LAST_APPLIED: json.dumps(last)}}
+    stored: Any = decode_object(deployment(pod={"nodeSelector": {"disk": "ssd"}}, metadata=noted))
+
+    kept = clipped_tree(stored)
+    new = deployment()
+    new["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "other"}]
+
+    assert "secret" not in json.dumps(kept)
+    assert applied(kept, last)[1] is False, "the version is the same"
+    now, is_new = applied(kept, new)
+    assert (now.spec.template.spec.node_selector or {}, is_new) == ({}, True)

@@ -11,6 +11,8 @@ import secrets
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
+
 from ..dra import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME
 from ..meta import KubeObject
 from ..node import Node
@@ -23,6 +25,15 @@ from ..storage import (
     BOUND_BY_CONTROLLER,
     MIGRATED_PLUGINS,
     SELECTED_NODE,
+)
+from ..workloads import pod_template
+from .applied import (
+    APPLIED_TEMPLATE,
+    LAST_APPLIED,
+    Tree,
+    decoded_record,
+    read_record,
+    template_digest,
 )
 from .encode import to_dict
 
@@ -74,9 +85,24 @@ def clipped_tree(
     """The object as a manifest, with the fields that affect placement and `annotations` of these names."""
     tree = to_dict(obj)
     _clip(tree, annotations, FREE_FORM.get(obj.kind, NOTHING))
+    _keep_record(obj, tree, annotations)
     if isinstance(tree.get("status"), dict):
         tree["status"].pop("message", None)
     return {name: value for name, value in tree.items() if value != {}}
+
+
+def _keep_record(obj: Pod | Node | KubeObject, tree: Tree, annotations: Collection[str]) -> None:
+    """Keep the record of the last kubectl apply of a workload, reduced like the object itself, for `what-if apply`."""
+    record = read_record(obj) if pod_template(obj) is not None else None
+    applied = decoded_record(record) if record is not None else None
+    if record is None or applied is None:
+        return
+    reduced = to_dict(applied)
+    _clip(reduced, annotations, FREE_FORM.get(obj.kind, NOTHING))
+    text = msgspec.json.encode(reduced, order="deterministic").decode()
+    notes = {LAST_APPLIED: text, APPLIED_TEMPLATE: template_digest(record)}
+    metadata = tree.setdefault("metadata", {})
+    metadata["annotations"] = {**metadata.get("annotations", {}), **notes}
 
 
 def note_version(tree: dict[str, Any], version: str) -> dict[str, Any]:
