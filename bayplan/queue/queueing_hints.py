@@ -187,13 +187,13 @@ class HintPlan:
 
         @wraps(hint)  # copies its spec-only mark, too
         def timed(pod: Pod, old: Any, new: Any) -> Hint:
-            said, started = "Error", perf_counter()
+            outcome, started = "Error", perf_counter()
             try:
                 answer = hint(pod, old, new)
-                said = (Hint.SKIP if answer is Hint.SKIP else Hint.QUEUE).value
+                outcome = (Hint.SKIP if answer is Hint.SKIP else Hint.QUEUE).value
             finally:
                 seconds = perf_counter() - started
-                self._metrics.hint_duration.labels(plugin, self.label, said).observe(seconds)
+                self._metrics.hint_duration.labels(plugin, self.label, outcome).observe(seconds)
             return answer
 
         return timed

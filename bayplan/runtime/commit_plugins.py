@@ -142,7 +142,7 @@ class Committing:
 
     def _commits(self, spec: PodSpec) -> tuple[bool, ...]:
         """Which of `_settling` have work."""
-        return tuple([said.commits for said in ask_hooks(self._settling, spec)])
+        return tuple([settled.commits for settled in ask_hooks(self._settling, spec)])
 
     def _plan_for(self, commits: tuple[bool, ...]) -> CommitPlan:
         plan = self._shared.get(commits)
@@ -209,8 +209,8 @@ class Committing:
                 ask = plugin.permit
                 if state.sampled_by is not None:
                     ask = timed(state.sampled_by, "Permit", plugin, ask)
-                said = ask(state, pod, node_name)
-                status, timeout_s = check_pair(said, Status, (int, float), PERMIT_ANSWER)
+                answer = ask(state, pod, node_name)
+                status, timeout_s = check_pair(answer, Status, (int, float), PERMIT_ANSWER)
             except Exception as error:  # a plugin may raise anything
                 raise failed("running Permit plugin {}", plugin, error, "permit") from error
             if status.code is Code.Wait:
@@ -241,9 +241,9 @@ class Committing:
             elif not status.is_success:
                 text = f'PreBindPreFlight {plugin.name} returned "{status.code.name}", which is unsupported. '
                 text += "It is supposed to return Success, Skip, or Error status"
-                said = failed("{}", plugin, WrongAnswerError(text), "pre_bind_pre_flight").status
-                is_fault = said.error is not None
-                return said if is_fault else Status(Code.Error, (text,), plugin.name), skipped
+                answer = failed("{}", plugin, WrongAnswerError(text), "pre_bind_pre_flight").status
+                is_fault = answer.error is not None
+                return answer if is_fault else Status(Code.Error, (text,), plugin.name), skipped
         return (SKIP if len(skipped) == len(pre_binds) else SUCCESS), skipped
 
     def run_pre_bind(

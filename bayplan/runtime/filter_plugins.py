@@ -189,8 +189,8 @@ class Filtering(NodeJudge):
                 if state.sampled_by is not None:
                     ask = timed(state.sampled_by, "PostFilter", plugin, ask)
                 expected = "a tuple of a PostFilterResult and a Status"
-                said = ask(state, pod, diagnosis)
-                wish, status = check_pair(said, PostFilterResult, Status, expected)
+                answer = ask(state, pod, diagnosis)
+                wish, status = check_pair(answer, PostFilterResult, Status, expected)
             except Exception as error:  # a plugin may raise anything
                 raise failed(POST_FILTERING, plugin, error, "post_filter") from error
             code = status.code

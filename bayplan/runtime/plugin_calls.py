@@ -70,15 +70,15 @@ def ask_hook(plugin: Plugin, hook: Callable[..., T], *args: Any) -> T:
 
 def ask_hooks(hooks: Sequence[tuple[Plugin, Callable[..., T]]], *args: Any) -> list[T]:
     """Call the same method of several plugins, given as bound methods. Keys are not checked: see `check_keys`."""
-    said: list[T] = []
+    answers: list[T] = []
     kind = HOOK_TYPES.get(hooks[0][1].__name__, object) if hooks else object
     for plugin, hook in hooks:
         try:
             answer = hook(*args)
-            said.append(answer if isinstance(answer, kind) else _checked_hook(hook, answer))
+            answers.append(answer if isinstance(answer, kind) else _checked_hook(hook, answer))
         except Exception as error:  # a plugin may raise anything
             raise _hook_failed(plugin, hook, error) from error
-    return said
+    return answers
 
 
 def check_keys(

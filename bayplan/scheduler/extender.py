@@ -152,7 +152,10 @@ class HTTPExtender:
         answer = self._send(self.config.preempt_verb, args)
         with _Reading(self.name):
             chosen = member(answer, "NodeNameToMetaVictims")
-            return {name: self._victims(name, said, table) for name, said in chosen.items()}
+            return {
+                name: self._victims(name, entry_of_node, table)
+                for name, entry_of_node in chosen.items()
+            }
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Have the extender bind the pod."""
@@ -184,13 +187,13 @@ class HTTPExtender:
             known = self._encoded[node.name] = (node, raw)
         return known[1]
 
-    def _victims(self, node_name: str, said: Any, table: NodeTable) -> Victims:
+    def _victims(self, node_name: str, entry_of_node: Any, table: NodeTable) -> Victims:
         """The victims on one node that an answer means by their uids."""
         row = table.row_of.get(node_name)
         if row is None or not table.live[row]:
             raise ExtenderError(f'nodeinfo not found for node name "{node_name}"')
         pods = []
-        for entry in list_member(said, "Pods"):
+        for entry in list_member(entry_of_node, "Pods"):
             uid = text_member(entry, "UID")
             pod = table.pods[row].get(uid)
             if pod is None:
@@ -199,7 +202,7 @@ class HTTPExtender:
                     "but the pod is not found on that node"
                 )
             pods.append(pod)
-        return Victims(node_name, pods, int_member(said, "NumPDBViolations"))
+        return Victims(node_name, pods, int_member(entry_of_node, "NumPDBViolations"))
 
     def _send(self, verb: str, args: Tree) -> Any:
         """Post `args` and return the decoded answer."""

@@ -182,9 +182,9 @@ class GroupCycle:
         if found.topology_keys:
             return WorkloadPreemption(unschedulable(NOT_WITH_CONSTRAINTS))
         try:
-            said = plugin.post_filter_group(found, run.group.pods, run.trial, run)
+            answer = plugin.post_filter_group(found, run.group.pods, run.trial, run)
             expected = "a tuple of a list of Pods and a Status"
-            victims, status = check_pair(said, Sequence, Status, expected)
+            victims, status = check_pair(answer, Sequence, Status, expected)
         except Exception as error:  # a plugin may raise anything
             doing = "running PodGroupPostFilter plugin {}"
             broken = failed_plugin(doing, plugin, error, "post_filter_group")

@@ -62,14 +62,14 @@ def live_groups(cluster: GroupCluster) -> Iterator[PageGroup]:
             members.setdefault((pod.namespace, reference.pod_group_name), []).append(pod)
     for group in groups:
         pods = members.get((group.namespace, group.name), [])
-        said = group.scheduled
-        has_started = said is not None and said.status == "True"
+        condition = group.scheduled
+        has_started = condition is not None and condition.status == "True"
         yield PageGroup(
             group.namespace,
             group.name,
             has_started,
             _place(cluster, group, pods),
-            "" if said is None or has_started else said.message,
+            "" if condition is None or has_started else condition.message,
             [pod.uid for pod in pods],
         )
 

@@ -22,7 +22,7 @@ def check(life: Life) -> None:
     (profile,) = life.scheduler.profiles.values()
     plugin = profile.plugins["VolumeBinding"]
     assert isinstance(plugin, VolumeBinding)
-    kept = plugin._keep()
+    kept = plugin._current_facts()
     for claim in life.claims():
         if "assumed" not in users(life, claim):
             assert kept.claims.get(claim.namespace, claim.name) is claim

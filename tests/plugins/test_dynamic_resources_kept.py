@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.framework import CycleState
 from bayplan.framework.handle import Handle
-from bayplan.plugins.dynamic_resources.node_answers import KeptAnswers
+from bayplan.plugins.dynamic_resources.node_answers import CachedAnswers
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.table import ALL, NodeTable
 from bayplan.table.writer import TableWriter
@@ -137,13 +137,13 @@ def test_a_claim_for_one_node_leaves_the_others_alone(monkeypatch: pytest.Monkey
         world.do("slice", name, [1, 1])
     plugin, searched = world.plugin(), []
     world.answers(plugin)
-    search = KeptAnswers.search
+    search = CachedAnswers.search
 
-    def noted(kept: KeptAnswers, row: int, keys: Any) -> Any:
+    def noted(kept: CachedAnswers, row: int, keys: Any) -> Any:
         searched.append(row)
         return search(kept, row, keys)
 
-    monkeypatch.setattr(KeptAnswers, "search", noted)
+    monkeypatch.setattr(CachedAnswers, "search", noted)
 
     world.do("take", "b", 0)
     world.answers(plugin)

@@ -346,7 +346,7 @@ def test_nothing_is_remembered_of_pods_that_are_gone(world: World) -> None:
     world.writer.remove_pod(pod)
     world.fits("c")
 
-    kept = world.plugin._kept
+    kept = world.plugin._facts
     assert kept is not None
     assert not kept.attached._known
     assert not kept.attached._dependents

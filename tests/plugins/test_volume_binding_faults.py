@@ -106,7 +106,7 @@ class Storage(Scenario):
     @property
     def assumed(self) -> int:
         """How much is reserved that the cluster does not show."""
-        kept = self.plugin(VolumeBinding)._keep()
+        kept = self.plugin(VolumeBinding)._current_facts()
         kept.claims.expire_all()
         kept.volumes.expire_all()
         return len(kept.claims) + len(kept.volumes)

@@ -71,7 +71,7 @@ class _Written(msgspec.Struct):
     count: int
 
 
-class _Told(msgspec.Struct):
+class _EventHistory(msgspec.Struct):
     """Events of one type that one reporter has written about one object."""
 
     tokens: float
@@ -99,7 +99,7 @@ class ObjectRecorder:
     def __init__(self, registry: ObjectRegistry, names: EventNames) -> None:
         self._registry = registry
         self._names = names
-        self._told: OrderedDict[tuple[str, str, Reporter], _Told] = OrderedDict()
+        self._histories: OrderedDict[tuple[str, str, Reporter], _EventHistory] = OrderedDict()
 
     def record(
         self,
@@ -112,14 +112,14 @@ class ObjectRecorder:
         """Write an event with this type and reason (`what`) about an object, or count it."""
         type_, reason = what
         now_s = self._registry.clock.monotonic()
-        told = self._told_about(about.uid, type_, reporter, now_s)
-        is_combined = _is_combined(told, reason, message, now_s)
+        history = self._history_of(about.uid, type_, reporter, now_s)
+        is_combined = _is_combined(history, reason, message, now_s)
         message = (COMBINED if is_combined else "") + message
         key = reason, COMBINED if is_combined else f"{field_path} {message}"
-        written = told.written.get(key)
+        written = history.written.get(key)
         if written is not None:
             written.count += 1
-        if not _may_write(told, now_s):
+        if not _may_write(history, now_s):
             return
         namespace = about.namespace or "default"
         if written is not None and self._count(namespace, written, message):
@@ -131,20 +131,20 @@ class ObjectRecorder:
             self._registry.create_own(EVENTS, namespace, tree)
         except StatusError:
             return  # the namespace is terminating: the event is dropped
-        told.written[key] = _Written(tree["metadata"]["name"], 1)
-        if len(told.written) > MAX_WRITTEN:
-            del told.written[next(iter(told.written))]
+        history.written[key] = _Written(tree["metadata"]["name"], 1)
+        if len(history.written) > MAX_WRITTEN:
+            del history.written[next(iter(history.written))]
 
-    def _told_about(self, uid: str, type_: str, reporter: Reporter, now_s: float) -> _Told:
+    def _history_of(self, uid: str, type_: str, reporter: Reporter, now_s: float) -> _EventHistory:
         key = uid, type_, reporter
-        told = self._told.get(key)
-        if told is None:
-            told = self._told[key] = _Told(BURST, now_s)
-            if len(self._told) > MAX_OBJECTS:
-                self._told.popitem(last=False)
+        history = self._histories.get(key)
+        if history is None:
+            history = self._histories[key] = _EventHistory(BURST, now_s)
+            if len(self._histories) > MAX_OBJECTS:
+                self._histories.popitem(last=False)
         else:
-            self._told.move_to_end(key)
-        return told
+            self._histories.move_to_end(key)
+        return history
 
     def _make(
         self, about: Described, reporter: Reporter, type_: str, reason: str, message: str
@@ -193,11 +193,11 @@ class ObjectRecorder:
         return True
 
 
-def _is_combined(told: _Told, reason: str, message: str, now_s: float) -> bool:
+def _is_combined(history: _EventHistory, reason: str, message: str, now_s: float) -> bool:
     """Note a message; returns whether there were too many others with its reason."""
-    similar = told.similar.get(reason)
+    similar = history.similar.get(reason)
     if similar is None or now_s - similar.last_s > SIMILAR_S:
-        similar = told.similar[reason] = _Similar(set(), now_s)
+        similar = history.similar[reason] = _Similar(set(), now_s)
     similar.messages.add(message)
     similar.last_s = now_s
     if len(similar.messages) < MAX_MESSAGES:
@@ -206,11 +206,11 @@ def _is_combined(told: _Told, reason: str, message: str, now_s: float) -> bool:
     return True
 
 
-def _may_write(told: _Told, now_s: float) -> bool:
+def _may_write(history: _EventHistory, now_s: float) -> bool:
     """Take one of the tokens for events, if there is one."""
-    told.tokens = min(told.tokens + (now_s - told.since_s) / REFILL_S, BURST)
-    told.since_s = now_s
-    if told.tokens < 1:
+    history.tokens = min(history.tokens + (now_s - history.since_s) / REFILL_S, BURST)
+    history.since_s = now_s
+    if history.tokens < 1:
         return False
-    told.tokens -= 1
+    history.tokens -= 1
     return True

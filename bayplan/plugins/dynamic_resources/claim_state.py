@@ -13,7 +13,7 @@ from ...api.dra import AllocationResult, ResourceClaim, ResourceClaimConsumer
 from ...api.pod import Pod
 from .claim_writes import Given
 from .extended import SPECIAL_NAME
-from .node_answers import KeptAnswers
+from .node_answers import CachedAnswers
 
 
 class ClaimState(msgspec.Struct):
@@ -21,7 +21,7 @@ class ClaimState(msgspec.Struct):
 
     claims: list[ResourceClaim] = msgspec.field(default_factory=list)
     extended: ResourceClaim | None = None
-    answers: KeptAnswers | None = None
+    answers: CachedAnswers | None = None
     """None when there is nothing to allocate."""
     keys: list[str] = msgspec.field(default_factory=list)
     names: list[str] = msgspec.field(default_factory=list)
@@ -34,7 +34,7 @@ class ClaimState(msgspec.Struct):
     pending: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
     """By position: what another pod of the group is about to write to the claim."""
 
-    has_told_pod: bool = False
+    has_written_pod: bool = False
     """Whether the pod's status was written with the resources of the node that devices use up."""
 
     def users_for(self, pod: Pod) -> Sequence[ResourceClaimConsumer]:

@@ -78,16 +78,16 @@ class ClaimBinder:
     # PreBind
 
     def bind(
-        self, pod: Pod, given: list[Given], told: NodeClaimStatuses | None = None
+        self, pod: Pod, given: list[Given], statuses: NodeClaimStatuses | None = None
     ) -> Steps[None]:
         """Write every claim that the pod does not use yet, and `told` into the pod's status."""
         for one in given:
             if not self._is_reserved_for(pod, one.claim):
                 yield from self._bind_one(pod, one)
-        if told is not None:
-            yield from self._tell_node_claims(pod, told)
+        if statuses is not None:
+            yield from self._write_node_claims(pod, statuses)
 
-    def _tell_node_claims(self, pod: Pod, claims: NodeClaimStatuses | None) -> Steps[None]:
+    def _write_node_claims(self, pod: Pod, claims: NodeClaimStatuses | None) -> Steps[None]:
         """Say in the pod's status which resources of the node its devices use up; None to remove them."""
         stored: Pod | None = self._handle.lister.get("Pod", pod.namespace, pod.name)
         if stored is None:
@@ -251,7 +251,7 @@ class ClaimBinder:
 
     # Undoing
 
-    def undo(self, pod: Pod, given: list[Given], has_told_pod: bool = False) -> Steps[None]:
+    def undo(self, pod: Pod, given: list[Given], has_written_pod: bool = False) -> Steps[None]:
         """Give back what was assumed, and no longer name the pod as a user. A claim that cannot be written is left
         as it is.
         """
@@ -263,9 +263,9 @@ class ClaimBinder:
                 yield from self._undo_one(pod, one)
             except ApiError as error:
                 log.warning("claim %s: cannot be unreserved: %s", one.claim.key, error)
-        if has_told_pod:
+        if has_written_pod:
             try:
-                yield from self._tell_node_claims(pod, None)
+                yield from self._write_node_claims(pod, None)
             except ApiError as error:
                 log.warning("pod %s: cannot write its status: %s", pod.key, error)
 

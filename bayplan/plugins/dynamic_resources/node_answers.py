@@ -138,7 +138,7 @@ class Wanted:
         return known
 
 
-class KeptAnswers:
+class CachedAnswers:
     """For each row whether what is `wanted` can be had there, and how good it is."""
 
     def __init__(self, wanted: Wanted, devices: Devices, tries: int | None) -> None:

@@ -55,7 +55,7 @@ from .claim_state import ClaimState
 from .claim_writes import ClaimBinder, Given, drive, is_unready, or_failure, wait_for_devices
 from .extended import make_claim
 from .hints import ClaimHints
-from .node_answers import REASONS, KeptAnswers, Wanted, rows_in
+from .node_answers import REASONS, CachedAnswers, Wanted, rows_in
 from .node_resources import NodeResources
 from .pod_claims import consumers, pending_in, pod_claims
 
@@ -100,7 +100,7 @@ class DynamicResources(
         self._timeout_s = binding_timeout_s
         self._hints = ClaimHints(self._claims)
         self._budget = Budget(MAX_CELLS)
-        self._answers: BudgetedCache[Hashable, KeptAnswers] = BudgetedCache(
+        self._answers: BudgetedCache[Hashable, CachedAnswers] = BudgetedCache(
             "device answers", self._budget
         )
         self._devices: Devices | None = None
@@ -264,7 +264,7 @@ class DynamicResources(
         extended: ResourceClaim | None,
         pod: Pod,
         devices: Devices,
-    ) -> KeptAnswers:
+    ) -> CachedAnswers:
         own = [claim for claim in wanted if claim is not extended]
         spec = pod.spec if extended is not None else None
         key = (spec, *[claim.spec.key for claim in own])
@@ -273,7 +273,7 @@ class DynamicResources(
             plans = [plan_claim(c.spec.devices, devices.classes, c.key) for c in own]
             names = pod.spec.device_resources if spec is not None else ()
             resources = {name: devices.classes.for_resource(name) is not None for name in names}
-            made = KeptAnswers(Wanted(plans, devices, spec, resources), devices, self._tries)
+            made = CachedAnswers(Wanted(plans, devices, spec, resources), devices, self._tries)
             answers = self._answers.put(key, made, len(devices.table))
         return answers
 
@@ -456,8 +456,8 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         known: ClaimState | None = state.get(STATE)
         if known is not None and known.given:
-            self._do(drive(self._binder.undo(pod, known.given, known.has_told_pod)))
-            known.has_told_pod = False
+            self._do(drive(self._binder.undo(pod, known.given, known.has_written_pod)))
+            known.has_written_pod = False
             by_group, claims = pending_in(state), self._keep().claims
             by_group -= {uid for uid in by_group if claims.pending(uid) is None}
             known.given = []
@@ -478,11 +478,11 @@ class DynamicResources(
             return wait_for_devices(binder, pod, given) if binder.waits(given) else SUCCESS
 
         try:
-            told = (
+            statuses = (
                 pod.status.node_allocatable_resource_claim_statuses if pod.counts_claims else None
             )
-            known.has_told_pod = told is not None
-            answer = drive(binder.bind(pod, given, told), finish)
+            known.has_written_pod = statuses is not None
+            answer = drive(binder.bind(pod, given, statuses), finish)
         except BayplanError as error:
             return failure(error)
         return answer if isinstance(answer, Status) else or_failure(answer)

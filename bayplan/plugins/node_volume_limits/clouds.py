@@ -43,24 +43,24 @@ class CloudLimits(FilterPlugin):
     def __init__(self, max_volumes: int | None = None) -> None:
         self._max_volumes = max_volumes
         """Takes the place of the defaults, as the variable KUBE_MAX_PD_VOLS did."""
-        self._kept: _Kept | None = None
+        self._facts: _ClusterFacts | None = None
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         if not any(_may_count(volume, self.in_tree) for volume in pod.spec.volumes or ()):
             return verdict
-        kept = self._follow()
-        found = [kept.identifier.identify(ref) for ref in volume_refs(pod)]
+        facts = self._follow()
+        found = [facts.identifier.identify(ref) for ref in volume_refs(pod)]
         for fault in found:
             if isinstance(fault, VolumeFault):
                 verdict.error = failure(fault.text)
                 return verdict
         wanted = {volume.name for volume in found if isinstance(volume, Attached)}
         if wanted:
-            attached = kept.attached
+            attached = facts.attached
             view = attached if table is attached.table else attached.what_if(table)
             total = (view.count(self.in_tree) + new_volumes(wanted, view, table))[rows]
-            migrated = kept.nodes.migrated(self.in_tree)[kept.nodes.rows_of(table, rows)]
+            migrated = facts.nodes.migrated(self.in_tree)[facts.nodes.rows_of(table, rows)]
             verdict.reject(~migrated & (total > self._limits(table)[rows]), REASON)
         return verdict
 
@@ -74,17 +74,17 @@ class CloudLimits(FilterPlugin):
             return np.where(said > 0, said, self.default_limits(table))
         return np.where(said > 0, said, self._max_volumes)
 
-    def _follow(self) -> _Kept:
-        handle, kept = self.handle, self._kept
-        if kept is None or kept.handle is not handle:
-            kept = self._kept = _Kept(handle, self.in_tree, self.id_field)
-        changes = kept.follower.changes()
-        kept.nodes.follow(changes)
-        kept.attached.follow(changes)
-        return kept
+    def _follow(self) -> _ClusterFacts:
+        handle, facts = self.handle, self._facts
+        if facts is None or facts.handle is not handle:
+            facts = self._facts = _ClusterFacts(handle, self.in_tree, self.id_field)
+        changes = facts.follower.changes()
+        facts.nodes.follow(changes)
+        facts.attached.follow(changes)
+        return facts
 
 
-class _Kept:
+class _ClusterFacts:
     """Cached facts of the cluster."""
 
     def __init__(self, handle: Handle, in_tree: str, id_field: str) -> None:

@@ -46,7 +46,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def __init__(self, is_driver_required: bool = False) -> None:
         self._is_driver_required = is_driver_required
-        self._kept: _Kept | None = None
+        self._facts: _ClusterFacts | None = None
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -65,9 +65,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
-        kept = self._follow()
-        nodes, there = kept.nodes, kept.nodes.rows_of(table, rows)
-        found = [kept.identifier.identify(ref) for ref in volume_refs(pod)]
+        facts = self._follow()
+        nodes, there = facts.nodes, facts.nodes.rows_of(table, rows)
+        found = [facts.identifier.identify(ref) for ref in volume_refs(pod)]
         faults = [volume for volume in found if isinstance(volume, VolumeFault)]
         if faults and _find_fault(verdict, faults, nodes.exists[there]):
             return verdict
@@ -76,7 +76,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             return verdict
         if self._is_driver_required:
             self._require_drivers(verdict, wanted.values(), nodes, there)
-        attached = kept.attached if table is kept.attached.table else kept.attached.what_if(table)
+        attached = (
+            facts.attached if table is facts.attached.table else facts.attached.what_if(table)
+        )
         if untold := attached.faults():
             limited = nodes.limited[there] & verdict.feasible
             _report_faults(verdict, untold, limited, table, rows)
@@ -102,18 +104,18 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                     missing &= nodes.exists[rows]
                 verdict.reject(missing, f"{volume.driver} CSI driver is not installed on the node")
 
-    def _follow(self) -> _Kept:
+    def _follow(self) -> _ClusterFacts:
         """Cached facts of the cluster, up to date."""
-        handle, kept = self.handle, self._kept
-        if kept is None or kept.handle is not handle:
-            kept = self._kept = _Kept(handle)
-        changes = kept.follower.changes()
-        kept.nodes.follow(changes)
-        kept.attached.follow(changes)
-        return kept
+        handle, facts = self.handle, self._facts
+        if facts is None or facts.handle is not handle:
+            facts = self._facts = _ClusterFacts(handle)
+        changes = facts.follower.changes()
+        facts.nodes.follow(changes)
+        facts.attached.follow(changes)
+        return facts
 
 
-class _Kept:
+class _ClusterFacts:
     """Cached facts of the cluster."""
 
     def __init__(self, handle: Handle) -> None:

@@ -76,7 +76,7 @@ class VolumeBinding(
     def __init__(self, bind_timeout_s: float = 600, scorer: CapacityScorer | None = None) -> None:
         self._timeout_s = bind_timeout_s
         self._scorer = scorer
-        self._kept: _Kept | None = None
+        self._facts: _ClusterFacts | None = None
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -105,7 +105,7 @@ class VolumeBinding(
         refusal = check_claims(pod, self.handle.lister)
         if refusal is not None:
             return refusal
-        claims = sort_claims(pod, self._keep().claims, self.handle.lister)
+        claims = sort_claims(pod, self._current_facts().claims, self.handle.lister)
         if isinstance(claims, Status):
             return claims
         state.write(STATE, BindingState(claims))
@@ -117,7 +117,7 @@ class VolumeBinding(
             return verdict
         known: BindingState = state.read(STATE)
         known.is_filtered = True
-        finder = self._keep().finder
+        finder = self._current_facts().finder
         try:
             if finder.suits_everywhere(known.claims):
                 return verdict
@@ -143,7 +143,7 @@ class VolumeBinding(
         size, known = table.count(rows), state.get(STATE)
         if self._scorer is None or known is None or not known.claims.delayed:
             return np.zeros(size, dtype=np.int64)
-        finder = self._keep().finder
+        finder = self._current_facts().finder
         found = finder.find(known.claims, table, rows)
         return self._scorer.score(found, finder.columns, size)
 
@@ -154,15 +154,15 @@ class VolumeBinding(
             return SUCCESS
         known: BindingState = state.read(STATE)
         known.given = None
-        kept = self._keep()
-        is_bound = not known.claims.delayed or are_bound(pod, kept.claims)
+        facts = self._current_facts()
+        is_bound = not known.claims.delayed or are_bound(pod, facts.claims)
         if not known.is_filtered or is_bound:
             return SUCCESS
         table = self.handle.table
         row = np.array([table.row_of[node_name]], dtype=np.int64)
         try:
-            found = kept.finder.find(known.claims, table, row)
-            known.given = kept.binder.assume(found, 0, node_name)
+            found = facts.finder.find(known.claims, table, row)
+            known.given = facts.binder.assume(found, 0, node_name)
         except BayplanError as error:
             self._count_error("assume")
             return failure(error)
@@ -171,7 +171,7 @@ class VolumeBinding(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         known: BindingState | None = state.get(STATE)
         if known is not None and known.given is not None:
-            self._keep().binder.restore(known.given)
+            self._current_facts().binder.restore(known.given)
 
     # PreBind
 
@@ -186,7 +186,7 @@ class VolumeBinding(
         if known is None or known.given is None:
             return SUCCESS
         try:
-            await self._keep().binder.bind(pod, known.given)
+            await self._current_facts().binder.bind(pod, known.given)
         except cancelled_error():
             if not state.cancellation.is_set:
                 raise
@@ -200,14 +200,14 @@ class VolumeBinding(
     def _count_error(self, operation: str) -> None:
         self.handle.metrics.volume_errors.labels(operation).count += 1
 
-    def _keep(self) -> _Kept:
+    def _current_facts(self) -> _ClusterFacts:
         """The plugin's indexes over the cluster; replaced when the plugin gets another handle."""
-        if self._kept is None or self._kept.handle is not self.handle:
-            self._kept = _Kept(self.handle, self._timeout_s)
-        return self._kept
+        if self._facts is None or self._facts.handle is not self.handle:
+            self._facts = _ClusterFacts(self.handle, self._timeout_s)
+        return self._facts
 
 
-class _Kept:
+class _ClusterFacts:
     """Cached facts of the cluster."""
 
     def __init__(self, handle: Handle, timeout_s: float) -> None:

@@ -62,12 +62,12 @@ def run_end_to_end(workload: BenchWorkload) -> Iterator[CommandRun | QuestionRun
 def _simulate(workload: BenchWorkload, manifests: Path, nodes: int) -> CommandRun:
     done = _run("-m", "bayplan", "simulate", "-f", str(manifests))
     lines = done.out.splitlines()
-    said = _SUMMARY.match(lines[-1]) if lines else None
-    if done.status not in (_PLACED, _PENDING) or said is None:
+    summary = _SUMMARY.match(lines[-1]) if lines else None
+    if done.status not in (_PLACED, _PENDING) or summary is None:
         raise BayplanError(
             f"{workload.name}: expected simulate to end with a summary; got {done.complaint}"
         )
-    placed, pods = (int(number.replace(",", "")) for number in said.groups())
+    placed, pods = (int(number.replace(",", "")) for number in summary.groups())
     return CommandRun(
         workload=workload.name,
         nodes=nodes,

@@ -40,8 +40,8 @@ def run_plan(name: str, asked: PlanNodes, pods: int) -> PlanRun:
             text=True,
         )
     if done.returncode != _COMPLETE:
-        said = done.stderr.strip() or f"exit status {done.returncode}"
-        raise BayplanError(f"{name}: expected a plan; got {said}")
+        problem = done.stderr.strip() or f"exit status {done.returncode}"
+        raise BayplanError(f"{name}: expected a plan; got {problem}")
     found: dict[str, Any] = json.loads(done.stdout)
     return PlanRun(
         workload=name,

@@ -126,8 +126,8 @@ def _check_without(
             found.append(f"{FAILED} {type(error).__name__}: {error}")
     if found[0] != found[1]:
         point = "filter_rows" if method == "pre_filter" else "score_rows"
-        said = (f"{point} after {method}", found[0])
-        fail(plugin, f"pod {pod.key}", said, (f"after settled().{method}", found[1]))
+        first = (f"{point} after {method}", found[0])
+        fail(plugin, f"pod {pod.key}", first, (f"after settled().{method}", found[1]))
 
 
 def _check_commits_nothing(plugin: Plugin, pod: Pod, table: NodeTable) -> None:

@@ -227,8 +227,8 @@ def _check_group_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> N
 
 def _columns(plugin: Plugin, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
     """The columns of `row_groups`, which may come with rules."""
-    said = plugin.row_groups(pod, table)
-    return said.columns if isinstance(said, DomainRules) else said
+    given = plugin.row_groups(pod, table)
+    return given.columns if isinstance(given, DomainRules) else given
 
 
 def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
@@ -351,8 +351,8 @@ def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
         for (name, answer), expected in zip(answers.items(), of_rule, strict=True):
             if answer != expected:
                 where = f"node {name} for pod {pod.key}"
-                said = (f"amount_rules().{rule}", expected)
-                fail(plugin, where, said, (point.rows_method, answer))
+                given = (f"amount_rules().{rule}", expected)
+                fail(plugin, where, given, (point.rows_method, answer))
 
 
 def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:

@@ -106,11 +106,11 @@ class Definitions:
         conditions = _with_condition(conditions, "NamesAccepted", accepted, now)
         is_established = _is_true(conditions, "Established")
         if problem is None and not is_established:
-            said = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-            conditions = _with_condition(conditions, "Established", said, now)
+            state = ("True", "InitialNamesAccepted", "the initial names have been accepted")
+            conditions = _with_condition(conditions, "Established", state, now)
         elif problem is not None and not is_established:
-            said = ("False", "NotAccepted", "not all names are accepted")
-            conditions = _with_condition(conditions, "Established", said, now)
+            state = ("False", "NotAccepted", "not all names are accepted")
+            conditions = _with_condition(conditions, "Established", state, now)
         status["conditions"] = conditions
 
     def _accepted(self, tree: Tree) -> tuple[Tree, tuple[str, str] | None]:
@@ -311,10 +311,10 @@ def _is_true(conditions: list[Tree], kind: str) -> bool:
 
 
 def _with_condition(
-    conditions: list[Tree], kind: str, said: tuple[str, str, str], now: str
+    conditions: list[Tree], kind: str, state: tuple[str, str, str], now: str
 ) -> list[Tree]:
     """The conditions with this one; its time stays if its status does."""
-    status, reason, message = said
+    status, reason, message = state
     old = next((c for c in conditions if c.get("type") == kind), None)
     since = old["lastTransitionTime"] if old is not None and old["status"] == status else now
     new = {"type": kind, "status": status, "reason": reason, "message": message}
