@@ -47,9 +47,10 @@ from .plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from .problems import Literally, ProblemKind, Problems, Upstream, one_of, show, supported
+from .problems import Literally, Problem, ProblemKind, Problems, Upstream, one_of, show, supported
 
 WHEN_UNSATISFIABLE = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+NOT_SORTED = "values must be sorted in increasing order"
 LABEL_KEY = "a label key such as example.com/name"
 
 
@@ -60,9 +61,20 @@ def validate_args(
     if isinstance(args, VolumeBindingArgs) and gates.enabled(SCORING_GATE):
         _shape(args.shape or (), f"{path}.shape", problems)
         args = structs.replace(args, shape=None)
-    validate = _VALIDATORS.get(type(args))
-    if validate is not None:
+    start = len(problems)
+    if isinstance(args, NodeResourcesFitArgs) and not gates.release.fit_strategy_is_strict:
+        _node_resources_fit(args, path, problems, is_strict=False)
+    elif (validate := _VALIDATORS.get(type(args))) is not None:
         validate(args, path, problems)
+    if gates.release.faults_name_fields:
+        problems[start:] = [_naming_field(problem) for problem in problems[start:]]
+
+
+def _naming_field(problem: Problem) -> Problem:
+    """The problem as v1.33 words it."""
+    if problem.details != (NOT_SORTED,):
+        return problem
+    return structs.replace(problem, details=(f"utilization {NOT_SORTED}",))
 
 
 def seconds(value: float) -> Literally:
@@ -165,7 +177,9 @@ def _field_requirement(requirement: Requirement, path: str, problems: Problems) 
         problems.add(f"{path}.values", "one value", values, upstream="must have one element")
 
 
-def _node_resources_fit(args: NodeResourcesFitArgs, path: str, problems: Problems) -> None:
+def _node_resources_fit(
+    args: NodeResourcesFitArgs, path: str, problems: Problems, is_strict: bool = True
+) -> None:
     for i, name in enumerate(args.ignored_resources):
         if faults := key_faults(name):
             where, expected = (
@@ -179,15 +193,19 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str, problems: Problem
             where = f"{path}.ignoredResourceGroups[{i}]"
             expected = "a resource group such as example.com, without /"
             problems.add(where, expected, group, upstream=Upstream(faults))
-    _scoring_strategy(args.scoring_strategy, f"{path}.scoringStrategy", problems)
+    _scoring_strategy(args.scoring_strategy, f"{path}.scoringStrategy", problems, is_strict)
 
 
-def _scoring_strategy(strategy: ScoringStrategy, path: str, problems: Problems) -> None:
+def _scoring_strategy(
+    strategy: ScoringStrategy, path: str, problems: Problems, is_strict: bool
+) -> None:
     if strategy.type not in SCORING_STRATEGIES:
         _unsupported(f"{path}.type", SCORING_STRATEGIES, strategy.type, problems)
     _resource_weights(strategy.resources, f"{path}.resources", problems)
     ratio, ratio_path = strategy.requested_to_capacity_ratio, f"{path}.requestedToCapacityRatio"
-    if strategy.type == REQUESTED_TO_CAPACITY_RATIO:
+    if not is_strict and ratio is not None:
+        _shape(ratio.shape, f"{path}.shape", problems)
+    elif strategy.type == REQUESTED_TO_CAPACITY_RATIO:
         if ratio is None:
             expected = f"a shape for type {REQUESTED_TO_CAPACITY_RATIO}"
             upstream = f"must be specified when type is {REQUESTED_TO_CAPACITY_RATIO}"
@@ -254,7 +272,7 @@ def _shape(shape: tuple[UtilizationShapePoint, ...], path: str, problems: Proble
     for i in range(1, len(shape)):
         if shape[i - 1].utilization >= shape[i].utilization:
             expected = f"a utilization above that of the point before, {shape[i - 1].utilization}"
-            upstream, got = "values must be sorted in increasing order", shape[i].utilization
+            upstream, got = NOT_SORTED, shape[i].utilization
             problems.add(f"{path}[{i}].utilization", expected, got, upstream=upstream)
             break
     for i, point in enumerate(shape):

@@ -43,8 +43,11 @@ def forbid_gated_fields(
     """Record the fields of `data`, the arguments as written, whose gates are off."""
     if not isinstance(args, DynamicResourcesArgs):
         return
+    missing = gates.release.missing_config_fields
+    for name in missing & data.keys():
+        refuse_field(f"{path}.{name}", gates, problems)
     for name, switches in _fields_switched_off(gates).items():
-        if data.get(name) is not None:
+        if data.get(name) is not None and name not in missing:
             expected = f"nothing while feature gate {' or '.join(switches)} is off"
             problems.add(
                 f"{path}.{name}",
@@ -53,6 +56,12 @@ def forbid_gated_fields(
                 ProblemKind.FORBIDDEN,
                 _UPSTREAM[name],
             )
+
+
+def refuse_field(path: str, gates: FeatureGates, problems: Problems) -> None:
+    """Record a field that the release does not have."""
+    expected = f"a field of v{gates.release.version}"
+    problems.add(path, expected, Literally("an unknown field"), ProblemKind.UNKNOWN_FIELD)
 
 
 _FIELDS = {"filterTimeout": "filter_timeout_s", "bindingTimeout": "binding_timeout_s"}

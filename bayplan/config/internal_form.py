@@ -14,9 +14,16 @@ from .args_validation import validate_args
 from .decode import decode, plain_numbers
 from .defaults import default_plugin_config, merge_plugins
 from .files import ConfigurationFile, PluginConfigFile, PluginSetFile, ProfileV1Beta1
-from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, apply_gates, forbid_gated_fields
+from .gates import (
+    DEFAULT_POD_TOPOLOGY_SPREAD,
+    FeatureGates,
+    apply_gates,
+    forbid_gated_fields,
+    refuse_field,
+)
 from .generations import V1, Generation
 from .plugin_args import LIST_DEFAULTING, Args, PodTopologySpreadArgs, fill_in
+from .plugin_names import PLACEMENT_POINTS
 from .problems import ProblemKind, Problems
 from .types import (
     DEFAULT_SCHEDULER_NAME,
@@ -108,6 +115,11 @@ class _ProfileReader:
 
     def read(self, file: ProfileV1Beta1, default_name: str, path: str) -> Profile:
         """Returns the profile at `path` with the default plugins and arguments merged in."""
+        for point in PLACEMENT_POINTS:
+            name = POINT_NAMES[point]
+            is_set = getattr(file.plugins, point, PluginSetFile()) != PluginSetFile()
+            if is_set and name in self._gates.release.missing_config_fields:
+                refuse_field(f"{path}.plugins.{name}", self._gates, self._problems)
         defaults = self._generation.default_plugins(self._gates)
         plugins = merge_plugins(defaults, _plugins(file), replaces=self._generation.replaces)
         listed: list[tuple[str, PlainArgs]] = []

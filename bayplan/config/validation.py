@@ -145,7 +145,7 @@ def _profiles(
             upstream = Upstream(("",), {})
             problems.add(f"{path}.schedulerName", expected, name, ProblemKind.DUPLICATE, upstream)
         seen.add(name)
-    _common_queue_sort(profiles, problems)
+    _common_queue_sort(profiles, problems, rules.gates.release.faults_name_fields)
 
 
 def _removed_plugins(profile: Profile, path: str, rules: _Rules, problems: Problems) -> None:
@@ -185,7 +185,9 @@ def _plugin_config(
             validate_args(args, f"{where}.args", problems, rules.gates)
 
 
-def _common_queue_sort(profiles: tuple[Profile, ...], problems: Problems) -> None:
+def _common_queue_sort(
+    profiles: tuple[Profile, ...], problems: Problems, names_field: bool
+) -> None:
     """Record profiles that sort the queue differently from the first; there is only one queue."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
@@ -198,7 +200,8 @@ def _common_queue_sort(profiles: tuple[Profile, ...], problems: Problems) -> Non
         if profile.plugins.queue_sort != first:
             got = Literally("something else")
             path, expected = f"profiles[{i}].plugins.queueSort", "the same as in profiles[0]"
-            words = Upstream(("must be the same for all profiles",), {})
+            text = f"{'queueSort ' if names_field else ''}must be the same for all profiles"
+            words = Upstream((text,), {})
             problems.add(path, expected, got, upstream=words)
         if name in profile.plugin_config and profile.plugin_config[name] != args:
             expected = f"the same args for {name} as in profiles[0]"

@@ -35,6 +35,19 @@ class AffinityHints(enum.Enum):
     """The same, if they match one of the terms."""
 
 
+class GatedPods(enum.Enum):
+    """What lets pods be looked at again that a PreEnqueue plugin holds, besides a change of the pod itself."""
+
+    ALL_EVENTS = "all events"
+    """Every event and every flush, but for pods that SchedulingGates holds."""
+    OWN_EVENTS = "own events"
+    """Events that the plugin registered."""
+    EVERY_FLUSH = "every flush"
+    """These, events about everything, and every flush once a pod is old enough for it."""
+    FLUSH = "flush"
+    """The same, but after a flush a pod waits for as long as any other."""
+
+
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The facts of one release of kube-scheduler."""
 
@@ -43,6 +56,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     patch: str
     """The tag that the facts were read from and recorded with."""
 
+    missing_config_fields: frozenset[str]
+    """Fields of profiles and plugin arguments that this release does not have."""
+    fit_strategy_is_strict: bool
+    """NodeResourcesFitArgs have requestedToCapacityRatio with the type of that name only."""
+    faults_name_fields: bool
+    """Some faults of a configuration name the field once more in their text."""
     checks_gate_needs: bool
     """A gate that is on requires the gates that it needs."""
     refused_gates: dict[str, tuple[bool, str]] = {}
@@ -56,6 +75,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     for labels to be absent or different matches every namespace."""
     fit_unresolvable: bool
     """NodeResourcesFit rules preemption out on nodes that never have enough."""
+    missing_driver_opts_in: bool
+    """With VolumeLimitScaling, a node without a CSI driver is refused only if the driver asks for that."""
+    lacking_features_reason: str
+    """The reason for a node that does not declare the features of a pod."""
+    host_network_feature: bool
+    """Pods of a user namespace in the network of the host need a node that declares it."""
     names_taints: bool
     """TaintToleration names the first untolerated taint."""
     one_pod_claim_reason: str
@@ -86,6 +111,15 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     keeps_alternative: bool
     """An alternative that asks for all devices is served to its end; else the first alternative is gone on with after
     the first device."""
+    pools_by_node: bool
+    """A pool of devices is judged by the slices that the node sees: devices are taken from one that is incomplete, and
+    a device that is there twice fails the pod."""
+    all_counts_full: bool
+    """A request for all devices wants those that are shared and full, too, and so fails."""
+    copies_config_once: bool
+    """A configuration of a claim for several of its requests is in the allocation once, not once for each."""
+    names_devices: bool
+    """An expression that fails on a device names it."""
     pod_word: str
     """How the reason for a claim that was not made for the pod writes "pod"."""
     timeout_is_error: bool
@@ -99,6 +133,17 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """For the hints of PodTopologySpread pods count that are only nominated."""
     claim_delete_event: bool
     """Pods that lack devices are woken by the deletion of an allocated claim."""
+    gated_pods: GatedPods
+    activation_runs_pre_enqueue: bool
+    """A pod that is activated while it backs off has to pass PreEnqueue once more."""
+    forgets_deleted_assumed: bool
+    """A pod that is deleted while it is being bound frees its room at once."""
+    holds_preemptor_to_the_end: bool
+    """A pod waits until the last of its victims terminates; else until the deletion of the last one begins."""
+    deletes_last_after_failure: bool
+    """The last victim is deleted even if the deletion of another one failed."""
+    stopped_victims_wake: bool
+    """A pod whose last victim was stopped in memory is tried again at once."""
     gated_nominations: bool
     """A new pod that a PreEnqueue plugin holds is nominated to the node in its status."""
     waiting_victims_fail: bool
@@ -116,6 +161,15 @@ _NO_PRE_FILTER = frozenset(
 _V1_33 = Release(
     version="1.33",
     patch="v1.33.13",
+    missing_config_fields=frozenset(
+        {"filterTimeout", "bindingTimeout", "placementGenerate", "placementScore"}
+    ),
+    fit_strategy_is_strict=False,
+    faults_name_fields=True,
+    missing_driver_opts_in=False,
+    lacking_features_reason="node declared features check failed - unsatisfied requirements: "
+    "RestartAllContainersOnContainerExits",
+    host_network_feature=False,
     checks_gate_needs=False,
     refused_gates={
         "DynamicResourceAllocation": (
@@ -141,6 +195,10 @@ _V1_33 = Release(
     list_constraints=False,
     distinct_from_all=False,
     keeps_alternative=False,
+    pools_by_node=True,
+    all_counts_full=False,
+    copies_config_once=False,
+    names_devices=False,
     pod_word="pod",
     timeout_is_error=False,
     keeps_nomination_without_post_filter=True,
@@ -148,6 +206,12 @@ _V1_33 = Release(
     affinity_hints=AffinityHints.PLACED,
     spread_hints_nominated=False,
     claim_delete_event=False,
+    gated_pods=GatedPods.ALL_EVENTS,
+    activation_runs_pre_enqueue=True,
+    forgets_deleted_assumed=False,
+    holds_preemptor_to_the_end=False,
+    deletes_last_after_failure=True,
+    stopped_victims_wake=False,
     gated_nominations=False,
     waiting_victims_fail=False,
     backoff_by_attempts=True,
@@ -165,9 +229,12 @@ _V1_34 = replace(
         ),
         "DRAPartitionableDevices": (True, "v1.34 keeps counters by ResourceSlice, not by pool"),
     },
+    missing_config_fields=frozenset({"bindingTimeout", "placementGenerate", "placementScore"}),
+    faults_name_fields=False,
     keeps_namespace_selector=True,
     fit_unresolvable=True,
     names_taints=False,
+    gated_pods=GatedPods.OWN_EVENTS,
     backoff_by_attempts=False,
     preemption_waits_for_deletes=True,
     one_pod_claim_reason="node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
@@ -189,6 +256,12 @@ _V1_35 = replace(
         ),
     },
     dra_scores=True,
+    missing_config_fields=frozenset({"placementGenerate", "placementScore"}),
+    pools_by_node=False,
+    gated_pods=GatedPods.EVERY_FLUSH,
+    activation_runs_pre_enqueue=False,
+    forgets_deleted_assumed=True,
+    holds_preemptor_to_the_end=True,
     missing_points=_NO_PRE_FILTER,
     keeps_nomination_without_post_filter=False,
 )
@@ -197,12 +270,19 @@ _V1_36 = replace(
     version="1.36",
     patch="v1.36.4",
     refused_gates={},
+    missing_config_fields=frozenset(),
+    fit_strategy_is_strict=True,
+    missing_driver_opts_in=True,
+    lacking_features_reason="node(s) didn't match Pod's required features",
+    host_network_feature=True,
     balance_scores_change=True,
     image_volumes=ImageVolumes.SIZE,
     sorts_slices=True,
     keeps_alternative=True,
     pod_word="Pod",
     timeout_is_error=True,
+    gated_pods=GatedPods.FLUSH,
+    deletes_last_after_failure=False,
     affinity_hints=AffinityHints.ALL_TERMS,
     spread_hints_nominated=True,
     waiting_victims_fail=True,
@@ -233,9 +313,13 @@ _V1_37 = replace(
     requests_by_pod=True,
     list_constraints=True,
     distinct_from_all=True,
+    all_counts_full=True,
+    copies_config_once=True,
+    names_devices=True,
     affinity_hints=AffinityHints.ANY_TERM,
     claim_delete_event=True,
     gated_nominations=True,
+    stopped_victims_wake=True,
 )
 
 RELEASES: dict[str, Release] = {

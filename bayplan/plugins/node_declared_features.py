@@ -35,9 +35,9 @@ from ..framework.events import (
     typed,
     wait_for,
 )
+from ..framework.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 
-REASON = "node(s) didn't match Pod's required features"
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 NO_FEATURES: frozenset[str] = frozenset()
@@ -47,19 +47,28 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
     scope = NODE_OBJECT
     _is_enabled = True
+    _reason = DEFAULT_RELEASE.lacking_features_reason
+    _reads_host_network = True
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
         plugin = cls()
         plugin.handle = handle
         plugin._is_enabled = handle.feature_gates.enabled(cls.name)
+        plugin._reason = handle.release.lacking_features_reason
+        plugin._reads_host_network = handle.release.host_network_feature
         return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:
-        return features_of(spec)
+        return self._features_of(spec)
+
+    def _features_of(self, spec: PodSpec) -> frozenset[str]:
+        """The features that pods of this spec need in this release."""
+        found = features_of(spec)
+        return found if self._reads_host_network else found - {USER_NAMESPACES_HOST_NETWORK}
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS if self._is_enabled and features_of(pod.spec) else SKIP
+        return SUCCESS if self._is_enabled and self._features_of(pod.spec) else SKIP
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeDeclaredFeature
@@ -69,17 +78,19 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        return PASSES_PRE_FILTER if self._is_enabled and features_of(spec) else SKIPS_PRE_FILTER
+        return (
+            PASSES_PRE_FILTER if self._is_enabled and self._features_of(spec) else SKIPS_PRE_FILTER
+        )
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
-        declared = table.features.contains_all(required_features(pod), rows)
-        verdict.reject(~declared, REASON, unresolvable=True)
+        declared = table.features.contains_all(self._features_of(pod.spec), rows)
+        verdict.reject(~declared, self._reason, unresolvable=True)
         return verdict
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        declared = required_features(pod) <= set(node.node.declared_features)
-        return SUCCESS if declared else unresolvable(REASON)
+        declared = self._features_of(pod.spec) <= set(node.node.declared_features)
+        return SUCCESS if declared else unresolvable(self._reason)
 
 
 def required_features(pod: Pod) -> frozenset[str]:

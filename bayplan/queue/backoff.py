@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..api.pod import Pod
+from ..framework.release import GatedPods
 from .heap import KeyedHeap
 from .queued_pod import NO_BACKOFF, QueuedPodInfo
 
@@ -30,6 +31,10 @@ class QueueSettings(msgspec.Struct, frozen=True):
     nominates_gated: bool = False
     """Fact `gated_nominations` of the release."""
     backoff_by_attempts: bool = False
+    """Fact of the release."""
+    gated_pods: GatedPods = GatedPods.FLUSH
+    """Fact of the release."""
+    activation_runs_pre_enqueue: bool = False
     """Fact of the release."""
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from ..api.pod import Pod
 from ..framework.events import ClusterEvent, Hint, HintFunction, NarrowHint, goes_by_spec
+from ..framework.release import GatedPods
 from ..observe import SchedulerMetrics
 from .queued_pod import QueuedPodInfo, Rejection
 
@@ -49,12 +50,19 @@ Kind: TypeAlias = Mapping[str, QueuedPodInfo]
 """Groups of pods, by key, that are equal to hints that depend on the spec only."""
 
 ALWAYS: Calls = ((None, AFTER_BACKOFF),)
+SCHEDULING_GATES = "SchedulingGates"
 
 
 class QueueingHints:
     """The registrations of all profiles, each event matched with them once."""
 
-    def __init__(self, registrations: HintMap, metrics: SchedulerMetrics | None = None) -> None:
+    def __init__(
+        self,
+        registrations: HintMap,
+        metrics: SchedulerMetrics | None = None,
+        gated_pods: GatedPods = GatedPods.FLUSH,
+    ) -> None:
+        self._gated_pods = gated_pods
         self._metrics = metrics or SchedulerMetrics()
         self._by_profile = {name: tuple(listed) for name, listed in registrations.items()}
         self._plans: dict[ClusterEvent, HintPlan] = {}
@@ -63,7 +71,9 @@ class QueueingHints:
         """The registrations that match an event."""
         plan = self._plans.get(event)
         if plan is None:
-            plan = self._plans[event] = HintPlan(event, self._by_profile, self._metrics)
+            plan = self._plans[event] = HintPlan(
+                event, self._by_profile, self._metrics, self._gated_pods
+            )
         return plan
 
 
@@ -75,8 +85,10 @@ class HintPlan:
         event: ClusterEvent,
         by_profile: Mapping[str, Iterable[Registration]],
         metrics: SchedulerMetrics,
+        gated_pods: GatedPods = GatedPods.FLUSH,
     ) -> None:
         self._is_wildcard = event.is_wildcard
+        self._gated_pods = gated_pods
         self._matching = {
             profile: [(plugin, hint) for pattern, plugin, hint in listed if pattern.matches(event)]
             for profile, listed in by_profile.items()
@@ -97,7 +109,12 @@ class HintPlan:
         """Whether pods gated by the plugin must be checked; "" stands for pods that are not gated."""
         # Upstream checks whether the gating plugin registered the event in any profile, not in the
         # pod's.
-        return not gating_plugin or self._is_wildcard or gating_plugin in self._plugins
+        if not gating_plugin:
+            return True
+        if self._gated_pods is GatedPods.ALL_EVENTS:
+            return gating_plugin != SCHEDULING_GATES
+        is_for_all = self._is_wildcard and self._gated_pods is not GatedPods.OWN_EVENTS
+        return is_for_all or gating_plugin in self._plugins
 
     def worth(
         self, rejection: Rejection, infos: Iterable[QueuedPodInfo], old: Any, new: Any
@@ -197,6 +214,13 @@ class HintPlan:
             return answer
 
         return timed
+
+
+def is_flushed(gating_plugin: str, gated_pods: GatedPods) -> bool:
+    """Whether the flush includes a pod that the plugin holds."""
+    if gated_pods is GatedPods.ALL_EVENTS:
+        return gating_plugin != SCHEDULING_GATES
+    return gated_pods is not GatedPods.OWN_EVENTS
 
 
 def ask(

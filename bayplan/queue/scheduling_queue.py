@@ -23,6 +23,7 @@ from ..framework.events import (
     ClusterEvent,
 )
 from ..framework.faults import FAULT
+from ..framework.release import GatedPods
 from ..framework.update_events import pod_update_events
 from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
@@ -38,6 +39,7 @@ from .queueing_hints import (
     HintMap,
     QueueingHints,
     QueueingStrategy,
+    is_flushed,
 )
 from .unschedulable import UnschedulablePods
 
@@ -73,7 +75,9 @@ class SchedulingQueue:
         settings = settings or QueueSettings()
         self._clock = clock
         self._pre_enqueue = pre_enqueue
-        self._hints = QueueingHints(hints or {}, metrics)
+        self._hints = QueueingHints(hints or {}, metrics, settings.gated_pods)
+        self._gated_pods = settings.gated_pods
+        self._activates_by_gates = settings.activation_runs_pre_enqueue
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
         self._has_groups = settings.has_groups
         self._nominates_gated = settings.nominates_gated
@@ -326,11 +330,18 @@ class SchedulingQueue:
         while (info := self.unschedulable.oldest()) is not None:
             if micros(tick) - micros(info.waiting_since) <= limit:
                 break
-            info.was_flushed_from_unschedulable = True
+            is_left = not info.is_gated or is_flushed(info.gating_plugin, self._gated_pods)
+            info.was_flushed_from_unschedulable = is_left
             info.flush_timestamp = now
             self.unschedulable.put(info)  # restarts its limit in case it stays
-            leftover.append((info, AFTER_BACKOFF))
-        return self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
+            if is_left:
+                leftover.append((info, AFTER_BACKOFF))
+        moved = self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
+        if self._gated_pods in (GatedPods.ALL_EVENTS, GatedPods.EVERY_FLUSH):
+            for info in (info for info, _ in leftover if info.is_gated):
+                info.flush_timestamp = 0.0
+                self.unschedulable.put(info)
+        return moved
 
     def _note_failure(self, info: QueuedPodInfo, now: float) -> None:
         """Count a failed attempt, and set the backoff."""
@@ -413,6 +424,8 @@ class SchedulingQueue:
         if info is not None:
             return self._to_active(info, label, self._now())
         info = self.backoff.delete(key)
+        if info is not None and self._activates_by_gates:
+            return self._to_active(info, label, self._now())
         return info is not None and self._leave_backoff(info, label, self._now())
 
     def _to_active(self, info: QueuedPodInfo, label: str, now: float) -> bool:

@@ -230,6 +230,8 @@ def _make_queue(
         has_groups=gates.enabled("GenericWorkload"),
         nominates_gated=gates.release.gated_nominations,
         backoff_by_attempts=gates.release.backoff_by_attempts,
+        gated_pods=gates.release.gated_pods,
+        activation_runs_pre_enqueue=gates.release.activation_runs_pre_enqueue,
     )
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(

@@ -73,6 +73,7 @@ class EventHandlers:
         self.is_observed = parts.is_observed
         self.ended = parts.ended
         self.metrics = parts.metrics
+        self._forgets_deleted = parts.feature_gates.release.forgets_deleted_assumed
         self._reads_taint_rules = parts.feature_gates.enabled("DRADeviceTaintRules")
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
@@ -202,7 +203,7 @@ class EventHandlers:
         if old.resource_version == new.resource_version and old.resource_version:
             return
         if self.cache.is_assumed(new):
-            if new.is_terminating and not old.is_terminating:
+            if self._forgets_deleted and new.is_terminating and not old.is_terminating:
                 self._assumed_pod_goes(new)
             return
         self.cache.pod_groups.set_pod(new)
@@ -215,8 +216,10 @@ class EventHandlers:
         self.observer("deleted", pod, "")
         self.queue.delete(pod)
         self.cache.pod_groups.remove_pod(pod)
-        if self.cache.is_assumed(pod):
+        if self.cache.is_assumed(pod) and self._forgets_deleted:
             self._assumed_pod_goes(pod)
+        elif self.cache.is_assumed(pod) and self.waiting_pods.reject(pod.uid):
+            self._move(ASSIGNED_POD_DELETE, pod, None)
         elif pod.nominated_node_name:
             self._move(ASSIGNED_POD_DELETE, pod, None, self._at_most(pod.priority))
 

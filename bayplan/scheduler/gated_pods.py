@@ -6,7 +6,7 @@ cache nor a plugin asks for these gates. With their defaults nothing in this mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -140,6 +140,9 @@ class GatedScheduler(Scheduler):
 
     def on_add(self, obj: Any) -> None:
         super().on_add(self.as_read(obj))
+
+    def on_add_many(self, pods: Sequence[Pod]) -> None:
+        super().on_add_many([self.as_read(pod) for pod in pods])
 
     def on_update(self, old: Any, new: Any) -> None:
         super().on_update(self.as_read(old), self.as_read(new))

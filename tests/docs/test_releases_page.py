@@ -39,7 +39,8 @@ def cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, frozenset):
-        return ", ".join(sorted(f"{plugin} {point}" for plugin, point in value)) or "none"
+        words = (one if isinstance(one, str) else " ".join(one) for one in value)
+        return ", ".join(sorted(words)) or "none"
     return str(value.value if isinstance(value, enum.Enum) else value)
 
 

@@ -84,6 +84,8 @@ class PoolView:
 
     __slots__ = (
         "counters",
+        "fault",
+        "gives_incomplete",
         "has_conditions",
         "id",
         "is_incomplete",
@@ -103,10 +105,14 @@ class PoolView:
         """Devices that other nodes can reach: they may use up the same counters."""
         self.counters: Amounts = {}
         self.has_conditions = False
+        self.gives_incomplete = False
+        """Whether devices are taken from it although it is incomplete."""
+        self.fault = ""
+        """Why a search that gets here fails."""
 
     @property
     def is_usable(self) -> bool:
-        return not (self.is_incomplete or self.is_invalid)
+        return not (self.is_invalid or (self.is_incomplete and not self.gives_incomplete))
 
 
 class Pool:
@@ -175,6 +181,8 @@ class Pool:
             n for n in order if n in seen and self._slices[n][0].spec.pool.generation == newest
         ]
         wanted = self._slices[current[0]][0].spec.pool.resource_slice_count
+        if self._features.release.pools_by_node:
+            return self._build_for_node(current, len(current) < wanted)
         everything = current
         if len(current) != wanted:
             generations = {n: made.spec.pool.generation for n, (made, _) in self._slices.items()}
@@ -184,6 +192,17 @@ class Pool:
             if len(everything) != wanted:
                 return PoolView(self.id, is_incomplete=True)
         return self._put_together(current, [name for name in everything if name not in current])
+
+    def _build_for_node(self, current: list[str], is_incomplete: bool) -> PoolView:
+        """The view where only the slices that the node sees count."""
+        view = self._put_together(current, ())
+        if view.is_invalid:
+            names = [offer.id[2] for name in current for offer in self._slices[name][1]]
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            view.offers = tuple(o for name in current for o in self._slices[name][1])
+            view.fault = f"pool {self.id[1]} is invalid: duplicate device name {twice}"
+        view.is_incomplete, view.gives_incomplete = is_incomplete, True
+        return view
 
     def _put_together(self, current: Iterable[str], others: Iterable[str]) -> PoolView:
         view, invalid = PoolView(self.id), PoolView(self.id, is_invalid=True)

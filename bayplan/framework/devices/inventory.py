@@ -136,6 +136,9 @@ class Inventory:
         assert node is not None, "only rows with a node are judged"
         found: list[Candidate] = []
         for view in views:
+            if view.fault:
+                found.append((view.offers[0], None, view))  # whatever is picked, the search fails
+                continue
             for offer in view.offers:
                 if not offer.is_selectable:
                     continue
@@ -144,8 +147,9 @@ class Inventory:
                     found.append((offer, judged, view))
                 elif judged and offer.is_on(node):
                     found.append((offer, None, view))
-        usable = [c for c in found if c[1] or selection.tolerates(c[0])]
-        return Picked(found, usable, all(offer.is_plain for offer, _, _ in usable))
+        usable = [c for c in found if c[1] or c[2].fault or selection.tolerates(c[0])]
+        are_plain = all(offer.is_plain and not view.fault for offer, _, view in usable)
+        return Picked(found, usable, are_plain)
 
     def device(self, device: DeviceId) -> Device | None:
         """The device with this driver, pool and name."""

@@ -13,8 +13,14 @@ from ...api.cel.device_expressions import CelError, Expression, SeenDevice, comp
 from ...api.devices import BLOCKING_EFFECTS, DeviceTaint
 from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
 from ...stamped_cache import StampedCache
+from ..release import Release
 from .device_pools import Offer
 from .features import ALL_FEATURES, DeviceFeatures
+
+OPTIONAL_CHAINING = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() "
+    "for optional fields"
+)
 
 
 class ExpressionFault(NamedTuple):
@@ -24,10 +30,14 @@ class ExpressionFault(NamedTuple):
     position: int
     problem: str
 
-    def text(self, claim: str) -> str:
-        """The problem, for people; `claim` is the key of the claim."""
+    def text(self, claim: str, offer: Offer, release: Release) -> str:
+        """The problem, for people; `claim` is the key of the claim, `offer` the device."""
         whose = f"class {self.of_class}" if self.of_class else f"claim {claim}"
-        return f"{whose}: selector #{self.position}: {self.problem}"
+        where, advice = "", ""
+        if release.names_devices and self.problem.startswith("CEL runtime error"):
+            where = f" on device {'/'.join(offer.id)}"
+            advice = OPTIONAL_CHAINING if "no such key: " in self.problem else ""
+        return f"{whose}: selector #{self.position}{where}: {self.problem}{advice}"
 
 
 Judged = bool | ExpressionFault

@@ -297,25 +297,38 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Delete `victims` in the background; `pods` are retried at once when that fails."""
         evicted = [victim for victim in victims if not victim.is_terminating]
         to_delete = [victim for victim in evicted if not self._stop(victim, preemptor)]
+        is_last_stopped = bool(evicted) and evicted[-1] not in to_delete
+        wakes = is_last_stopped and self.handle.release.stopped_victims_wake
         if not to_delete:
+            if wakes:
+                self.handle.activate(pods)
             return
         self._preempting[preemptor.uid] = to_delete[-1]
         self.handle.metrics.preemption_victims.observe(len(victims))
         over = self.handle.metrics.evicting()
+
+        release = self.handle.release
+
+        def evict_last() -> Awaitable[None] | None:
+            if not release.holds_preemptor_to_the_end:
+                self._preempting.pop(preemptor.uid, None)
+            return self.handle.client.evict(to_delete[-1], preemptor)
 
         def delete() -> Status | Awaitable[Status]:
             evict = self.handle.client.evict
             answers = [evict(victim, preemptor) for victim in to_delete[:-1]]
             others = [answer for answer in answers if answer is not None]
             if others:
-                return _evicted(others, lambda: evict(to_delete[-1], preemptor))
-            last = evict(to_delete[-1], preemptor)
+                return _evicted(others, evict_last, release.deletes_last_after_failure)
+            last = evict_last()
             return SUCCESS if last is None else _evicted([last])
 
         def finished(status: Status) -> None:
             over(status.is_success)
             self._preempting.pop(preemptor.uid, None)
             self._retry(pods, status)
+            if wakes and status.is_success:
+                self.handle.activate(pods)
 
         if self.handle.executor is not None:
             self.handle.executor.run(delete, finished)
@@ -432,18 +445,20 @@ def _told(status: Status) -> Status:
 async def _evicted(
     others: Sequence[Awaitable[None]],
     evict_last: Callable[[], Awaitable[None] | None] = lambda: None,
+    evicts_last_always: bool = False,
 ) -> Status:
-    """Wait for the victims that are being deleted, then delete the last; unless one of the others failed."""
+    """Wait for the victims that are being deleted, then delete the last; usually not if one of the others failed."""
     problem: ApiError | None = None
     for answer in others:
         try:
             await answer
         except ApiError as error:
             problem = error
-    if problem is not None:
+    if problem is not None and not evicts_last_always:
         return failure(problem)
     last = evict_last()
-    return SUCCESS if last is None else await _evicted([last])
+    status = SUCCESS if last is None else await _evicted([last])
+    return status if problem is None else failure(problem)
 
 
 def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victims | Status:

@@ -19,15 +19,20 @@ from ...api.dra import (
     ResourceClaim,
 )
 from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
+from ...framework.release import Release
 from .claim_plans import ClaimPlan, RequestPlan
 from .search import Taken
 
 
 def make_allocation(
-    plan: ClaimPlan, taken: Sequence[Taken], node_name: str, source: random.Random
+    plan: ClaimPlan,
+    taken: Sequence[Taken],
+    node_name: str,
+    source: random.Random,
+    release: Release,
 ) -> AllocationResult:
     """The allocation of a claim; `source` gives names to shares of devices."""
-    config = _config(plan, taken)
+    config = _config(plan, taken, release.copies_config_once)
     return AllocationResult(
         devices=DeviceAllocationResult(
             results=tuple(_result(one, source) for one in taken), config=tuple(config) or None
@@ -54,7 +59,7 @@ def _result(taken: Taken, source: random.Random) -> DeviceRequestAllocationResul
     )
 
 
-def _config(plan: ClaimPlan, taken: Sequence[Taken]) -> list[dict[str, Any]]:
+def _config(plan: ClaimPlan, taken: Sequence[Taken], is_copied_once: bool) -> list[dict[str, Any]]:
     """Configuration of classes and claim for the drivers: of each class once, then of the claim."""
     if not plan.has_config:
         return []
@@ -75,6 +80,8 @@ def _config(plan: ClaimPlan, taken: Sequence[Taken]) -> list[dict[str, Any]]:
         for option in chosen:
             if option.request in wanted or option.name in wanted:
                 config.append({**entry, "source": "FromClaim"})
+                if is_copied_once:
+                    break
     return config
 
 

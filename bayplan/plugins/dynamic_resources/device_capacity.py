@@ -9,7 +9,22 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...api.devices import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
-from ...api.text.quantity import NANO, Quantity, format_quantity, nano_to_value, parse_quantity
+from ...api.text.quantity import (
+    MAX_INT64,
+    NANO,
+    NANO_PER_MILLI,
+    ExactAmount,
+    Quantity,
+    format_quantity,
+    nano_to_value,
+    notation_of,
+    parse_quantity,
+)
+from ...errors import BayplanError
+
+
+class CapacityError(BayplanError):
+    """An amount that cannot be computed."""
 
 
 class Use(NamedTuple):
@@ -20,22 +35,30 @@ class Use(NamedTuple):
 
 
 def uses_of(
-    capacity: Mapping[str, DeviceCapacity], wanted: Mapping[str, Quantity] | None
+    capacity: Mapping[str, DeviceCapacity],
+    wanted: Mapping[str, Quantity] | None,
+    is_fractional: bool = False,
 ) -> dict[str, Use] | None:
-    """Capacities that a device would be used up of, by name; None when it cannot be had like that."""
+    """Capacities that a device would be used up of, by name; None when it cannot be had like that.
+
+    With `is_fractional`, ranges with a step count in thousandths, and CapacityError is raised for amounts beyond these.
+    """
     if wanted and not wanted.keys() <= capacity.keys():
         return None
     uses: dict[str, Use] = {}
     for name, offered in capacity.items():
         asked = wanted.get(name) if wanted else None
-        use = _use_of(asked, offered)
-        if _is_against(use, offered.request_policy) or use.nano > parse_quantity(offered.value):
+        uses[name] = _use_of(asked, offered, is_fractional)
+    for name, offered in capacity.items():
+        use = uses[name]
+        if _is_against(use, offered.request_policy, is_fractional):
             return None
-        uses[name] = use
+        if use.nano > parse_quantity(offered.value):
+            return None
     return uses
 
 
-def _use_of(asked: Quantity, offered: DeviceCapacity) -> Use:
+def _use_of(asked: Quantity, offered: DeviceCapacity, is_fractional: bool) -> Use:
     policy = offered.request_policy
     if asked is None:
         default = policy.default if policy is not None else None
@@ -43,27 +66,48 @@ def _use_of(asked: Quantity, offered: DeviceCapacity) -> Use:
     if policy is not None:
         valid = policy.valid_range
         if valid is not None and valid.min is not None:
-            return _rounded_up(_use(asked), valid)
+            return _rounded_up(_use(asked), valid, is_fractional)
         if policy.valid_values is not None:
             options = map(_use, policy.valid_values)
             return next((u for u in options if parse_quantity(asked) <= u.nano), _use(asked))
     return _use(asked)
 
 
-def _rounded_up(asked: Use, valid: CapacityRequestPolicyRange) -> Use:
-    """The next amount in the range; with steps in whole units, written as bytes are."""
+def _rounded_up(asked: Use, valid: CapacityRequestPolicyRange, is_fractional: bool) -> Use:
+    """The next amount in the range; with steps in whole units, written as bytes are, or in thousandths."""
     lowest = _use(valid.min)
     if asked.nano < lowest.nano:
         return lowest
     if valid.step is None:
         return asked
+    if is_fractional and _is_in_thousandths(valid):
+        return _rounded_to_thousandths(asked, valid)
     step, first = _whole(valid.step), _whole(valid.min)
     steps = -(-(nano_to_value(asked.nano) - first) // step)
     value = first + step * steps
     return Use(value * NANO, _written(value))
 
 
-def _is_against(use: Use, policy: CapacityRequestPolicy | None) -> bool:
+def _rounded_to_thousandths(asked: Use, valid: CapacityRequestPolicyRange) -> Use:
+    """The next amount in the range, in the notation of the step."""
+    step, first = parse_quantity(valid.step), parse_quantity(valid.min)
+    if asked.nano % NANO_PER_MILLI:
+        raise CapacityError(f"request {asked.quantity} is not a multiple of 1m")
+    nano = first + -(-(asked.nano - first) // step) * step
+    if max(asked.nano, nano) // NANO_PER_MILLI > MAX_INT64:
+        raise CapacityError(f"request {asked.quantity} is too large")
+    return Use(nano, str(ExactAmount(nano, notation_of(valid.step))))
+
+
+def _is_in_thousandths(valid: CapacityRequestPolicyRange) -> bool:
+    """Whether all amounts of a range are multiples of a thousandth that fit into 64 bits."""
+    amounts = [parse_quantity(q) for q in (valid.min, valid.max, valid.step) if q is not None]
+    return parse_quantity(valid.step) >= NANO_PER_MILLI and all(
+        amount % NANO_PER_MILLI == 0 and amount // NANO_PER_MILLI <= MAX_INT64 for amount in amounts
+    )
+
+
+def _is_against(use: Use, policy: CapacityRequestPolicy | None, is_fractional: bool) -> bool:
     if policy is None or (
         policy.default is not None and use.nano == parse_quantity(policy.default)
     ):
@@ -72,6 +116,8 @@ def _is_against(use: Use, policy: CapacityRequestPolicy | None) -> bool:
     if valid is not None:
         if valid.max is not None and use.nano > parse_quantity(valid.max):
             return True
+        if valid.step is not None and is_fractional and _is_in_thousandths(valid):
+            return (use.nano - parse_quantity(valid.min)) % parse_quantity(valid.step) != 0
         if valid.step is not None:
             return (nano_to_value(use.nano) - _whole(valid.min)) % _whole(valid.step) != 0
         return False

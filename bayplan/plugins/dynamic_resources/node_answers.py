@@ -63,7 +63,8 @@ def first_free(
                 if offer.id in consumed:
                     return None
                 if fault is not None:
-                    raise AllocationError(fault.text(keys[number]))
+                    text = fault.text(keys[number], offer, devices.features.release)
+                    raise AllocationError(text)
                 found.append(Taken(plan, offer, None))
                 missing -= 1
                 if not missing:

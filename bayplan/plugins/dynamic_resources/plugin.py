@@ -450,7 +450,10 @@ class DynamicResources(
             known.given = [one for one in known.given if one.claim is not known.extended]
             to_allocate = to_allocate[:-1]
         for one, plan, found in zip(to_allocate, plans, taken, strict=True):
-            self._take(state, one, make_allocation(plan, found, node_name, self.handle.random))
+            made = make_allocation(
+                plan, found, node_name, self.handle.random, self._keep().features.release
+            )
+            self._take(state, one, made)
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:

@@ -20,6 +20,7 @@ from ...framework.devices import (
     Amounts,
     Candidate,
     Devices,
+    ExpressionFault,
     NodeOffers,
     Offer,
     PoolId,
@@ -27,7 +28,7 @@ from ...framework.devices import (
 )
 from .claim_constraints import ConstraintTracker, make_constraint
 from .claim_plans import AllocationError, ClaimPlan, RequestPlan
-from .device_capacity import Use, uses_of
+from .device_capacity import CapacityError, Use, uses_of
 
 INVALID_POOLS = "invalid resource pools were encountered"
 CANNOT_ALLOCATE = "cannot allocate all claims"
@@ -141,7 +142,7 @@ class DeviceSearch:
             picked.setdefault(candidate[2], []).append(candidate)
         wanted: list[Candidate] = []
         for view in self._offers.views:
-            if not view.is_usable:
+            if view.is_incomplete or view.is_invalid:
                 state = "being updated" if view.is_incomplete else "invalid"
                 pool = "/".join(view.id)
                 raise AllocationError(
@@ -155,13 +156,20 @@ class DeviceSearch:
     def _wanted(
         self, number: int, plan: RequestPlan, picked: Sequence[Candidate]
     ) -> Iterator[Candidate]:
-        """Those of the devices that a request for all has to get; a full one is left out."""
+        """Those of the devices that a request for all has to get."""
+        counts_full = self._devices.features.release.all_counts_full
         for candidate in picked:
             if candidate[1] is not None:
-                raise AllocationError(candidate[1].text(self._keys[number]))
-            uses = _uses(candidate[0], plan)
-            if uses is not None and self._has_room(candidate[0], uses):
+                raise self._failed(number, candidate[0], candidate[1])
+            uses = self._uses(candidate[0], plan)
+            if uses is not None and (counts_full or self._has_room(candidate[0], uses)):
                 yield candidate
+
+    def _failed(self, number: int, offer: Offer, fault: ExpressionFault) -> AllocationError:
+        """The error for an expression that failed on a device."""
+        return AllocationError(
+            fault.text(self._keys[number], offer, self._devices.features.release)
+        )
 
     # The search
 
@@ -205,10 +213,12 @@ class DeviceSearch:
         candidates = self._devices.inventory.picked_at(self._row, plan.selection).usable
         for index in range(start, len(candidates)):
             offer, fault, view = candidates[index]
+            if view.fault:
+                raise AllocationError(view.fault)
             if not view.is_usable or self._is_taken(number, plan, offer):
                 continue
             if fault is not None:
-                raise AllocationError(fault.text(self._keys[number]))
+                raise self._failed(number, offer, fault)
             undo = self._take(number, plan, offer, view, False)
             self._try()
             if undo is None:
@@ -266,7 +276,7 @@ class DeviceSearch:
                 return None
         elif offer.id in self._in_use or taking:
             return None
-        uses = _uses(offer, plan)
+        uses = self._uses(offer, plan)
         undo = _Undo(number, Taken(plan, offer, None), view, False, 0, offer.id in self._using)
         is_counted = offer.is_shared and (undo.had_uses or offer.id in self._allocated.consumed)
         if offer.consumes and not is_counted:
@@ -326,6 +336,20 @@ class DeviceSearch:
                 return False
         return True
 
+    def _uses(self, offer: Offer, plan: RequestPlan) -> dict[str, Use] | None:
+        """Capacities of the device that the request would use up; None when the device cannot be had like that."""
+        if not offer.capacity and not plan.capacity:
+            return {}
+        key = plan.capacity_key
+        if key not in offer.memo:
+            is_fractional = self._devices.features.fractional_steps
+            try:
+                offer.memo[key] = uses_of(offer.capacity, plan.capacity, is_fractional)
+            except CapacityError as error:
+                raise AllocationError(f"device {'/'.join(offer.id)}: {error}") from None
+        uses: dict[str, Use] | None = offer.memo[key]
+        return uses
+
     def _has_room(self, offer: Offer, uses: dict[str, Use]) -> bool:
         """Whether a device has enough left; claims may have shares of one that is not shared any more."""
         before = self._allocated.consumed.get(offer.id, {})
@@ -364,17 +388,6 @@ def limit_of(offer: Offer, name: str) -> int:
         limits = {key: parse_quantity(c.value) for key, c in offer.capacity.items()}
         offer.memo["limits"] = limits
     return int(limits[name])
-
-
-def _uses(offer: Offer, plan: RequestPlan) -> dict[str, Use] | None:
-    """Capacities of the device that the request would use up; None when the device cannot be had like that."""
-    if not offer.capacity and not plan.capacity:
-        return {}
-    key = plan.capacity_key
-    if key not in offer.memo:
-        offer.memo[key] = uses_of(offer.capacity, plan.capacity)
-    uses: dict[str, Use] | None = offer.memo[key]
-    return uses
 
 
 def _add(amounts: Amounts, more: Amounts, sign: int) -> None:

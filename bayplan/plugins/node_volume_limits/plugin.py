@@ -98,7 +98,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         """Refuse nodes that lack a driver which asks for that; behind a feature gate."""
         for volume in sorted(volumes):
             driver = self.handle.lister.get("CSIDriver", "", volume.driver)
-            if driver is not None and driver.spec.prevent_pod_scheduling_if_missing:
+            if driver is None:
+                continue
+            opts_in = self.handle.release.missing_driver_opts_in
+            if driver.spec.prevent_pod_scheduling_if_missing or not opts_in:
                 missing = ~nodes.installed(volume.driver)[rows] & verdict.feasible
                 if volume.migrated:
                     missing &= nodes.exists[rows]

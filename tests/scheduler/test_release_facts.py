@@ -1,0 +1,155 @@
+"""Facts of releases about the queue, victims and pods that are being bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from bayplan.errors import ApiError
+from bayplan.framework import FeatureGates, wait
+from bayplan.framework.events import FORCE_ACTIVATE, NODE_ADD
+from bayplan.framework.release import RELEASES, GatedPods, find_release
+from bayplan.plugins.default_preemption.plugin import _evicted
+from bayplan.queue import QueueSettings
+from bayplan.testing.builders import make_node, make_pod
+from tests.queue.queue_bench import Bench, gated_pod
+from tests.rig.scenarios import DelayedResult, Scenario, Scripted
+
+SCRIPTED = [{"name": "Scripted"}]
+PROFILE = {"plugins": {"multiPoint": {"enabled": SCRIPTED}, "bind": {"enabled": SCRIPTED}}}
+
+
+def bench_of(release: str) -> Bench:
+    facts = RELEASES[release]
+    return Bench(
+        QueueSettings(
+            gated_pods=facts.gated_pods,
+            activation_runs_pre_enqueue=facts.activation_runs_pre_enqueue,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        pytest.param("1.33", [0, 0, 0], id="SchedulingGates keeps a pod from the flush"),
+        pytest.param("1.34", [0, 0, 0], id="no flush"),
+        pytest.param("1.35", [1, 1, 1], id="every flush"),
+        pytest.param("1.36", [1, 0, 0], id="the limit begins anew"),
+    ],
+)
+def test_which_flushes_look_at_a_gated_pod(release: str, expected: list[int]) -> None:
+    bench = bench_of(release)
+    bench.queue.add(gated_pod())
+    bench.clock.advance(301)
+    found = []
+    for _ in expected:
+        bench.gated.clear()
+        bench.queue.flush_unschedulable_leftover()
+        found.append(len(bench.gated))
+        bench.clock.advance(30)
+
+    assert found == expected
+    assert bench.where("p") == "unschedulable"
+    assert bench.queue.next_timer() is not None
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("1.33", []), ("1.34", []), ("1.35", ["p"]), ("1.36", ["p"])]
+)
+def test_an_event_about_everything_and_a_gated_pod(release: str, expected: list[str]) -> None:
+    bench = bench_of(release)
+    bench.queue.add(gated_pod())
+    bench.gated.clear()
+
+    bench.on(FORCE_ACTIVATE)
+
+    assert bench.gated == expected
+
+
+def test_in_1_33_pods_that_others_hold_are_looked_at_after_every_event() -> None:
+    bench = Bench(QueueSettings(gated_pods=GatedPods.ALL_EVENTS))
+    plan = bench.queue._hints.plan(NODE_ADD)
+
+    assert plan.can_open("DefaultPreemption")
+    assert not plan.can_open("SchedulingGates")
+    assert not Bench().queue._hints.plan(NODE_ADD).can_open("DefaultPreemption")
+
+
+@pytest.mark.parametrize(("release", "runs"), [("1.34", 1), ("1.35", 0)])
+def test_activation_of_a_pod_that_backs_off(release: str, runs: int) -> None:
+    bench = bench_of(release)
+    bench.add("p")
+    bench.fail("Fit")
+    bench.on(NODE_ADD)
+    assert bench.where("p") == "backoff"
+    bench.gated.clear()
+
+    bench.queue.activate([make_pod("p", uid="p")])
+
+    assert bench.where("p") == "active"
+    assert len(bench.gated) == runs
+
+
+def scenario_of(release: str, *objects: Any) -> Scenario:
+    gates = FeatureGates(release=find_release(release))
+    return Scenario(*objects, plugins=(Scripted,), profile=PROFILE, feature_gates=gates)
+
+
+@pytest.mark.parametrize(("release", "pods"), [("1.34", 1), ("1.35", 0)])
+def test_a_pod_deleted_during_pre_bind_frees_its_place(release: str, pods: int) -> None:
+    scenario = scenario_of(release, make_node("a", cpu="2"))
+    scenario.plugin(Scripted).answers["pre_bind"] = DelayedResult(30)
+    scenario.add(make_pod("p", cpu="2"))
+    scenario.run()
+
+    scenario.cluster.delete(scenario.pod("p"))
+
+    table = scenario.scheduler.cache.table
+    assert int(table.pod_count[table.row_of["a"]]) == pods
+    scenario.advance(31)
+    assert int(table.pod_count[table.row_of["a"]]) == 0
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.36", False), ("1.37", True)])
+def test_a_victim_that_waits_on_permit_makes_way(release: str, expected: bool) -> None:
+    scenario = scenario_of(release, make_node("a", cpu="2"))
+    scenario.plugin(Scripted).answers["permit"] = (wait("a moment"), 30)
+    scenario.add(make_pod("low", cpu="2", priority=1))
+    scenario.run()
+    scenario.plugin(Scripted).answers.clear()
+    activated: list[str] = []
+    queue = scenario.scheduler.queue
+    activate = queue.activate
+
+    def note(pods: Any) -> None:
+        listed = list(pods)
+        activated.extend(pod.name for pod in listed)
+        activate(listed)
+
+    queue.activate = note  # type: ignore[method-assign]
+    scenario.add(make_pod("urgent", cpu="2", priority=9))
+    scenario.run()
+
+    assert ("urgent" in activated) is expected
+
+
+@pytest.mark.parametrize(("release", "last"), [("1.35", ["last"]), ("1.36", [])])
+def test_the_last_victim_after_a_failed_deletion(release: str, last: list[str]) -> None:
+    deleted: list[str] = []
+
+    async def fail() -> None:
+        raise ApiError("no")
+
+    def delete_last() -> Awaitable[None] | None:
+        deleted.append("last")
+        return None
+
+    always = RELEASES[release].deletes_last_after_failure
+    status = asyncio.run(_evicted([fail()], delete_last, always))
+
+    assert not status.is_success
+    assert deleted == last
