@@ -36,7 +36,7 @@ class AffinityHints(enum.Enum):
 
 
 class GatedPods(enum.Enum):
-    """What lets pods be looked at again that a PreEnqueue plugin holds, besides a change of the pod itself."""
+    """Causes for checking pods again that a PreEnqueue plugin holds, besides a change of the pod itself."""
 
     ALL_EVENTS = "all events"
     """Every event and every flush, but for pods that SchedulingGates holds."""
