@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
-from ..options.config_options import PluginFilesOption
+from ..options.config_options import PluginFilesOption, read_gates
 from ..options.option_groups import takes_options
 from ..render.consoles import stderr_console, stdout_console, written_to_stdout
 
@@ -97,6 +97,15 @@ class BenchOptions:
         typer.Option("--file", "-f", metavar="FILE", help="Take the workloads from this file."),
     ] = None
     plugins: PluginFilesOption = None
+    kubernetes_version: Annotated[
+        str,
+        typer.Option(
+            "--kubernetes-version",
+            metavar="1.36",
+            help="Measure the rules of this release, 1.33 to 1.37, with workloads of pods and events.",
+            show_default=False,
+        ),
+    ] = ""
     list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False
     json_file: Annotated[
         Path | None,
@@ -165,7 +174,8 @@ def bench(options: BenchOptions) -> None:
         sizes = GROWTH_NODES if options.growth else tuple(options.nodes or ())
         clock: ClockName = "cpu" if options.cpu else "wall"
         own = tuple(str(path) for path in options.plugins or ())
-        requests = suite.requests(options.workload or (), sizes, options.pods, clock, own)
+        version = options.kubernetes_version and read_gates("", options.kubernetes_version).version
+        requests = suite.requests(options.workload or (), sizes, options.pods, clock, own, version)
         runs = _run_all(requests, options.repeat)
     changes = [] if before is None else compare(before, runs, options.threshold / 100)
     _print(runs, changes, options.verbose)

@@ -84,6 +84,12 @@ class Case:
         """A short description."""
         return self.file.summary
 
+    @property
+    def is_by_release(self) -> bool:
+        """Whether the release can be chosen: no command and no plan is run, the configuration is the default."""
+        others = Simulate | AskQuestion | PlanNodes
+        return self.config is None and not any(isinstance(s.op, others) for s in self.steps)
+
     def size(self, name: str) -> SizeFile:
         """The size of that name; the first when the name is empty. Raises InputError if there is
         none."""

@@ -39,20 +39,20 @@ class Suite:
         pods: int | None = None,
         clock: ClockName = "wall",
         plugins: tuple[str, ...] = (),
+        kubernetes_version: str = "",
     ) -> list[Request]:
         """The workloads to run: `names` or all, at the given numbers of nodes or at their own.
 
         Raises InputError for an unknown one, or an impossible size.
         """
         chosen = names or tuple(self.summaries)
-        if plugins and dump_load.NAME in names and self.file is None:
-            raise InputError(
-                f"--plugins: expected it without --workload {dump_load.NAME}; got both"
-            )
+        given = "--plugins" if plugins else "--kubernetes-version" if kubernetes_version else ""
+        if given and dump_load.NAME in names and self.file is None:
+            raise InputError(f"{given}: expected it without --workload {dump_load.NAME}; got both")
         requests: list[Request] = []
         for name in chosen:
             if name == dump_load.NAME and self.file is None:
-                if names or not (nodes or plugins):
+                if names or not (nodes or given):
                     requests += self._at_sizes(
                         Request(dump_load.NAME, pods=pods, clock=clock), nodes
                     )
@@ -61,7 +61,11 @@ class Suite:
                 labels = (*size.labels, *case.file.labels)
                 if not names and (ON_REQUEST in labels or (nodes and FIXED_SIZE in labels)):
                     continue
-                one = Request(case.name, size.name, self.file, None, pods, clock, plugins)
+                if kubernetes_version and not names and not case.is_by_release:
+                    continue
+                one = Request(
+                    case.name, size.name, self.file, None, pods, clock, plugins, kubernetes_version
+                )
                 asked = self._at_sizes(one, nodes)
                 for request in asked:
                     make_workload(case, request)  # report errors before the first run

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from ...config import FeatureGates
+from ...config.releases import choose_release
 from ...errors import InputError
 from .cases import NODES_PARAM, PODS_PARAM, Case, find_cases, own_cases, read_cases
 from .ops import SizeFile
@@ -32,6 +34,8 @@ class Request:
     """The measuring clock: `cpu` is the processor time of the process."""
     plugins: tuple[str, ...] = ()
     """Files with plugins that run, too."""
+    kubernetes_version: str = ""
+    """The release whose rules are measured; "" for 1.36."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class BenchWorkload:
     size: SizeFile
     params: dict[str, Any]
     plugins: tuple[str, ...] = ()
+    kubernetes_version: str = ""
 
     @property
     def name(self) -> str:
@@ -50,9 +55,10 @@ class BenchWorkload:
         return f"{self.case.name}/{self.size.name}" if several else self.case.name
 
     @property
-    def feature_gates(self) -> dict[str, bool]:
-        """The labels of the case and of the size."""
-        return self.case.file.feature_gates | self.size.feature_gates
+    def feature_gates(self) -> FeatureGates:
+        """The gates of the case and of the size, in the release."""
+        settings = self.case.file.feature_gates | self.size.feature_gates
+        return FeatureGates.of(settings, choose_release(self.kubernetes_version))
 
     @property
     def threshold(self) -> float:
@@ -85,4 +91,9 @@ def make_workload(case: Case, request: Request) -> BenchWorkload:
     size = case.size(request.size)
     given = {NODES_PARAM: request.nodes, PODS_PARAM: request.pods}
     chosen = {name: value for name, value in given.items() if value is not None}
-    return BenchWorkload(case, size, case.params(size, chosen), request.plugins)
+    version = request.kubernetes_version
+    if version and not case.is_by_release:
+        raise InputError(
+            f"--kubernetes-version: expected workloads of pods or events; got {case.name}"
+        )
+    return BenchWorkload(case, size, case.params(size, chosen), request.plugins, version)

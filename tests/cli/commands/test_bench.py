@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bayplan.cli.main import app
-from bayplan.sim.bench import PodRun, own_cases, write_report
+from bayplan.sim.bench import PodRun, Request, find_workload, own_cases, write_report
 
 WORKLOADS = """
 - name: tiny
@@ -139,6 +139,13 @@ def test_growth_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
 
 
+def test_a_workload_has_the_gates_of_the_release() -> None:
+    workload = find_workload(Request("basic", nodes=5, pods=5, kubernetes_version="1.35"))
+
+    assert workload.feature_gates.release.version == "1.35"
+    assert find_workload(Request("basic")).feature_gates.release.version == "1.36"
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -152,6 +159,16 @@ def test_growth_is_drawn(tmp_path: Path) -> None:
         pytest.param(["--from", "one.json", "--svg", "a.svg"], "--svg: expected runs at", id="one"),
         pytest.param(["--from", "two.json", "--svg", "."], ".: expected a writable file", id="dir"),
         pytest.param(["--growth", "-n", "3"], "--growth: expected it without --nodes", id="growth"),
+        pytest.param(
+            ["-w", "load", "--kubernetes-version", "1.35"],
+            "--kubernetes-version: expected it without --workload load; got both",
+            id="a release of what has none",
+        ),
+        pytest.param(
+            ["-w", "questions", "--kubernetes-version", "1.35"],
+            "--kubernetes-version: expected workloads of pods or events; got questions",
+            id="a release of commands",
+        ),
         pytest.param(
             ["-f", "mine.yaml", "-w", "tiny/many"],
             '--workload: expected one of tiny/few; got "tiny/many"',
