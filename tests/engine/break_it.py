@@ -28,6 +28,8 @@ SUITE = MutantSuite(
     REDUNDANT,
     tests=[
         "tests/engine/test_claims.py",
+        "tests/engine/test_outlines.py",
+        "tests/table/test_many_pods.py",
         "tests/engine/test_stale.py",
         "tests/engine/test_pinned_pods.py",
         "tests/engine/test_plugin_declarations.py",
@@ -35,7 +37,7 @@ SUITE = MutantSuite(
         "tests/conformance/test_recorded_slice.py",
         "tests/engine/test_histories.py",
     ],
-    copied=["tests/engine", "tests/conformance"],
+    copied=["tests/engine", "tests/conformance", "tests/table"],
 )
 
 if __name__ == "__main__":

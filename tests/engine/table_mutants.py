@@ -12,6 +12,25 @@ COUNTED = """            table.carried.add_pod(row, pod, change, hidden or NONE_
         table.row_changes.mark(row)
 """
 TABLE_MUTANTS = [
+    # Pods that are counted together
+    Mutant(
+        "pods that are counted together are not logged",
+        WRITER,
+        "            table.terms.add_pod(row, pod, count)\n            table.row_changes.mark(row)\n",
+        "            table.terms.add_pod(row, pod, count)\n",
+    ),
+    Mutant(
+        "pods with volumes or host ports are counted together",
+        WRITER,
+        "if spec.host_ports or spec.volumes or spec.affinity is not None or pod.counts_claims:",
+        "if False:",
+    ),
+    Mutant(
+        "pods that leave count like those that stay",
+        WRITER,
+        "key = (pod.pod_class, pod.deletion_timestamp is None)",
+        "key = (pod.pod_class, True)",
+    ),
     # What the table logs
     Mutant(
         "a pod that comes is not logged",
