@@ -168,7 +168,8 @@ class DecisionJudge:
     def _may_be_sampled(self, pod: Pod, found: Assessment) -> bool:
         """Whether the node can be the best of as many feasible nodes as kube-scheduler compares.
 
-        Without percentageOfNodesToScore it compares all of up to 100 nodes, and a part of more.
+        Without percentageOfNodesToScore it compares all of up to 100 nodes, and a part of more. Scores are normalised
+        over that part, which changes their order a little: half of the nodes with a lower total are enough.
         """
         if found.rank is None:
             return False
@@ -176,7 +177,9 @@ class DecisionJudge:
         profile = config.profile_named(self._as_judged(pod).scheduler_name)
         percentage = config.percentage_for(profile) if profile is not None else None
         compared = num_feasible_nodes_to_find(percentage or 0, nodes)
-        return compared <= found.feasible_nodes - (found.rank - 1)
+        if compared >= found.feasible_nodes:
+            return False
+        return compared // 2 <= found.feasible_nodes - (found.rank - 1)
 
     def _judge_preemption(self, decision: JudgedDecision, moment: Change, show: Show) -> None:
         """Compare the victims on the nominated node with ours, in states around that in which the pod was refused."""
@@ -192,12 +195,14 @@ class DecisionJudge:
             if found.is_best:
                 decision.preemption = found
                 return
-        if self._has_rivals(moment, node_name):
-            decision.preemption = None  # which pod was evicted for which is not visible
-            return
         assert decision.preemption is not None, "the first state is always compared"
-        is_part = decision.preemption.has_same_victims
-        is_part = is_part and self._view.table.node_count > MOST_CANDIDATES
+        is_large = self._view.table.node_count > MOST_CANDIDATES
+        is_untried = is_large and not decision.preemption.was_tried
+        if is_untried or self._has_rivals(moment, node_name):
+            # another part of the nodes was tried here, or it is not visible which pod was evicted for which
+            decision.preemption = None
+            return
+        is_part = is_large and decision.preemption.has_same_victims
         decision.verdict = ReplayVerdict.SAMPLED if is_part else ReplayVerdict.OTHER_VICTIMS
 
     def _has_rivals(self, moment: Change, node_name: str) -> bool:

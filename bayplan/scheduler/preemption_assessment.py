@@ -26,6 +26,8 @@ class PreemptionAssessment(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the same pods would be evicted from that node, or others of equal priorities and starts."""
     is_best: bool = False
     """Whether they are, and the victims of no other node are missed less."""
+    was_tried: bool = False
+    """Whether that node was among those that were tried, which are a part of more than a hundred."""
     candidates: int = 0
     """Number of nodes on which preemption helps."""
 
@@ -50,6 +52,7 @@ def assess_preemption(
         chosen_node=account.chosen.node_name,
         chosen_victims=tuple(sorted(pod.key for pod in account.chosen.evicted)),
         has_same_victims=is_same,
+        was_tried=here is not None or node_name in account.rejected,
         is_best=is_same and here is not None and _is_least(here, account),
         candidates=len(every),
     )

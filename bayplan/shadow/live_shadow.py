@@ -43,6 +43,7 @@ MOST_OPEN = 2_000
 INTERRUPTED = "the connection to the API server was interrupted"
 BEHIND = "it had fallen behind"
 STALE = "the watch had stalled"
+NOT_ARRIVED = "an object of the pod, such as its claim, had not arrived"
 
 MakeRun = Callable[[list[Any]], ShadowRun]
 
@@ -236,8 +237,13 @@ class LiveShadow:
 
     def _hold(self, decision: JudgedDecision) -> bool:
         """Hold a difference back until the objects that it is about were listed again."""
+        assert self.run is not None
         if decision.agreement is not Agreement.DIFFERENT:
             return False
+        if decision.node_name and _lacks_object(decision):
+            self.run.drop(decision)
+            self.run.account.skip(NOT_ARRIVED, 1)
+            return True
         self._fresh.add(decision)
         return True
 
@@ -250,6 +256,13 @@ class LiveShadow:
         self._unclear_until_s = self.now_s + SETTLE_S
         self.run.drop(decision)
         self.run.account.skip(STALE, 1)
+
+
+def _lacks_object(decision: JudgedDecision) -> bool:
+    """Whether the pod is refused for an object that is not there; its scheduler had that, or it were not bound."""
+    found = decision.assessment
+    statuses = found.refusals if found is not None else ()
+    return any(reason.endswith(" not found") for one in statuses for reason in one.reasons)
 
 
 async def _first(*tasks: asyncio.Future[Any]) -> None:
