@@ -22,14 +22,16 @@ KINDS: list[dict[str, Any]] = [
     {"labels": {"app": "web"}},
     {"cpu": "2", "priority": 7},
     {"cpu": "1", "host_ports": [80]},
-    {"cpu": "1", "labels": {"app": "web"}, "terminating": True},
+    {"cpu": "100m", "memory": "1Mi", "labels": {"app": "web"}, "terminating": True},
     {"requests": {"example.com/gpu": str(2**55)}},
 ]
 
 
 @st.composite
 def pods(draw: st.DrawFn) -> list[Pod]:
-    drawn = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=60))
+    kinds = draw(st.lists(st.integers(0, len(KINDS) - 1), min_size=1, max_size=3))
+    each = st.tuples(st.sampled_from(kinds), st.integers(0, 3))
+    drawn = draw(st.lists(each, max_size=60))
     return [
         make_pod(f"p{i}", node_name=NODES[node], **KINDS[kind])
         for i, (kind, node) in enumerate(drawn)
@@ -57,6 +59,7 @@ def cells(table: NodeTable) -> dict[str, Any]:
     found["pod count"] = table.pod_count.tolist()
     for row in range(len(table)):
         counts = table.priorities.counts_at(row)
+        found[f"host ports {row}"] = len(table.ports.taken_at(row))
         found[f"priorities {row}"] = {k: v for k, v in counts.items() if v}
     zone = table.labels.column("zone")
     for app, term in zip(APPS, TERMS, strict=True):
@@ -80,6 +83,29 @@ def test_the_table_is_the_same(pods: list[Pod], is_counted_before: bool) -> None
     assert cells(together) == cells(one_by_one)
     changed = set(np.asarray(together.row_changes.rows_since(versions)).tolist())
     assert {together.row_of[pod.node_name] for pod in pods} <= changed
+
+
+def test_pods_that_are_being_deleted_are_counted_apart() -> None:
+    table, live_only = (
+        make_table(is_counted_before=False),
+        PodTerm(
+            frozenset({"default"}), LabelSelector(match_labels={"app": "web"}), terminating=False
+        ),
+    )
+    pods = [make_pod(f"p{i}", node_name="a", **KINDS[5 if i % 2 else 0]) for i in range(30)]
+
+    TableWriter(table).add_pods(pods)
+
+    assert table.terms.count(live_only).column.view.tolist() == [15, 0, 0]
+
+
+def test_rows_of_pods_that_are_counted_together_are_logged() -> None:
+    table = make_table(is_counted_before=False)
+    version = table.row_changes.version
+
+    TableWriter(table).add_pods([make_pod(f"p{i}", node_name="b", cpu="1") for i in range(20)])
+
+    assert np.asarray(table.row_changes.rows_since(version)).tolist() == [table.row_of["b"]]
 
 
 def test_pods_that_are_taken_off_again_leave_nothing() -> None:
