@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from ..config import SchedulerConfiguration, parse_feature_gates, parse_reading
 from ..errors import ConfigError
-from ..framework import FeatureGates
+from ..framework.feature_gates import FeatureGates
 from ..scheduler import plugin_faults
 from ..sim.settings import Settings
 from .cluster_facts import ClusterFacts, Finding, FoundConfiguration

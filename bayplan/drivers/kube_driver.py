@@ -17,7 +17,8 @@ from ..api.custom import CustomResource
 from ..clock import Clock, SystemClock
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
-from ..framework import FeatureGates, PodEvent
+from ..framework.feature_gates import FeatureGates
+from ..framework.handle import PodEvent
 from ..kube.connection import Connection
 from ..kube.custom_reflector import CustomReflector
 from ..kube.discovery import find_served

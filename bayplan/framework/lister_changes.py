@@ -68,3 +68,6 @@ class Follower:
         if version < 0 or self._feed is None:
             return None
         return self._feed.changes_since(version)
+
+
+__all__ = ["ChangeFeed", "ChangeLog", "Follower", "ObjectKey", "ObjectLog"]

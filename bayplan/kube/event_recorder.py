@@ -20,7 +20,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
 from ..clock import Clock, SystemClock
 from ..errors import ApiError, ConflictError, NotFoundError
-from ..framework import PodEvent
+from ..framework.handle import PodEvent
 from .connection import JSON, STRATEGIC_MERGE_PATCH, Answer, UnreachableError
 from .sender import Sender
 

@@ -20,7 +20,8 @@ from ..api.wire.encode import to_dict
 from ..clock import Clock
 from ..cluster.objects import ClusterObject, ObjectIndex, pod_life
 from ..errors import ApiError, ConflictError, DecodeError, NotFoundError
-from ..framework import PodEvent, preempted_event
+from ..framework.handle import PodEvent
+from ..framework.preemptor import preempted_event
 from .api_calls import BINDING, STATUS_PATCH, ApiCalls
 from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH

@@ -17,11 +17,9 @@ from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, min_available
 from ..api.resources import is_scalar
 from ..framework import (
-    PODS_TO_ACTIVATE,
     SUCCESS,
     CustomResource,
     CycleState,
-    Diagnosis,
     EventWithHint,
     Hint,
     PermitPlugin,
@@ -35,6 +33,8 @@ from ..framework import (
     unschedulable,
     wait,
 )
+from ..framework.cycle_state import PODS_TO_ACTIVATE
+from ..framework.diagnosis import Diagnosis
 from ..framework.events import NODE, POD, ActionType, required, wait_for
 from ..table import NodeTable
 

@@ -10,9 +10,7 @@ from ..api.node import Node
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
-    PASSES_PRE_FILTER,
     SKIP,
-    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -35,6 +33,7 @@ from ..framework.events import (
     typed,
     wait_for,
 )
+from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
 from ..framework.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 

@@ -8,7 +8,6 @@ from collections.abc import Hashable, Sequence
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
-    PASSES_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -21,6 +20,7 @@ from ..framework import (
     unresolvable,
 )
 from ..framework.events import NODE, ActionType, EventWithHint, wait_for
+from ..framework.interface import PASSES_PRE_FILTER
 from ..table import NodeTable, Rows
 
 REASON = "node(s) didn't match the requested node name"

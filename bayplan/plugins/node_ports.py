@@ -9,9 +9,7 @@ from typing import Any
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_ROW,
-    PASSES_PRE_FILTER,
     SKIP,
-    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -32,6 +30,7 @@ from ..framework.events import (
     required,
     wait_for,
 )
+from ..framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
 from ..table import NodeTable, Rows
 
 REASON = "node(s) didn't have free ports for the requested pod ports"

@@ -11,7 +11,6 @@ from ..api.pod import Pod, PodSpec
 from ..api.taints import Taint, tolerated
 from ..framework import (
     NODE_OBJECT,
-    PASSES_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -33,6 +32,7 @@ from ..framework.events import (
     typed,
     wait_for,
 )
+from ..framework.interface import PASSES_PRE_FILTER
 from ..table import NodeTable, Rows
 
 REASON = "node(s) were unschedulable"

@@ -18,16 +18,14 @@ from ..framework import (
     MAX_SCORE,
     CycleState,
     Handle,
-    Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
-    PodGroupAssignments,
-    PodGroupInfo,
     Status,
     failure,
     typed_args,
     unschedulable,
 )
+from ..framework.placement import Placement, PodGroupAssignments, PodGroupInfo
 from ..table import ABSENT, Ints
 
 DOMAIN_UNKNOWN = "cannot determine domain for already scheduled pods: "

@@ -3,7 +3,8 @@
 Mirrors pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
 """
 
-from ..framework import QueuedPod, QueueSortPlugin
+from ..framework import QueueSortPlugin
+from ..framework.interface import QueuedPod
 
 
 class PrioritySort(QueueSortPlugin):

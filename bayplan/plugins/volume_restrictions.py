@@ -13,9 +13,7 @@ from ..api.pod import Pod, PodSpec
 from ..api.storage import PersistentVolumeClaim, not_found
 from ..api.volumes import Volume
 from ..framework import (
-    NOT_SETTLED,
     SKIP,
-    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -40,6 +38,7 @@ from ..framework.events import (
     typed,
     wait_for,
 )
+from ..framework.interface import NOT_SETTLED, SKIPS_PRE_FILTER
 from ..framework.release import DEFAULT_RELEASE
 from ..table import NodeTable, Rows
 from ..table.volumes import ClaimUse, disks_of

@@ -15,9 +15,7 @@ from ..api.pod import Pod, PodSpec
 from ..api.selectors import Requirement
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, not_found
 from ..framework import (
-    NOT_SETTLED,
     SKIP,
-    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -39,6 +37,7 @@ from ..framework.events import (
     typed,
     wait_for,
 )
+from ..framework.interface import NOT_SETTLED, SKIPS_PRE_FILTER
 from ..table import Bools, NodeTable, Rows
 
 REASON = "node(s) had no available volume zone"

@@ -18,7 +18,6 @@ from ..api.resources import CPU
 from ..framework import (
     MAX_SCORE,
     NODE_ROW,
-    NOT_SETTLED,
     SUCCESS,
     CycleState,
     EventWithHint,
@@ -31,6 +30,7 @@ from ..framework import (
     unschedulable,
 )
 from ..framework.events import NODE, POD, ActionType, wait_for
+from ..framework.interface import NOT_SETTLED
 from ..table import ALL, Bools, Ints, NodeInfo, NodeTable, Rows
 from .ledger import GpuLedger, fullest
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..clock import Clock, Timers
-from ..framework import Executor, Status, failure
+from ..framework import Status, failure
+from ..framework.handle import Executor
 
 if TYPE_CHECKING:
     from .clock_loop import ClockLoop

@@ -16,10 +16,7 @@ from ..framework import (
     SUCCESS,
     Code,
     CycleState,
-    Diagnosis,
     FilterPlugin,
-    Judgement,
-    Nominator,
     PostFilterPlugin,
     PostFilterResult,
     PreFilterPlugin,
@@ -29,6 +26,8 @@ from ..framework import (
     unresolvable,
 )
 from ..framework.answer_checks import check_pair
+from ..framework.diagnosis import Diagnosis, Judgement
+from ..framework.handle import Nominator
 from ..framework.reserved import Reservations, Reserved
 from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .node_check import NodeJudge

@@ -16,16 +16,16 @@ from ..framework import (
     SUCCESS,
     Code,
     CycleState,
-    Diagnosis,
     FilterPlugin,
-    Nominator,
     Plugin,
     PreFilterExtensions,
     PreFilterPlugin,
     Status,
 )
 from ..framework.answer_checks import check_status
+from ..framework.diagnosis import Diagnosis
 from ..framework.fit_status import fit_status
+from ..framework.handle import Nominator
 from ..table import NodeInfo
 from ..table.what_if import WhatIf
 from .plugin_calls import ask_filter, ask_hook, has_own

@@ -13,13 +13,9 @@ import numpy as np
 
 from ..framework import (
     MAX_SCORE,
-    MIN_SCORE,
     CycleState,
-    Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
-    PodGroupAssignments,
-    PodGroupInfo,
     Status,
     unschedulable,
 )
@@ -30,6 +26,8 @@ from ..framework.answer_checks import (
     check_status,
     wrong,
 )
+from ..framework.placement import Placement, PodGroupAssignments, PodGroupInfo
+from ..framework.scores import MIN_SCORE
 from ..table import Ints
 from .plugin_failures import failed
 

@@ -16,15 +16,14 @@ from typing import Any
 
 from ..errors import PluginError
 from ..framework import (
-    EXTENSION_POINTS,
     CustomResource,
     FilterPlugin,
     Plugin,
     PreFilterExtensions,
     QueueSortPlugin,
-    Scope,
     ScorePlugin,
 )
+from ..framework.interface import EXTENSION_POINTS, Scope
 from ..framework.release import DEFAULT_RELEASE
 from .plugin_failures import PACKAGE, exception_text, last_line_in, place_of_line
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import SUCCESS, Code, CycleState, Nominator, Status, Verdict
+from ..framework import SUCCESS, Code, CycleState, Status, Verdict
+from ..framework.handle import Nominator
 from ..framework.row_statuses import RowStatuses
 from ..runtime import Filtering, PluginRunError, PreFiltered, ProfileRuntime
 from ..runtime.plugin_calls import judge_rows

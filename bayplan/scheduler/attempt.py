@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from ..api.pod import Pod
-from ..framework import Code, PostFilterResult, Status, no_node_available
+from ..framework import Code, PostFilterResult, Status
+from ..framework.row_statuses import no_node_available
 
 
 class Outcome(Enum):

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import SUCCESS, CycleState, Diagnosis, Status
+from ..framework import SUCCESS, CycleState, Status
+from ..framework.diagnosis import Diagnosis
 from ..framework.events import EXTENDER, default_events
 from ..framework.registration import registered_events
 from ..runtime import ProfileRuntime

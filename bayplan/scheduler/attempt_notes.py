@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 
 from ..engine import Decision
-from ..framework import Diagnosis, Preemption
+from ..framework.diagnosis import Diagnosis
+from ..framework.interface import Preemption
 from ..table import Ints, NodeTable
 from .attempt import AttemptNotes
 

@@ -19,10 +19,11 @@ from ..config import gate_notes
 from ..config.extender_order import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..errors import BayplanError, ConfigError
-from ..framework import SUCCESS, FeatureGates, Handle, Plugin, Status
+from ..framework import SUCCESS, Handle, Plugin, Status
 from ..framework.answer_checks import WrongAnswerError
 from ..framework.events import EXTENDER, EventWithHint, default_events
 from ..framework.faults import FAULT, PluginFaults
+from ..framework.feature_gates import FeatureGates
 from ..framework.registration import check_events, declared_resources, registered_events
 from ..observe import SchedulerMetrics
 from ..queue import PodNominator, QueueSettings, Registration, SchedulingQueue

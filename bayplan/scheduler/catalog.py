@@ -28,7 +28,8 @@ from ..config import (
 )
 from ..engine import Judging, describe_judging
 from ..errors import ConfigError
-from ..framework import FeatureGates, Handle, Plugin
+from ..framework import Handle, Plugin
+from ..framework.feature_gates import FeatureGates
 from ..framework.registration import declared_resources
 from ..framework.release import DEFAULT_RELEASE, Release
 from ..plugins.in_tree import IN_TREE

@@ -10,7 +10,8 @@ from time import perf_counter
 from ..api.pod import Pod
 from ..cache import CacheError
 from ..errors import ExtenderError
-from ..framework import PODS_TO_ACTIVATE, SUCCESS, CycleState, failure
+from ..framework import SUCCESS, CycleState, failure
+from ..framework.cycle_state import PODS_TO_ACTIVATE
 from ..observe.times import DECIDED, STARTED
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime

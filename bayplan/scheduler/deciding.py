@@ -15,15 +15,9 @@ from ..amounts.filling import Fillings
 from ..api.pod import Pod
 from ..engine import Decision, Engine, Reason
 from ..errors import EngineDisagreementError
-from ..framework import (
-    Code,
-    CycleState,
-    Diagnosis,
-    PostFilterResult,
-    Status,
-    Victims,
-    unresolvable,
-)
+from ..framework import Code, CycleState, PostFilterResult, Status, unresolvable
+from ..framework.diagnosis import Diagnosis
+from ..framework.victims import Victims
 from ..observe.times import FILTERED, PRE_FILTERED, PRE_SCORED, PRE_SCORING, SCORED
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Bools, Ints, NodeTable

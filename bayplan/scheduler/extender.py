@@ -26,7 +26,7 @@ from ..api.wire.go_json import (
 from ..api.wire.whole import whole
 from ..config.types import Extender as ExtenderConfig
 from ..errors import ApiError, DecodeError, ExtenderError
-from ..framework import Victims
+from ..framework.victims import Victims
 from ..table import NodeTable
 
 DEFAULT_TIMEOUT_S = 5.0

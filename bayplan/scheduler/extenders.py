@@ -16,16 +16,9 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..config.types import Extender as ExtenderConfig
 from ..errors import ExtenderError
-from ..framework import (
-    MAX_SCORE,
-    SUCCESS,
-    Diagnosis,
-    Status,
-    Victims,
-    failure,
-    unresolvable,
-    unschedulable,
-)
+from ..framework import MAX_SCORE, SUCCESS, Status, failure, unresolvable, unschedulable
+from ..framework.diagnosis import Diagnosis
+from ..framework.victims import Victims
 from ..table import Bools, Ints, NodeTable
 from .extender import HTTPExtender, MakeTransport
 

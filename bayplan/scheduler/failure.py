@@ -11,9 +11,11 @@ from time import perf_counter
 
 from ..api.pod import Pod, PodCondition
 from ..errors import ApiError
-from ..framework import Client, Code, CycleState, Lister, PodEvent, Status
+from ..framework import Code, CycleState, Status
 from ..framework.events import ASSIGNED_POD_DELETE
 from ..framework.faults import FAULT, PluginFaultError
+from ..framework.handle import Client, PodEvent
+from ..framework.lister import Lister
 from ..observe import ERROR, UNSCHEDULABLE
 from ..observe.times import DECIDED, ENDED
 from ..queue import QueuedPodInfo

@@ -15,7 +15,8 @@ import numpy as np
 from ..api.pod import Pod
 from ..cache import Snapshot
 from ..errors import ExtenderError
-from ..framework import CycleState, Diagnosis, NodeInfo, unresolvable
+from ..framework import CycleState, NodeInfo, unresolvable
+from ..framework.diagnosis import Diagnosis
 from ..framework.events import EXTENDER
 from ..observe.times import FILTERED, PRE_FILTERED, STARTED
 from ..runtime import PluginRunError, PreFiltered, ProfileRuntime

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from ..api.pod import Pod, PodSpec, intern_spec
 from ..api.pod_status import EMPTY_STATUS, PodStatus, PodWiseStatus
-from ..framework import ChangeFeed, FeatureGates, ObjectKey
+from ..framework.feature_gates import FeatureGates
+from ..framework.lister_changes import ChangeFeed, ObjectKey
 from .cycle import Scheduler
 from .parts import SchedulerCluster
 

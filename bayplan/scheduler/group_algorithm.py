@@ -16,20 +16,9 @@ import numpy as np
 from ..api.pod import Pod
 from ..cache import Trial
 from ..errors import ExtenderError
-from ..framework import (
-    SUCCESS,
-    Code,
-    CycleState,
-    GroupRoom,
-    HeldEviction,
-    Placement,
-    PodGroupAssignments,
-    PodGroupInfo,
-    Status,
-    failure,
-    held_evictions,
-    unschedulable,
-)
+from ..framework import SUCCESS, Code, CycleState, Status, failure, unschedulable
+from ..framework.group_options import HeldEviction, held_evictions
+from ..framework.placement import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..observe.times import DECIDED, STARTED
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime

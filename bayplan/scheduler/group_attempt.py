@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ..api.pod import Pod
-from ..framework import Code, CycleState, HeldEviction, Placement, PodGroupInfo, Status
+from ..framework import Code, CycleState, Status
+from ..framework.group_options import HeldEviction
+from ..framework.placement import Placement, PodGroupInfo
 from ..queue import QueuedPodInfo
 from .attempt import Attempt
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from ..api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition
 from ..clock import Clock
 from ..errors import ApiError
-from ..framework import SUCCESS, Executor, Status, failure
+from ..framework import SUCCESS, Status, failure
+from ..framework.handle import Executor
 from .group_attempt import GroupAttempt
 from .parts import SchedulerCluster
 

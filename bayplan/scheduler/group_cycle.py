@@ -17,13 +17,13 @@ from ..framework import (
     SUCCESS,
     Code,
     CycleState,
-    PodGroupInfo,
     PodGroupPostFilterPlugin,
     Status,
     failure,
     unschedulable,
 )
 from ..framework.answer_checks import check_pair
+from ..framework.placement import PodGroupInfo
 from ..queue import QueuedPodInfo
 from ..runtime import ProfileRuntime
 from ..runtime.plugin_failures import failed as failed_plugin

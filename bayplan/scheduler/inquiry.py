@@ -20,7 +20,8 @@ from ..amounts.kernel import REFUSED, Best, compiled, group_rows
 from ..api.pod import Pod
 from ..engine import Decision
 from ..errors import ExtenderError, InputError
-from ..framework import SUCCESS, CycleState, Diagnosis, Status, failure
+from ..framework import SUCCESS, CycleState, Status, failure
+from ..framework.diagnosis import Diagnosis
 from ..observe.times import STARTED
 from ..queue import PodNominator
 from ..runtime import PluginRunError, PreFiltered, ProfileRuntime

@@ -10,9 +10,11 @@ import msgspec
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
-from ..framework import Client, Executor, FeatureGates, Lister, Plugin
+from ..framework import Plugin
 from ..framework.faults import PluginFaults
-from ..framework.handle import RunBlocking, run_here
+from ..framework.feature_gates import FeatureGates
+from ..framework.handle import Client, Executor, RunBlocking, run_here
+from ..framework.lister import Lister
 from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
 from ..runtime import ProfileRuntime

@@ -14,7 +14,7 @@ from ..amounts.filling import Fillings, fill
 from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
 from ..cache import Cache
-from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
+from ..framework.placement import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
 from ..runtime.plugin_failures import is_in_tree
 from ..table import Ints, NodeTable

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from ..api.pod import Pod
-from ..framework import Preemption, Victims
+from ..framework.interface import Preemption
+from ..framework.victims import Victims
 from ..plugins.default_preemption.candidates import cost, earliest_start
 from ..table.pod_matrix import start_of
 from .inquiry import Inquiry

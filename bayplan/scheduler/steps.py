@@ -14,7 +14,8 @@ import math
 from collections.abc import Iterable
 
 from ..api.pod import Pod
-from ..framework import CycleState, Diagnosis, Status
+from ..framework import CycleState, Status
+from ..framework.diagnosis import Diagnosis
 from ..observe.logs import step, v
 from ..observe.times import STEPS, Times
 from ..queue import QueuedPodInfo

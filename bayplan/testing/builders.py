@@ -18,20 +18,12 @@ from ..api.wire.decode import build_from_tree, decode_object
 from ..api.wire.kinds import KINDS
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import (
-    ActionType,
-    ChangeLog,
-    ClusterEvent,
-    FeatureGates,
-    Handle,
-    Hint,
-    ObjectKey,
-    ObjectLog,
-    Plugin,
-    PodEvent,
-    registered_events,
-)
-from ..table import NodeTable
+from ..framework import ActionType, ClusterEvent, Handle, Hint, Plugin
+from ..framework.feature_gates import FeatureGates
+from ..framework.handle import PodEvent
+from ..framework.lister_changes import ObjectKey, ObjectLog
+from ..framework.registration import registered_events
+from ..table import ChangeLog, NodeTable
 from ..table.writer import TableWriter
 
 # Hints: call a plugin's queueing hint for an event, as the queue would.

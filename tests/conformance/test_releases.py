@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.answers.release_changes import SEVERAL, find_release_changes
 from bayplan.api.wire.decode import decode_object
-from bayplan.framework import FeatureGates
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import RELEASES, find_release
 from bayplan.sim import read_manifests
 from bayplan.sim.settings import Settings

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from bayplan.framework import EXTENSION_POINTS, NodeInfo
+from bayplan.framework import NodeInfo
+from bayplan.framework.interface import EXTENSION_POINTS
 from bayplan.table import NodeTable
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()

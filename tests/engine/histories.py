@@ -14,7 +14,8 @@ from bayplan.cache import Cache
 from bayplan.config import parse_config
 from bayplan.config.types import Profile
 from bayplan.engine import Decision, Engine, Reason
-from bayplan.framework import CycleState, Diagnosis, Handle, Plugin, Status
+from bayplan.framework import CycleState, Handle, Plugin, Status
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.queue.nominator import PodNominator
 from bayplan.runtime import ProfileRuntime, Registry

@@ -14,10 +14,10 @@ from bayplan.framework import (
     CycleState,
     FilterPlugin,
     NodeInfo,
-    Scope,
     Status,
     unschedulable,
 )
+from bayplan.framework.interface import Scope
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_pod
 from bayplan.testing.storage import claim_volume, make_claim, make_csi_node, make_volume

@@ -10,12 +10,12 @@ from bayplan.framework import (
     GROUPS,
     NODE_OBJECT,
     NODE_ROW,
-    NOT_SETTLED,
     FilterPlugin,
     PermitPlugin,
     PreScorePlugin,
     ScorePlugin,
 )
+from bayplan.framework.interface import NOT_SETTLED
 
 SPEC = "declare `spec_key` if it depends on the spec alone"
 SETTLED = "declare `settled` if the spec says that PreScore need not be called"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.framework import CycleState, StateData
+from bayplan.framework import CycleState
+from bayplan.framework.cycle_state import StateData
 
 
 class Counted:

@@ -5,19 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.framework import (
-    SUCCESS,
-    Code,
-    Diagnosis,
-    Judgement,
-    Status,
-    Verdict,
-    no_node_available,
-    pending,
-    unresolvable,
-    unschedulable,
-)
-from bayplan.framework.row_statuses import RowStatuses
+from bayplan.framework import SUCCESS, Code, Status, Verdict, unresolvable, unschedulable
+from bayplan.framework.diagnosis import Diagnosis, Judgement
+from bayplan.framework.row_statuses import RowStatuses, no_node_available
+from bayplan.framework.status import pending
 from bayplan.table import ALL, NodeTable, Rows
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_table

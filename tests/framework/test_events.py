@@ -3,7 +3,6 @@ import pytest
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
-from bayplan.framework import FeatureGates
 from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_UPDATE,
@@ -17,6 +16,7 @@ from bayplan.framework.events import (
     required,
     typed,
 )
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.testing.builders import make_node, make_pod
 
 

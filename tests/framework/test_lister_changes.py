@@ -1,6 +1,7 @@
 """Following: what changed in a lister since one last looked."""
 
-from bayplan.framework import EmptyLister, Follower, ObjectKey, ObjectLog
+from bayplan.framework.handle import EmptyLister
+from bayplan.framework.lister_changes import Follower, ObjectKey, ObjectLog
 from bayplan.table.changes import KEEP
 from bayplan.testing.builders import ObjectLister
 from bayplan.testing.storage import make_claim, make_volume

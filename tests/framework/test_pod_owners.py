@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayplan.framework import SelectorVersion
+from bayplan.framework.pod_owners import SelectorVersion
 from bayplan.testing.builders import ObjectLister, make_object
 from bayplan.testing.devices import make_class
 

@@ -6,18 +6,16 @@ from bayplan.framework import (
     ActionType,
     CycleState,
     EventWithHint,
-    FeatureGates,
     FilterPlugin,
     NodeInfo,
     Plugin,
     ScorePlugin,
     Status,
-    declared_events,
-    default_events,
-    registered_events,
     wait_for,
 )
-from bayplan.framework.events import NODE, POD, Hint
+from bayplan.framework.events import NODE, POD, Hint, default_events
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.registration import declared_events, registered_events
 from bayplan.testing.builders import make_handle
 
 

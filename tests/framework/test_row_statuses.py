@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from bayplan.framework import SUCCESS, Code, Status, Verdict, pending, unresolvable, unschedulable
+from bayplan.framework import SUCCESS, Code, Status, Verdict, unresolvable, unschedulable
 from bayplan.framework.row_statuses import MOST_REASONS, RowStatuses
+from bayplan.framework.status import pending
 
 CPU, MEMORY = unschedulable("cpu").by("Fit"), unschedulable("memory").by("Fit")
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bayplan.framework import divide, scale_to_max
+from bayplan.framework import scale_to_max
+from bayplan.framework.scores import divide
 
 
 def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -8,11 +8,11 @@ from bayplan.framework import (
     Code,
     Status,
     failure,
-    pending,
     unresolvable,
     unschedulable,
     wait,
 )
+from bayplan.framework.status import pending
 
 
 def test_codes_have_kube_scheduler_numbers() -> None:

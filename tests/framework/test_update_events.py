@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.node import NodeCondition
-from bayplan.framework import node_update_events, pod_update_events
+from bayplan.framework.update_events import node_update_events, pod_update_events
 from bayplan.testing.builders import make_node, make_pod
 
 

@@ -10,10 +10,10 @@ from bayplan.framework import (
     Status,
     Verdict,
     failure,
-    pending,
     unresolvable,
     unschedulable,
 )
+from bayplan.framework.status import pending
 from bayplan.table import ALL, Bools
 from bayplan.testing.builders import make_node, make_table
 

@@ -11,7 +11,7 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.errors import ApiError, NotFoundError
-from bayplan.framework import PodEvent
+from bayplan.framework.handle import PodEvent
 from bayplan.kube import event_recorder as module
 from bayplan.kube.connection import Answer, UnreachableError
 from bayplan.kube.event_recorder import EventRecorder

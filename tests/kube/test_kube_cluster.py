@@ -13,7 +13,7 @@ from bayplan.api.wire.decode import decode_object
 from bayplan.api.wire.encode import to_dict
 from bayplan.clock import ManualClock
 from bayplan.errors import ApiError, ConflictError, NotFoundError
-from bayplan.framework import PodEvent
+from bayplan.framework.handle import PodEvent
 from bayplan.kube import kube_cluster as module
 from bayplan.kube.kube_cluster import KubeCluster
 from bayplan.kube.reflector import ObjectEvent

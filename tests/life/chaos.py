@@ -12,16 +12,8 @@ from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError
-from bayplan.framework import (
-    SKIP,
-    SUCCESS,
-    CycleState,
-    Status,
-    failure,
-    pending,
-    unschedulable,
-    wait,
-)
+from bayplan.framework import SKIP, SUCCESS, CycleState, Status, failure, unschedulable, wait
+from bayplan.framework.status import pending
 from bayplan.scheduler import Scheduler
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_pod

@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock, Timers
 from bayplan.cluster.memory import MemoryCluster
-from bayplan.framework import CycleState, Preemption
+from bayplan.framework import CycleState
+from bayplan.framework.interface import Preemption
 from bayplan.queue import QueuedPodInfo
 from bayplan.runtime.executor import Finished, InlineExecutor, Work
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler

@@ -15,16 +15,16 @@ from bayplan.framework import (
     SUCCESS,
     Code,
     CycleState,
-    Diagnosis,
     FilterPlugin,
     Handle,
     NodeInfo,
     PostFilterResult,
-    Preemption,
     PreFilterPlugin,
     Status,
     failure,
 )
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.interface import Preemption
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.node_ports import NodePorts

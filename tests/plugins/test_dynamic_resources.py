@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.errors import ApiError
-from bayplan.framework import SKIP, Code, CycleState, Diagnosis
+from bayplan.framework import SKIP, Code, CycleState
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.dynamic_resources.plugin import TRIES_PER_SECOND, DynamicResources
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod

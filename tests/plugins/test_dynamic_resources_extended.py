@@ -7,8 +7,9 @@ import pytest
 from bayplan.amounts.domain_rules import NO_DOMAIN_RULES
 from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
 from bayplan.errors import ApiError
-from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Diagnosis
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState
 from bayplan.framework.devices import DeviceClasses
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.dynamic_resources.extended import requests_for
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit

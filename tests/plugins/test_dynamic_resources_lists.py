@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.cel.device_expressions import CelError, compile_expression
-from bayplan.framework import FeatureGates
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import find_release
 from bayplan.testing.builders import make_node
 from bayplan.testing.devices import (

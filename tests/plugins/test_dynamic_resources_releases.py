@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.api.devices import DeviceCapacity
 from bayplan.api.wire.decode import decode_object
-from bayplan.framework import FeatureGates
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import find_release
 from bayplan.plugins.dynamic_resources.device_capacity import CapacityError, uses_of
 from bayplan.testing.builders import make_node

@@ -18,7 +18,8 @@ from bayplan.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from bayplan.framework import SUCCESS, CycleState, broken_line
+from bayplan.framework import SUCCESS, CycleState
+from bayplan.framework.scores import broken_line
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.table import ALL, NodeTable
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table

@@ -4,15 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework import (
-    SKIP,
-    Code,
-    CycleState,
-    Diagnosis,
-    FilterPlugin,
-    PreFilterPlugin,
-    ScorePlugin,
-)
+from bayplan.framework import SKIP, Code, CycleState, FilterPlugin, PreFilterPlugin, ScorePlugin
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from bayplan.plugins.volume_binding.plugin import VolumeBinding

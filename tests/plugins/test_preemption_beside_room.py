@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.config import default_config
-from bayplan.framework import CycleState, Diagnosis, Handle
+from bayplan.framework import CycleState, Handle
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.queue import PodNominator

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bayplan.amounts import kernel, removing
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
-from bayplan.framework import CycleState, Diagnosis, Handle, PreFilterPlugin
+from bayplan.framework import CycleState, Handle, PreFilterPlugin
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration

@@ -15,13 +15,13 @@ from bayplan.framework import (
     NODE_OBJECT,
     SUCCESS,
     CycleState,
-    Diagnosis,
     FilterPlugin,
     NodeInfo,
     PreFilterPlugin,
     Status,
     unschedulable,
 )
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration

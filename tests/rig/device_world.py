@@ -15,7 +15,8 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
-from bayplan.framework import Client, CycleState, Handle, Status, Verdict
+from bayplan.framework import CycleState, Handle, Status, Verdict
+from bayplan.framework.handle import Client
 from bayplan.table import ALL, NodeTable
 from bayplan.table.writer import TableWriter
 

@@ -21,12 +21,12 @@ from bayplan.framework import (
     CycleState,
     PermitPlugin,
     Plugin,
-    PodEvent,
     PostBindPlugin,
     PreBindPlugin,
     ReservePlugin,
     Status,
 )
+from bayplan.framework.handle import PodEvent
 from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 
 P = TypeVar("P", bound=Plugin)

@@ -13,7 +13,8 @@ from bayplan.api.pod import Pod
 from bayplan.api.storage import BIND_COMPLETED
 from bayplan.clock import ManualClock
 from bayplan.cluster.memory import MemoryCluster
-from bayplan.framework import SUCCESS, Client, CycleState, Handle, Status
+from bayplan.framework import SUCCESS, CycleState, Handle, Status
+from bayplan.framework.handle import Client
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod, make_table
 from bayplan.testing.storage import claim_volume, make_claim

@@ -20,11 +20,11 @@ from bayplan.framework import (
     Settled,
     Status,
     failure,
-    pending,
     unresolvable,
     unschedulable,
     wait,
 )
+from bayplan.framework.status import pending
 from bayplan.runtime import PluginRunError
 from bayplan.runtime.commit_plugins import Committing
 from bayplan.table import NodeTable

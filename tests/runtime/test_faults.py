@@ -9,17 +9,16 @@ import pytest
 from bayplan.framework import (
     SUCCESS,
     CycleState,
-    Diagnosis,
-    Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
-    PodGroupInfo,
     PostFilterPlugin,
     PostFilterResult,
     ReservePlugin,
 )
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.faults import PluginFaultError, PluginFaults
 from bayplan.framework.handle import Handle, NoNominations
+from bayplan.framework.placement import Placement, PodGroupInfo
 from bayplan.runtime import Filtering, PluginRunError
 from bayplan.runtime.commit_plugins import Committing
 from bayplan.runtime.placement_plugins import Placing

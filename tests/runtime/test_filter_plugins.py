@@ -15,7 +15,6 @@ from bayplan.framework import (
     SUCCESS,
     Code,
     CycleState,
-    Diagnosis,
     FilterPlugin,
     NodeInfo,
     PostFilterPlugin,
@@ -23,14 +22,15 @@ from bayplan.framework import (
     PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
-    Scope,
     Status,
     failure,
-    pending,
     unresolvable,
     unschedulable,
     wait,
 )
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.interface import Scope
+from bayplan.framework.status import pending
 from bayplan.runtime import Filtering, PluginRunError
 from bayplan.table import ALL
 from bayplan.testing.builders import Nominations, make_node, make_pod, make_table

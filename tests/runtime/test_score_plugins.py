@@ -16,13 +16,13 @@ from bayplan.framework import (
     CycleState,
     NodeInfo,
     PreScorePlugin,
-    Scope,
     ScorePlugin,
     Status,
     failure,
-    pending,
     unschedulable,
 )
+from bayplan.framework.interface import Scope
+from bayplan.framework.status import pending
 from bayplan.runtime import PluginRunError, Scoring
 from bayplan.table import ALL, Ints
 from bayplan.testing.builders import make_node, make_pod, make_table

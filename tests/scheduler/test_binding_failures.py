@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework import failure, pending, unresolvable, unschedulable, wait
+from bayplan.framework import failure, unresolvable, unschedulable, wait
+from bayplan.framework.status import pending
 from bayplan.testing.builders import make_pod
 from tests.rig.scenarios import DelayedResult
 from tests.scheduler.binding_road import Road, Trouble, check_undone

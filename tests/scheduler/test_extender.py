@@ -8,7 +8,7 @@ from bayplan.api.pod import Pod
 from bayplan.config.types import Extender as ExtenderConfig
 from bayplan.config.types import ExtenderTLS, ManagedResource
 from bayplan.errors import ApiError, ConfigError, ExtenderError
-from bayplan.framework import Victims
+from bayplan.framework.victims import Victims
 from bayplan.scheduler.extender import Filtered, HTTPExtender, make_http_transport
 from bayplan.testing.builders import make_node, make_pod, make_table
 from bayplan.testing.extenders import FakeExtender

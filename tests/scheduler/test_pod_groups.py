@@ -14,14 +14,12 @@ from bayplan.framework import (
     Code,
     CycleState,
     PermitPlugin,
-    Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
-    PodGroupAssignments,
-    PodGroupInfo,
     Status,
     unschedulable,
 )
+from bayplan.framework.placement import Placement, PodGroupAssignments, PodGroupInfo
 from bayplan.scheduler import Outcome
 from bayplan.scheduler.group_condition import SCHEDULED
 from bayplan.scheduler.group_cycle import NOT_WITH_CONSTRAINTS

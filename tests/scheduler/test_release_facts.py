@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from bayplan.errors import ApiError
-from bayplan.framework import FeatureGates, wait
+from bayplan.framework import wait
 from bayplan.framework.events import FORCE_ACTIVATE, NODE_ADD
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import RELEASES, GatedPods, find_release
 from bayplan.plugins.default_preemption.plugin import _evicted
 from bayplan.queue import QueueSettings

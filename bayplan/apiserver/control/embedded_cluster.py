@@ -16,7 +16,9 @@ from ...api.wire.encode import to_dict
 from ...api.wire.whole import carry_over
 from ...cluster.objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
 from ...errors import ApiError, ConflictError, NotFoundError
-from ...framework import ObjectKey, PodEvent, preempted_event
+from ...framework.handle import PodEvent
+from ...framework.lister_changes import ObjectKey
+from ...framework.preemptor import preempted_event
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.pods import PODS, set_conditions
 from ..registry.status_errors import StatusError

@@ -13,7 +13,7 @@ from typing import Any
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup
 from ...clock import Clock, Timers
-from ...framework import PodEvent
+from ...framework.handle import PodEvent
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE
 from ..registry.status_errors import StatusError

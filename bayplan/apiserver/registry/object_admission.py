@@ -28,7 +28,7 @@ from ...cluster.memory.admission import (
     admit_storage,
 )
 from ...cluster.memory.quotas import QuotaLedger
-from ...framework import Lister
+from ...framework.lister import Lister
 from .pods import PODS, qos_class
 from .resource_table import ApiResource
 from .status_errors import forbidden, invalid

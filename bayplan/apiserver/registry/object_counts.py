@@ -12,7 +12,7 @@ from typing import Any
 from ...api.limits import ResourceQuota
 from ...api.text.quantity import NANO, ExactAmount
 from ...cluster.memory.quotas import QuotaLedger, Use, quota_excess
-from ...framework import Lister
+from ...framework.lister import Lister
 from ..store import Store
 from .resource_table import ApiResource, ResourceCatalog
 

@@ -16,7 +16,8 @@ from ...api.rules.field_causes import Cause
 from ...api.rules.field_defaults import apply_defaults, canonical_status, complete, strip_metadata
 from ...api.rules.object_validation import create_causes, status_causes, update_causes
 from ...clock import Clock, SystemClock
-from ...framework import FeatureGates, Lister
+from ...framework.feature_gates import FeatureGates
+from ...framework.lister import Lister
 from ...framework.release import DEFAULT_RELEASE
 from ..store import Record, Store
 from . import pods, server_fields, services

@@ -21,7 +21,7 @@ from ...api.rules.group_rules import (
 )
 from ...api.workloads import PriorityClass
 from ...cluster.memory.admission import default_priority_class
-from ...framework import Lister
+from ...framework.lister import Lister
 from .resource_table import ApiResource
 from .status_errors import forbidden
 

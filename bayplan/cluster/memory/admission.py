@@ -34,7 +34,7 @@ from ...api.taints import NO_EXECUTE, Toleration
 from ...api.text.quantity import NANO, NANO_PER_MILLI, Quantity
 from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
-from ...framework import Lister
+from ...framework.lister import Lister
 from ..objects import ClusterObject, ControllerCluster
 from . import limit_ranges, runtime_class_admission
 from .default_class import with_default_class

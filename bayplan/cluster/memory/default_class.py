@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.storage import BETA_CLASS_ANNOTATION, PersistentVolumeClaim, StorageClass
 from ...api.volumes import claim_name_of
-from ...framework import Lister
+from ...framework.lister import Lister
 from ..objects import ControllerCluster
 
 DEFAULT_ANNOTATIONS = (

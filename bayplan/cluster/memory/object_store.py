@@ -17,7 +17,8 @@ from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
-from ...framework import PodEvent, preempted_event
+from ...framework.handle import PodEvent
+from ...framework.preemptor import preempted_event
 from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
 from .created_names import make_name, make_uid
 

@@ -18,7 +18,7 @@ from ...api.pod_spec import PodSpec
 from ...api.resources import QUOTA_PREFIX, is_hugepages, is_native, pod_amounts, pod_limits
 from ...api.storage import PersistentVolumeClaim
 from ...api.text.quantity import NANO, ExactAmount, nano_to_value, parse_quantity
-from ...framework import Lister
+from ...framework.lister import Lister
 from ..objects import ClusterObject
 from .limit_ranges import with_notation
 

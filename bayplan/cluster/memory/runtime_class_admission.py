@@ -11,7 +11,7 @@ from ...api.pod_spec import PodSpec
 from ...api.runtime_classes import RuntimeClass
 from ...api.taints import Toleration
 from ...api.text.quantity import Quantity
-from ...framework import Lister
+from ...framework.lister import Lister
 
 MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 UNDEFINED = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
-from ...framework import ObjectKey, ObjectLog
+from ...framework.lister_changes import ObjectKey, ObjectLog
 
 ClusterObject: TypeAlias = Pod | Node | KubeObject
 AnyObject = TypeVar("AnyObject", bound=ClusterObject)

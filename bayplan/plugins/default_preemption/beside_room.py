@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...api.pod import Pod, PodClass
-from ...framework import SUCCESS, CycleState, FilterPlugin, Status, Victims
+from ...framework import SUCCESS, CycleState, FilterPlugin, Status
 from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters
+from ...framework.victims import Victims
 from ...table import NodeTable
 from .by_amounts import ByAmounts
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from ...amounts import FitRule
 from ...amounts.removing import PodRemoval, count_short
-from ...framework import Status, Victims, failure
+from ...framework import Status, failure
 from ...framework.fit_status import fit_status
+from ...framework.victims import Victims
 from ...table import Bools, Ints, NodeTable
 from ...table.pod_matrix import PodMatrix, by_importance
 from .candidates import NO_VICTIMS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...amounts.removing import PRIORITY_OFFSET
-from ...framework import Victims
+from ...framework.victims import Victims
 from ...table.pod_matrix import start_of
 
 NO_VICTIMS = "No preemption victims found for incoming pod"

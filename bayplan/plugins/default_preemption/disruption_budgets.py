@@ -11,7 +11,7 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...api.workloads import PodDisruptionBudget
-from ...framework import Lister
+from ...framework.lister import Lister
 from ...stamped_cache import StampedCache
 from ...table import Bools, Ints
 from ...table.pod_matrix import PodMatrix

@@ -13,16 +13,9 @@ import msgspec
 from ...amounts import POD_COUNT, free_amounts
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup
-from ...framework import (
-    SUCCESS,
-    GroupRoom,
-    GroupTrial,
-    Lister,
-    Status,
-    TryGroup,
-    unresolvable,
-    unschedulable,
-)
+from ...framework import SUCCESS, Status, unresolvable, unschedulable
+from ...framework.lister import Lister
+from ...framework.placement import GroupRoom, GroupTrial, TryGroup
 from ...table import NodeTable
 from ...table.pod_matrix import NOT_STARTED, start_of
 from .disruption_budgets import Budgets

@@ -10,15 +10,10 @@ from collections import Counter
 from ...amounts.removing import rotated
 from ...api.pod import Pod
 from ...errors import PluginError
-from ...framework import (
-    CycleState,
-    FilterRunner,
-    Preemption,
-    Status,
-    Victims,
-    failure,
-    unresolvable,
-)
+from ...framework import CycleState, Status, failure, unresolvable
+from ...framework.handle import FilterRunner
+from ...framework.interface import Preemption
+from ...framework.victims import Victims
 from ...table import Ints, NodeTable
 from ...table.pod_matrix import by_importance
 from ...table.what_if import WhatIf

@@ -21,30 +21,27 @@ from ...framework import (
     SUCCESS,
     Code,
     CycleState,
-    Diagnosis,
-    GroupTrial,
     Handle,
-    HeldEviction,
     PodGroupPostFilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
-    Preemption,
-    PreemptionExtenders,
     PreEnqueuePlugin,
     Status,
-    TryGroup,
-    Victims,
     failure,
-    held_evictions,
-    no_node_available,
-    preempted_event,
     unresolvable,
     unschedulable,
 )
+from ...framework.diagnosis import Diagnosis
 from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
-from ...framework.handle import release_of
+from ...framework.group_options import HeldEviction, held_evictions
+from ...framework.handle import PreemptionExtenders, release_of
+from ...framework.interface import Preemption
+from ...framework.placement import GroupTrial, TryGroup
+from ...framework.preemptor import preempted_event
 from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters, room_filters
+from ...framework.row_statuses import no_node_available
+from ...framework.victims import Victims
 from ...table.pod_matrix import PodMatrix
 from .beside_room import BesideRoom
 from .by_amounts import ByAmounts

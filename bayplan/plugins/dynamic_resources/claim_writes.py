@@ -29,8 +29,9 @@ from ...api.pod import Pod
 from ...api.pod_status import ExtendedResourceClaimStatus, NodeClaimStatuses
 from ...clock import Clock
 from ...errors import ApiError, BayplanError, ConflictError, NotFoundError
-from ...framework import SUCCESS, Handle, PodEvent, Status, failure
+from ...framework import SUCCESS, Handle, Status, failure
 from ...framework.devices import Devices
+from ...framework.handle import PodEvent
 from ...framework.turns import Turns
 from .extended import SPECIAL_NAME, ExtendedRequests, to_create
 

@@ -21,11 +21,9 @@ from ...config.plugin_args import DynamicResourcesArgs
 from ...errors import BayplanError
 from ...framework import (
     GROUPS,
-    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
-    Diagnosis,
     FilterPlugin,
     Handle,
     PostFilterPlugin,
@@ -44,7 +42,9 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.devices import Devices
+from ...framework.diagnosis import Diagnosis
 from ...framework.events import EventWithHint
+from ...framework.interface import NOT_SETTLED
 from ...stamped_cache import Budget, BudgetedCache
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.node_selection import match_selector

@@ -12,7 +12,8 @@ from ...api.dra import ClaimNotReadyError, ResourceClaim, ResourceClaimConsumer,
 from ...api.group_claims import check_entries, claim_name_in, consumer_of
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup, pod_group_of
-from ...framework import CycleState, Lister
+from ...framework import CycleState
+from ...framework.lister import Lister
 
 # Claims that the pods of a group share: allocations that are pending in its cycle, and reservations for the group.
 # Mirrors podGroupStateData, podResourceClaimBindings and unreservePodGroupClaims of

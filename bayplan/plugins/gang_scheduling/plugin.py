@@ -12,11 +12,9 @@ from typing import Any, Self
 from ...api.pod import Pod, PodSpec
 from ...api.pod_groups import PodGroup, pod_group_of
 from ...framework import (
-    NOT_SETTLED,
     SUCCESS,
     CycleState,
     EventWithHint,
-    GroupOptions,
     Handle,
     PermitPlugin,
     PreEnqueuePlugin,
@@ -38,6 +36,8 @@ from ...framework.events import (
     typed,
     wait_for,
 )
+from ...framework.group_options import GroupOptions
+from ...framework.interface import NOT_SETTLED
 
 # When a pod that waits for its gang is worth another try.
 # Mirrors the queueing hints of pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go.

@@ -23,15 +23,8 @@ from ...config.plugin_args import (
     ResourceSpec,
 )
 from ...errors import InputError
-from ...framework import (
-    MAX_SCORE,
-    NODE_ROW,
-    CycleState,
-    Handle,
-    ScorePlugin,
-    broken_line,
-    typed_args,
-)
+from ...framework import MAX_SCORE, NODE_ROW, CycleState, Handle, ScorePlugin, typed_args
+from ...framework.scores import broken_line
 from ...table import Ints, NodeTable, Rows
 
 MAX_UTILIZATION = 100

@@ -11,18 +11,17 @@ from ...api.node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from ...api.pod import Pod, PodSpec
 from ...framework import (
     MAX_SCORE,
-    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
     NodeInfo,
     PreScorePlugin,
     ScorePlugin,
-    SelectorVersion,
     Settled,
     Status,
-    default_selector,
 )
+from ...framework.interface import NOT_SETTLED
+from ...framework.pod_owners import SelectorVersion, default_selector
 from ...stamped_cache import StampedCache
 from ...table import ABSENT, Ints, NodeTable, PodTerm, Rows
 from ...table.terms import NO_POD

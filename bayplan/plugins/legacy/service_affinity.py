@@ -29,10 +29,10 @@ from ...framework import (
     Status,
     Verdict,
     failure,
-    services_of,
     typed_args,
     unschedulable,
 )
+from ...framework.pod_owners import services_of
 from ...table import ABSENT, Ints, NodeTable, PodTerm, Rows
 from ...table.terms import NO_POD
 

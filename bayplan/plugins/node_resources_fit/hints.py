@@ -12,7 +12,6 @@ from ...api.dra import DeviceClass
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.resources import PODS, is_scalar
-from ...framework import Lister
 from ...framework.events import (
     DEVICE_CLASS,
     NODE,
@@ -26,6 +25,7 @@ from ...framework.events import (
     typed,
     wait_for,
 )
+from ...framework.lister import Lister
 
 
 class FitHints:

@@ -33,8 +33,6 @@ from ...framework import (
     Handle,
     NodeInfo,
     PlacementScorePlugin,
-    PodGroupAssignments,
-    PodGroupInfo,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -45,6 +43,7 @@ from ...framework import (
 from ...framework.devices import Devices, Offer, Selection
 from ...framework.events import EventWithHint, by_spec
 from ...framework.fit_status import fit_status, fit_verdict
+from ...framework.placement import PodGroupAssignments, PodGroupInfo
 from ...table import Ints, NodeTable, Rows
 from .hints import FitHints
 from .strategies import Strategy, least_allocated, make_strategy

@@ -14,7 +14,8 @@ import numpy as np
 from ...amounts import ShareKind, ShareRule
 from ...api.resources import is_scalar
 from ...config.plugin_args import MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
-from ...framework import MAX_SCORE, broken_line
+from ...framework import MAX_SCORE
+from ...framework.scores import broken_line
 from ...table import Ints
 
 MAX_UTILIZATION = 100

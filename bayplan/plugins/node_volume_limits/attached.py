@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from ...api.storage import VolumeAttachment
-from ...framework import Lister, ObjectKey
+from ...framework.lister import Lister
+from ...framework.lister_changes import ObjectKey
 from ...table import Column, Ints, NodeTable
 from ...table.row_counts import RowCounts
 from ...table.volumes import ClaimUse, VolumeRef

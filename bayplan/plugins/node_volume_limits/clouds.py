@@ -14,15 +14,9 @@ import numpy as np
 from ...api.migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PLUGIN_NAMED
 from ...api.pod import Pod
 from ...api.volumes import Volume
-from ...framework import (
-    CycleState,
-    FilterPlugin,
-    Follower,
-    Handle,
-    Verdict,
-    failure,
-)
+from ...framework import CycleState, FilterPlugin, Handle, Verdict, failure
 from ...framework.csi_nodes import CSINodes
+from ...framework.lister_changes import Follower
 from ...table import Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
 from .attached import AttachedVolumes

@@ -21,7 +21,7 @@ from ...api.migration import (
 from ...api.storage import PersistentVolume, PersistentVolumeClaim, not_found
 from ...api.volumes import Volume
 from ...errors import InputError
-from ...framework import Lister
+from ...framework.lister import Lister
 from ...table.volumes import ClaimUse, VolumeRef
 
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"

@@ -14,13 +14,10 @@ import numpy as np
 from ...api.migration import is_inline_migrated
 from ...api.pod import Pod, PodSpec
 from ...framework import (
-    PASSES_PRE_FILTER,
     SKIP,
-    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
-    Follower,
     Handle,
     PreFilterPlugin,
     Settled,
@@ -30,6 +27,8 @@ from ...framework import (
 )
 from ...framework.csi_nodes import CSINodes
 from ...framework.events import EventWithHint
+from ...framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
+from ...framework.lister_changes import Follower
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
 from .attached import AttachedVolumes, WhatIfCounts

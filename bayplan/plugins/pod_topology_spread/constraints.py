@@ -13,7 +13,8 @@ from ...api.node import HOSTNAME, ZONE
 from ...api.pod import Pod, PodSpec
 from ...api.selectors import LabelSelector
 from ...errors import InputError
-from ...framework import Lister, SelectorVersion, default_selector
+from ...framework.lister import Lister
+from ...framework.pod_owners import SelectorVersion, default_selector
 from ...stamped_cache import StampedCache
 from ...table import PodTerm
 from ...table.terms import NO_POD

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from ...api.meta import KubeObject
 from ...errors import BayplanError
-from ...framework import Lister
+from ...framework.lister import Lister
 
 Object = TypeVar("Object", bound=KubeObject)
 Key = tuple[str, str]

@@ -13,7 +13,8 @@ import msgspec
 from ...api.pod import Pod
 from ...api.storage import LOST, PersistentVolumeClaim, StorageClass, not_found, not_owner
 from ...api.volumes import claim_name_of
-from ...framework import Lister, Status, failure, unresolvable
+from ...framework import Status, failure, unresolvable
+from ...framework.lister import Lister
 from .assumed import AssumedObjects
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"

@@ -20,7 +20,6 @@ from ...config.plugin_args import VolumeBindingArgs
 from ...errors import BayplanError
 from ...framework import (
     GROUPS,
-    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
@@ -38,6 +37,7 @@ from ...framework import (
 )
 from ...framework.cancellation import CANCELLED, cancelled_error
 from ...framework.events import EventWithHint
+from ...framework.interface import NOT_SETTLED
 from ...table import Ints, NodeTable, Rows
 from .assumed import AssumedObjects
 from .claim_sets import PodClaims, are_bound, check_claims, has_claims, sort_claims

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ...api.storage import CSIStorageCapacity
-from ...framework import Lister, ObjectKey
+from ...framework.lister import Lister
+from ...framework.lister_changes import ObjectKey
 from ...table import Column, Ints, NodeTable, Rows, Size
 from ...table.reach import Reach, alternatives_of
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...api.storage import AVAILABLE, PersistentVolume, PersistentVolumeClaim
 from ...errors import BayplanError
-from ...framework import Lister, ObjectKey
+from ...framework.lister import Lister
+from ...framework.lister_changes import ObjectKey
 from ...table import Bools, Column, Ints, NodeTable, Rows, Size
 from ...table.reach import Alternatives, Reach, alternatives_of, match_alternatives
 from .assumed import AssumedObjects

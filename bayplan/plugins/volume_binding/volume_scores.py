@@ -12,7 +12,8 @@ import numpy as np
 
 from ...api.text.quantity import parse_value
 from ...config.plugin_args import UtilizationShapePoint
-from ...framework import MAX_SCORE, divide
+from ...framework import MAX_SCORE
+from ...framework.scores import divide
 from ...table import Bools, Ints
 from .volume_columns import NONE, VolumeColumns
 from .volume_search import FoundVolumes

@@ -21,7 +21,6 @@ from ...errors import PluginError
 from ...framework import (
     GROUPS,
     MAX_SCORE,
-    MIN_SCORE,
     NODE_OBJECT,
     NODE_ROW,
     Code,
@@ -37,6 +36,7 @@ from ...framework import (
 )
 from ...framework.fit_status import fit_verdict
 from ...framework.registration import check_events, declared_resources
+from ...framework.scores import MIN_SCORE
 from ...runtime.plugin_calls import ignores_repetition
 from ...runtime.plugin_registry import check_plugin
 from ...table import Ints, NodeTable, Rows, RowValues

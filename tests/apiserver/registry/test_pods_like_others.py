@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework import PodEvent
+from bayplan.framework.handle import PodEvent
 from tests.rig.api_server import PODS, ServerInThread
 from tests.rig.trees import node_tree, pod_tree
 

@@ -23,8 +23,11 @@ from bayplan.clock import ManualClock
 from bayplan.config import default_config, parse_config
 from bayplan.config.plugin_args import DefaultPreemptionArgs
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.framework import FeatureGates, PodEvent, Status, Victims
+from bayplan.framework import Status
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.handle import PodEvent
 from bayplan.framework.release import DEFAULT_RELEASE, find_release
+from bayplan.framework.victims import Victims
 from bayplan.queue import QueuedPodInfo
 from bayplan.scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler
 

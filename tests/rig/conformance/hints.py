@@ -13,18 +13,10 @@ from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.config import parse_config
 from bayplan.errors import InputError
-from bayplan.framework import (
-    ClusterEvent,
-    EventWithHint,
-    Handle,
-    Hint,
-    declared_events,
-    default_events,
-    node_update_events,
-    pod_update_events,
-    registered_events,
-)
-from bayplan.framework.events import EXTENDER, ActionType
+from bayplan.framework import ClusterEvent, EventWithHint, Handle, Hint
+from bayplan.framework.events import EXTENDER, ActionType, default_events
+from bayplan.framework.registration import declared_events, registered_events
+from bayplan.framework.update_events import node_update_events, pod_update_events
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.table import NodeTable
 

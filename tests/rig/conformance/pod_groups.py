@@ -16,7 +16,9 @@ from bayplan.api.pod import Pod
 from bayplan.api.pod_groups import PodGroup, PodGroupCondition
 from bayplan.clock import ManualClock
 from bayplan.errors import InputError
-from bayplan.framework import Code, CycleState, Diagnosis, PostFilterResult, Status, Victims
+from bayplan.framework import Code, CycleState, PostFilterResult, Status
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.victims import Victims
 from bayplan.queue.active import BACKOFF, UNSCHEDULABLE
 from bayplan.runtime import ProfileRuntime
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from bayplan.api.pod import Pod
-from bayplan.framework import Code, CycleState, Diagnosis, PostFilterResult, Preemption, Status
+from bayplan.framework import Code, CycleState, PostFilterResult, Status
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.interface import Preemption
 from bayplan.runtime import ProfileRuntime
 from bayplan.scheduler import Scheduler
 from bayplan.scheduler.find_nodes import NodeFinder

@@ -20,7 +20,6 @@ from bayplan.framework import (
     NodeInfo,
     PreFilterPlugin,
     PreScorePlugin,
-    Scope,
     ScorePlugin,
     Status,
     Verdict,
@@ -28,6 +27,7 @@ from bayplan.framework import (
     unresolvable,
     unschedulable,
 )
+from bayplan.framework.interface import Scope
 from bayplan.table import Ints, NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_node, make_pod, make_table
 

@@ -10,7 +10,6 @@ from bayplan.framework import (
     GROUPS,
     NODE_OBJECT,
     NODE_ROW,
-    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
@@ -23,13 +22,13 @@ from bayplan.framework import (
     PreFilterPlugin,
     PreScorePlugin,
     ReservePlugin,
-    Scope,
     ScorePlugin,
     Settled,
     Status,
     unschedulable,
     wait,
 )
+from bayplan.framework.interface import NOT_SETTLED, Scope
 from bayplan.table import NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_node, make_object, make_pod, make_table
 from bayplan.testing.conformance import (
