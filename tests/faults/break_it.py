@@ -133,8 +133,9 @@ MUTANTS = [
     Mutant(
         "a pod that goes while it is assumed keeps its room",
         HANDLERS,
-        "        if self.cache.is_assumed(pod):\n            self._assumed_pod_goes(pod)\n        elif",
-        "        if",
+        "        if self.cache.is_assumed(pod) and self._forgets_deleted:\n"
+        "            self._assumed_pod_goes(pod)\n        elif self",
+        "        if self",
     ),
     Mutant(
         "a pod that leaves a node wakes no other",

@@ -26,8 +26,8 @@ class World(StorageWorld):
     @property
     def assumed(self) -> int:
         """How many volumes and claims are reserved."""
-        kept = self.plugin._keep()
-        return len(kept.claims) + len(kept.volumes)
+        facts = self.plugin._current_facts()
+        return len(facts.claims) + len(facts.volumes)
 
 
 def static_world(**options: Any) -> World:

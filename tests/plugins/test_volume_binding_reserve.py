@@ -27,8 +27,8 @@ class World(StorageWorld):
     @property
     def assumed(self) -> int:
         """How many volumes and claims are reserved."""
-        kept = self.plugin._keep()
-        return len(kept.claims) + len(kept.volumes)
+        facts = self.plugin._current_facts()
+        return len(facts.claims) + len(facts.volumes)
 
 
 def static_world(**options: Any) -> World:
@@ -199,7 +199,7 @@ def test_no_volume_stays_reserved_for_a_pod_that_does_not_have_it(
 
     world.fits("c0")  # the columns follow what was restored
     assert world.assumed == 0
-    shown = world.plugin._keep().finder.columns.listed
+    shown = world.plugin._current_facts().finder.columns.listed
     assert {v.name: v for v in shown if v is not None} == {
         v.name: v for v in world.cluster.list(VOLUME)
     }

@@ -61,11 +61,11 @@ def run_end_to_end(workload: BenchWorkload) -> Iterator[CommandRun | QuestionRun
 
 def _simulate(workload: BenchWorkload, manifests: Path, nodes: int) -> CommandRun:
     done = _run("-m", "bayplan", "simulate", "-f", str(manifests))
-    lines = done.out.splitlines()
-    summary = _SUMMARY.match(lines[-1]) if lines else None
+    found = map(_SUMMARY.match, done.out.splitlines())  # the first line in a pipe
+    summary = next((line for line in found if line is not None), None)
     if done.status not in (_PLACED, _PENDING) or summary is None:
         raise BayplanError(
-            f"{workload.name}: expected simulate to end with a summary; got {done.complaint}"
+            f"{workload.name}: expected a summary from simulate; got {done.complaint}"
         )
     placed, pods = (int(number.replace(",", "")) for number in summary.groups())
     return CommandRun(

@@ -114,5 +114,5 @@ def test_a_run_without_a_summary_says_what_the_command_said(tmp_path: Path) -> N
     template: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {priorityClassName: none}}
 """
 
-    with pytest.raises(BayplanError, match=r"mine: expected simulate to end with a summary; got"):
+    with pytest.raises(BayplanError, match=r"mine: expected a summary from simulate; got"):
         execute(workload_of(tmp_path, ops))
