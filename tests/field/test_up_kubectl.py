@@ -31,6 +31,7 @@ def find_kubectl() -> str:
 pytestmark = [
     pytest.mark.skipif(not find_kubectl(), reason="not run: kubectl is not installed"),
     pytest.mark.skipif(not FIELD.exists(), reason="not run: no ../shared/field"),
+    pytest.mark.slow,
 ]
 
 
