@@ -122,7 +122,7 @@ class World:
 
 
 @given(steps=st.lists(STEP, max_size=25))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, str, Any]]) -> None:
     world = World()
     kept = world.plugin()

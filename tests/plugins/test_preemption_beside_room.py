@@ -124,7 +124,7 @@ def preempt(world: tuple[Cache, PodNominator, ObjectLister, Pod], by_what_ifs: b
     return said, status, account.reasons, account.rejected, candidates, chosen
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(worlds())
 def test_beside_room_and_by_what_ifs_decide_alike(
     world: tuple[Cache, PodNominator, ObjectLister, Pod],

@@ -270,7 +270,7 @@ def test_all_kinds_of_plugins_are_there() -> None:
 
 
 @given(cluster=clusters())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_rows_agree(cluster: tuple[list[Pod], NodeTable]) -> None:
     incoming, table = cluster
 

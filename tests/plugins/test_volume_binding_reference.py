@@ -127,7 +127,7 @@ def expected_on(
     return taken
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(clusters())
 def test_every_node_gets_the_volumes_it_would_get_alone(
     cluster: tuple[list[PersistentVolume], list[PersistentVolumeClaim]],
@@ -165,7 +165,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(steps)
 def test_counting_step_by_step_is_counting_anew(taken: list[tuple[str, int, int, bool]]) -> None:
     table = make_table(make_node("a0"), make_node("a1"))
