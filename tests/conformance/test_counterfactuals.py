@@ -23,7 +23,7 @@ def test_what_is_named_lets_the_pod_run(case: dict[str, Any]) -> None:
 
 
 def test_the_command_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main([str(FOLDER)]) == 0
+    assert main([str(FOLDER / "own.jsonl")]) == 0
     assert "pending pods" in capsys.readouterr().out.splitlines()[-1]
     assert main([str(tmp_path / "none")]) == 2
     assert main([str(tmp_path)]) == 1, "no pod at all is no success"
