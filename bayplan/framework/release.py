@@ -45,7 +45,7 @@ class GatedPods(enum.Enum):
     EVERY_FLUSH = "every flush"
     """These, events about everything, and every flush once a pod is old enough for it."""
     FLUSH = "flush"
-    """The same, but after a flush a pod waits for as long as any other."""
+    """As EVERY_FLUSH, but after a flush a pod waits for as long as any other."""
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -58,7 +58,7 @@ def pack_first_fit(
     demand: Ints,
     start: Mapping[int, int] | None = None,
 ) -> tuple[Counter[int], bool]:
-    """The same, and whether every pod has a node."""
+    """Nodes per option, and whether every pod has a node."""
     book, is_complete = _Book(options, requests, Counter(start or {})), True
     for number in np.lexsort((-requests[:, MEMORY_COLUMN], -requests[:, CPU_COLUMN])):
         if demand[number] > 0:

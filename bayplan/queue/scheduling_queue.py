@@ -112,8 +112,7 @@ class SchedulingQueue:
         self._to_active(QueuedPodInfo(pod, now), ADD_LABEL, now)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Update a pending pod; a rejected or gated one moves when one of its rejectors' hints
-        returns Queue."""
+        """Update a pending pod; a rejected or gated one moves when one of its rejectors' hints returns Queue."""
         if new.uid in self.in_flight:
             for event in pod_update_events(old, new):
                 self.in_flight.record(event, old, new)
@@ -176,14 +175,12 @@ class SchedulingQueue:
 
     # Events.
 
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether an event may move a pod, or has to be remembered for one that is being tried."""
-        return bool(self.unschedulable or self.backoff.members or self.in_flight.infos())
-
-    def count_unheard(self, event: ClusterEvent, number: int) -> None:
-        """Count events while no pod waits for any."""
+    def count_unheard(self, event: ClusterEvent, number: int) -> bool:
+        """Count so many events that no pod waits for; False, without effect, if one may, or is being tried."""
+        if self.unschedulable or self.backoff.members or self.in_flight.infos():
+            return False
         self._hints.plan(event).unheard.count += number
+        return True
 
     def move_all_to_active_or_backoff(
         self,
@@ -194,8 +191,7 @@ class SchedulingQueue:
     ) -> int:
         """Move the unschedulable pods that the event requeues; return how many moved.
 
-        An event that no plugin registered costs one look-up, and pods whose rejectors did not
-        register it are not visited.
+        An event that no plugin registered costs one look-up; pods whose rejectors did not register it are not visited.
         """
         if self.backoff.members:
             self.backoff.changed()

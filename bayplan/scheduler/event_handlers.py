@@ -244,12 +244,12 @@ class EventHandlers:
         """Take over the pods that have a node, at the start: in vectors, because no pod waits for them yet."""
         placed = [pod for pod in pods if self._place(pod) == "node"]
         uids = {pod.uid for pod in placed}
-        if self.queue.is_waited_for or len(uids) < len(placed) or not self.cache.has_none(uids):
-            for pod in pods:
-                self.on_add(pod)
+        is_fresh = len(uids) == len(placed) and self.cache.has_none(uids)
+        if is_fresh and self.queue.count_unheard(ASSIGNED_POD_ADD, len(placed)):
+            self.cache.add_pods(placed)
             return
-        self.cache.add_pods(placed)
-        self.queue.count_unheard(ASSIGNED_POD_ADD, len(placed))
+        for pod in pods:
+            self.on_add(pod)
 
     def _pod_on_node_changed(self, old: Pod, new: Pod) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What a dump lacks is named where an answer depends on it; so are autoscalers that set a number of pods."""
+"""Kinds that a dump lacks are named where an answer depends on them; so are autoscalers that set replicas."""
 
 from typing import Any
 

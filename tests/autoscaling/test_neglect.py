@@ -81,7 +81,7 @@ def test_a_pod_that_has_to_wait_is_no_error(
 
 @st.composite
 def make_forms(draw: st.DrawFn) -> dict[str, Any]:
-    """What pods of a workload may ask for beside amounts."""
+    """Constraints that pods of a workload may have beside amounts."""
     selector = {"labelSelector": {"matchLabels": {"app": draw(st.sampled_from("ab"))}}}
     kind = draw(st.sampled_from(["plain", "spread", "apart", "together"]))
     if kind == "spread":

@@ -14,7 +14,7 @@ Work = Callable[[KubeDriver], Awaitable[None]]
 
 
 async def until(look: Callable[[], Any]) -> Any:
-    """What `look` gives as soon as that is something; the test's deadline ends the wait."""
+    """The first truthy result of `look`; the test's deadline ends the wait."""
     while not (found := look()):
         await asyncio.sleep(0.01)
     return found

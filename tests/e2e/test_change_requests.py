@@ -131,7 +131,7 @@ REQUESTS = [
 
 
 class Outcome(NamedTuple):
-    """What became of one request."""
+    """The outcome of one request."""
 
     running: Counter[tuple[str, str]]
     """Pods by workload and node."""
