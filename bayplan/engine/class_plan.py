@@ -7,7 +7,7 @@ kernel), or on more than that (live: called for every pod, on one row of each gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from typing import NamedTuple
@@ -207,20 +207,18 @@ class Planner:
         form = self._of_outlines.get(spec, stamp)
         if form is not None:
             return form
-        declared = of_outline(spec, self._declared_about_outline)
+        declared = of_outline(spec, partial(self._declared, row_keys=self._row_keys))
         if declared is not None:
             return self._of_outlines.put(spec.outline, self._shared_form(declared, stamp))
-        return self._of_outlines.put(spec, self._shared_form(self._declared(spec), stamp))
+        declared = self._declared(spec, partial(_keys, self._row_hooks))
+        return self._of_outlines.put(spec, self._shared_form(declared, stamp))
 
-    def _declared(self, spec: PodSpec) -> Declared:
-        settled = tuple([_codes_of(said) for said in ask_hooks(self._settled_hooks, spec)])
-        return Declared(settled, _keys(self._object_hooks, spec), _keys(self._row_hooks, spec))
-
-    def _declared_about_outline(self, outline: PodSpec) -> Declared:
-        """The same for a spec without amounts."""
-        settled = tuple([_codes_of(said) for said in ask_hooks(self._settled_hooks, outline)])
-        of_objects = _keys(self._object_hooks, outline)
-        return Declared(settled, of_objects, tuple(self._row_keys(outline)))
+    def _declared(
+        self, spec: PodSpec, row_keys: Callable[[PodSpec], Iterable[Hashable]]
+    ) -> Declared:
+        settled = tuple([_codes_of(each) for each in ask_hooks(self._settled_hooks, spec)])
+        of_objects = _keys(self._object_hooks, spec)
+        return Declared(settled, of_objects, tuple(row_keys(spec)))
 
     def _row_keys(self, outline: PodSpec) -> Iterator[Hashable]:
         for entry in self._row_hooks:

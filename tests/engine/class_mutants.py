@@ -32,8 +32,8 @@ CLASS_MUTANTS = [
     Mutant(
         "hooks that read amounts are asked once per outline",
         PLAN,
-        "self._of_outlines.put(spec, self._shared_form(self._declared(spec), stamp))",
-        "self._of_outlines.put(spec.outline, self._shared_form(self._declared(spec), stamp))",
+        "self._of_outlines.put(spec, self._shared_form(declared, stamp))",
+        "self._of_outlines.put(spec.outline, self._shared_form(declared, stamp))",
     ),
     Mutant(
         "a hook that catches the exception for reading amounts reads none",
@@ -68,8 +68,8 @@ CLASS_MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "of_objects = _keys(self._object_hooks, outline)",
-        "of_objects = (None in _keys(self._object_hooks, outline),)",
+        "of_objects = _keys(self._object_hooks, spec)",
+        "of_objects = (None in _keys(self._object_hooks, spec),)",
     ),
     Mutant(
         "node parts are shared by all",
