@@ -1,4 +1,4 @@
-"""StampedCache: what is remembered on the path of a decision, in one class, counted by name.
+"""StampedCache: the caches on the path of a decision, in one class, counted by name.
 
 A cache holds answers by key. All of them are dropped when their stamp changes (whatever they depend on besides the
 key), or when there are too many. Dropping costs time only. docs/engine.md lists the names.
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 class CacheCounts:
-    """How often caches of one name had an answer, had none, and dropped all answers."""
+    """Hits, misses and invalidations of the caches of one name."""
 
     __slots__ = ("drops", "hits", "misses")
 

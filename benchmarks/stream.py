@@ -2,7 +2,7 @@
 
     python -m benchmarks.stream 1000000 2000000
 
-Each trace is simulated in a process of its own; the line of each says pods per second and the largest resident memory.
+Each trace is simulated in a process of its own; the line of each has pods per second and the largest resident memory.
 The trace is made on the way: pods of eight shapes, some with a priority, some hundred of them on 200 nodes at a time.
 """
 

@@ -48,14 +48,14 @@ class _PodEvent(msgspec.Struct):
 
 
 class UpMeasurement(NamedTuple):
-    """What was measured."""
+    """The measurements."""
 
     pods: int
     seconds: float
     pods_per_s: float
     server_cpu_s: float
     pods_per_cpu_s: float
-    """Pods per second of the server's processor time: what is left when the machine is busy with other things."""
+    """Pods per second of the server's processor time, which does not depend on other load of the machine."""
     peak_mib: float
     latency_ms: dict[str, float]
     """From the response to a creation to the event of a watch: percentiles."""

@@ -1,4 +1,4 @@
-"""Makefile: `make run` installs what running needs, the other targets the rest on top."""
+"""Makefile: `make run` installs the requirements of running, the other targets the rest on top."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The README and the documentation show what their commands really print, and their code runs.
+"""The README and the documentation show the real output of their commands, and their code runs.
 
 A block of a page is checked when it has a `$ ` prompt (the commands are run, what is shown below is compared), a title
 (it is written to a file of that name) or, on the pages that are WORKED through, when it is Python (it is executed).
@@ -89,7 +89,7 @@ def is_in(shown: list[str], printed: list[str]) -> str | None:
 
 
 def run(command: str, folder: Path) -> str:
-    """Runs a command as the reader would and returns what it prints; 1 is how `bayplan` says "pending"."""
+    """Runs a command as the reader would and returns its output; 1 is the exit status of `bayplan` for pending pods."""
     words = shlex.split(command)
     if words[0] == "bayplan":
         result = CliRunner().invoke(app, words[1:])

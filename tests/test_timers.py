@@ -6,7 +6,7 @@ from bayplan.clock import ManualClock, Timers
 
 
 class Bell:
-    """Timers on a manual clock; `rung` lists what ran, and when."""
+    """Timers on a manual clock; `rung` lists those that ran, with their times."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

@@ -21,7 +21,7 @@ ALLOWED_BESIDES = {
     ("release.yml", "publish"): {"id-token": "write"},
     ("docs.yml", "publish"): {"id-token": "write", "pages": "write"},
 }
-"""What a job may do more than read: publish on PyPI, publish the site."""
+"""Permissions of a job beyond reading: publish on PyPI, publish the site."""
 
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="not run: an sdist does not hold .github"

@@ -1,4 +1,4 @@
-"""Amounts: the arithmetic on what nodes offer and what their pods use, in one place.
+"""Amounts: the arithmetic on the capacity of nodes and its use by pods, in one place.
 
 Contents: the rules (does a pod fit, which share of resources would be used, how evenly), their results for many
 rows in NumPy, and the compiled form of all of them in one loop. Filter, scores, refusals and preemption use

@@ -1,4 +1,4 @@
-"""DomainRules: what a plugin computes from the numbers of pods in the domains of a node, as data.
+"""DomainRules: a plugin's computation from the numbers of pods in the domains of a node, as data.
 
 PodTopologySpread and InterPodAffinity state their rules for a class of pods in these types. The compiled kernel applies
 them to one row of each group (`_domains.pxi`); without it the plugins are called on these rows, with the same results.
@@ -84,8 +84,8 @@ Score = Spreading | Attraction
 class DomainRules(NamedTuple):
     """The rules of a plugin for one class of pods. A plugin has at most one `Together` and one score.
 
-    They hold, and the arrays in them stay, until the terms of pods on nodes, the terms that are counted or what
-    `nodes_key` gives change. The values of the arrays change with the pods on nodes.
+    They hold, and the arrays in them stay, until the terms of pods on nodes, the terms that are counted or the value of
+    `nodes_key` change. The values of the arrays change with the pods on nodes.
     """
 
     columns: Sequence[RowValues]
@@ -93,7 +93,7 @@ class DomainRules(NamedTuple):
     limits: tuple[Limit, ...]
     score: Score | None
     nodes_key: Callable[[], Hashable] | None = None
-    """Gives what of the nodes they depend on; None if they hold until a node changes."""
+    """Gives the value of the nodes that they depend on; None if they hold until a node changes."""
 
 
 def no_nodes() -> Hashable:

@@ -125,6 +125,6 @@ def fill(
 
 
 def _use(uses: Sequence[tuple[memoryview, int]], row: int, sign: int) -> None:
-    """Add to each column, or take from it, what one pod uses."""
+    """Add the amounts of one pod to each column, or take them from it."""
     for cells, amount in uses:
         cells[row] += sign * amount

@@ -1,4 +1,5 @@
-"""Fitting: what a row lacks for a pod, as bits: which resources are short, and of which the node never has enough.
+"""Fitting: the shortages of a row for a pod, as bits: resources that are short, and those of which the node never has
+enough.
 
 Mirrors fitsRequest of pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
@@ -21,7 +22,7 @@ def shortages(
     """int64 per row of `rows`: 0 where the pod fits.
 
     Bit 2i: the i-th resource of the rule is short; bit 2i+1: the node does not offer as much at all, also when it is
-    empty. `more` gives, per row of the table, what is to be counted as used in addition.
+    empty. `more` has, per row of the table, the amounts that count as used in addition.
     """
     bits = np.zeros(table.count(rows), dtype=np.int64)
     for place, (resource, wanted) in enumerate(rule.amounts.items()):
@@ -43,7 +44,9 @@ def shortages(
 
 
 def free_amounts(table: NodeTable, resource: str, rows: Rows = ALL) -> Ints:
-    """int64 per row of `rows`: what is allocatable less what its pods use; for POD_COUNT, how many more may come."""
+    """int64 per row of `rows`: allocatable less the use of its pods; for POD_COUNT, the number of pods that may still
+    come.
+    """
     used = table.pod_count if resource == POD_COUNT else table.requested[resource]
     free: Ints = table.allocatable[resource][rows] - used[rows]
     return free
@@ -67,7 +70,7 @@ def copies_that_fit(table: NodeTable, rule: FitRule, rows: Rows) -> Ints:
 def shortage_at(
     table: NodeTable, row: int, rule: FitRule, more: Mapping[str, int] = NOTHING
 ) -> int:
-    """The same for one row; `more` has what is to be counted as used in addition."""
+    """The same for one row; `more` has the amounts that count as used in addition."""
     bits = 0
     offered, requested = table.allocatable, table.requested
     for place, (resource, wanted) in enumerate(rule.amounts.items()):

@@ -150,8 +150,8 @@ class GpuTaskMix:
     def unusable(self, keys: Ints, free: Ints) -> Ints:
         """int64 per node: its unusable part in thousandths of a GPU, times `weight`.
 
-        `free` has a row per node and a column per GPU, with what is free of it (0 to 1,000); 0 for GPUs that
-        the node does not have.
+        `free` has a row per node and a column per GPU, with its free amount (0 to 1,000); 0 for GPUs that the node does
+        not have.
         """
         return self.unusable_with_whole(keys, free, 0)
 

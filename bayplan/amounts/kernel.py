@@ -129,7 +129,7 @@ class NumPyPeaks:
 
 
 MOST_GROUPS = 62
-"""Groups that `Peaks` can tell apart."""
+"""Groups that `Peaks` can distinguish."""
 
 
 def make_peaks(size: int, groups: Ints | None = None) -> Peaks:
@@ -366,7 +366,7 @@ def make_tracker(values: Ints, marks: Sequence[Ints]) -> Any:
 
 
 def add_points(groups: Any, column: Ints, more: Ints) -> None:
-    """Add to the points of tracked groups what `more` has at the number in the `column` of their rows."""
+    """Add to the points of tracked groups the entries of `more` at the number in the `column` of their rows."""
     compiled.add_points(groups, column, more)
 
 

@@ -30,7 +30,7 @@ Protect = Callable[[Ints], Bools | None]
 class Removals(NamedTuple):
     """Result of removing pods from some rows.
 
-    `row` is the one whose victims cost least, of equal ones the first by name, or -1. `costs` is what that is: budgets
+    `row` is the one whose victims cost least, of equal ones the first by name, or -1. `costs` are its costs: budgets
     exceeded, highest priority, sum of priorities, number of pods, and the earliest start among those of the highest
     priority, negated. The lowest is best.
     """
@@ -44,7 +44,7 @@ class Removals(NamedTuple):
     idle: int = 0
     """Rows without a pod that may be removed."""
     short: tuple[Ints, ...] = ()
-    """Bits as those of `shortages`, when no row is a candidate: what is short without all pods that may be removed."""
+    """Bits as those of `shortages`, when no row is a candidate: shortages without all pods that may be removed."""
 
     def joined(self, other: Removals, names: Sequence[str]) -> Removals:
         """The same for the rows of both."""
@@ -192,7 +192,7 @@ class PodRemoval:
         return lower
 
     def _room(self, rows: Ints, lower: Bools) -> tuple[Ints, NDArray[np.int64], Ints]:
-        """Free amounts without the lower pods, [rows, resources]; what pods use, [rows, places, resources]; bits.
+        """Free amounts without the lower pods, [rows, resources]; amounts of pods, [rows, places, resources]; bits.
 
         A resource that is left to devices, or of which there is enough beside all pods, counts as if neither the pods
         nor the node used any.
@@ -225,7 +225,7 @@ class PodRemoval:
         return np.array(list(self._rule.amounts.values()), dtype=np.int64)
 
     def _costs(self, rows: Ints, victim: Bools, protected: Bools | None) -> Ints:
-        """int64 [5, rows]: what choosing each row would cost."""
+        """int64 [5, rows]: cost of choosing each row."""
         lowest, latest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
         priority = self._matrix.priority[rows]
         highest = np.where(victim, priority, lowest).max(axis=1, initial=lowest)

@@ -1,4 +1,4 @@
-"""Rules: what a plugin computes from the amounts of a node, as data.
+"""Rules: a plugin's computation from the amounts of a node, as data.
 
 A rule belongs to one pod spec. It is applied to rows by `fitting.py` and `scoring.py`, or by the compiled kernel.
 """
@@ -21,8 +21,8 @@ MOST_DEMANDS = 28
 class FitRule(NamedTuple):
     """A pod fits when the node has, of each resource, at least the demanded amount free.
 
-    Free is what is allocatable less what the pods of the node request. `reasons` has the text for each resource that
-    may be short. `left_to_devices` are resources that a node without any of them may provide otherwise.
+    Free is allocatable less the requests of the node's pods. `reasons` has the text for each resource that may be
+    short. `left_to_devices` are resources that a node without any of them may provide otherwise.
     """
 
     amounts: dict[str, int]
@@ -53,7 +53,8 @@ class ShareKind(IntEnum):
 class ShareRule(NamedTuple):
     """A weighted mean, over resources, of points from 0 to 100.
 
-    `parts` has (resource, what the pod adds to its use, weight). Resources that a node does not have do not count.
+    `parts` has (resource, amount that the pod adds to its use, weight). Resources that a node does not have do not
+    count.
     """
 
     kind: ShareKind
@@ -63,14 +64,14 @@ class ShareRule(NamedTuple):
 
 
 class BalanceRule(NamedTuple):
-    """How evenly the resources of a node are used with the pod on it.
+    """Evenness of the use of a node's resources with the pod on it.
 
-    `parts` has (resource, what the pod adds to its use). Resources that a node does not have do not count.
+    `parts` has (resource, amount that the pod adds to its use). Resources that a node does not have do not count.
     """
 
     parts: tuple[tuple[str, int], ...]
     scores_change: bool = True
-    """Whether the points are for what the pod changes, where 75 is no difference; else for the use with the pod."""
+    """Whether the points are for the pod's change, where 75 is no difference; else for the use with the pod."""
 
 
 class AlignmentRule(NamedTuple):

@@ -48,7 +48,7 @@ def share_points(
 ) -> Ints:
     """int64 per row of `rows`: the weighted mean of the points for each resource.
 
-    `devices` are what stands in for resources on nodes without them: per row how many there are, and in use.
+    `devices` stand in for resources on nodes without them: per row their number, and the number in use.
     """
     total = np.zeros(table.count(rows), dtype=np.int64)
     weight_sum = np.zeros_like(total)

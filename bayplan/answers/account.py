@@ -235,7 +235,7 @@ class PodExplanation(ShownAnswer, Data, kw_only=True):
     """Of a workload: its other pods with an equal spec that have nodes, too, or are pending for the same reason."""
 
     def keep_nodes(self, names: Collection[str]) -> None:
-        """Remove what concerns other nodes."""
+        """Remove the parts about other nodes."""
         kept = set(names)
         self.scores = [node for node in self.scores if node.name in kept]
         for group in self.refused:
@@ -254,7 +254,7 @@ class PodExplanation(ShownAnswer, Data, kw_only=True):
         return f"{self.pod.namespace}/{self.pod.name}: {self.verdict.value}{where}, {fit}"
 
     def shown_rows(self) -> list[dict[str, Any]]:
-        """The nodes, best first, and what would let the pod run."""
+        """The nodes, best first, and the remedies with which the pod could run."""
         ways = [
             {"node": one.node, "what would help": "; ".join(step.goal for step in one.steps)}
             for one in self.counterfactuals

@@ -22,7 +22,7 @@ class BudgetUse:
     allowed: int
     pods: list[str] = field(default_factory=list)
     down: int = 0
-    """How many of them have not come back."""
+    """Number of them that have not come back."""
     at_once: int = 0
     """The most that were down at the same time."""
 

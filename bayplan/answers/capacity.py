@@ -83,7 +83,7 @@ class Capacity(ShownAnswer):
 
     kinds: list[KindCapacity]
     rounds: int
-    """How many times the whole mix fits."""
+    """Number of times that the whole mix fits."""
     is_limited: bool
     """The search stopped at the limit, not because the cluster was full."""
     resources: list[ResourceRoom]

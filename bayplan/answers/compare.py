@@ -85,7 +85,7 @@ class Comparison(ShownAnswer):
         return [key for key in first if all(key in each for each in others)]
 
     def other_pod_count(self) -> int:
-        """How many pods are in some of the runs only."""
+        """Number of pods that are in some of the runs only."""
         return len({key for each in self.contenders for key in each.placements}) - len(
             self.common_pods()
         )
@@ -207,7 +207,7 @@ class Comparison(ShownAnswer):
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """How one contender is run: with what its simulations are made, and until when."""
+    """The run of one contender: the options of its simulations, and its end."""
 
     make: MakeSimulation | None = None
     """None for the maker of the settings, without an autoscaler."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class DrainRound:
-    """One round: what the budgets allowed was evicted, and landed where it could."""
+    """One round: pods were evicted as far as the budgets allowed, and placed where they fit."""
 
     at_s: float
     """Seconds since the beginning."""
@@ -28,7 +28,7 @@ class DrainStall:
     cause: str
     pods: tuple[str, ...]
     nodes: tuple[str, ...]
-    """Where they are."""
+    """Names of their nodes."""
     budget: str = ""
     """`namespace/name` of the budget that refuses; empty when several select a pod."""
     allows: str = ""
@@ -56,7 +56,7 @@ class PodAtRisk:
     pod: str
     """`namespace/name`."""
     node: str
-    """Where it was."""
+    """Its node before the eviction."""
     why: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class PodAtRisk:
 
 @dataclass(slots=True)
 class DrainCourse:
-    """How the pods of nodes were evicted."""
+    """The evictions of the pods of drained nodes."""
 
     nodes: list[str]
     pods: int
@@ -106,13 +106,13 @@ class DrainCourse:
 
 @dataclass(slots=True)
 class UpgradeCourse:
-    """How nodes were replaced, some at a time."""
+    """The replacement of nodes, some at a time."""
 
     nodes: list[str]
     replaced: dict[str, str] = field(default_factory=dict)
     """The new node for each old one."""
     steps: int = 0
-    """How often some nodes were drained and replaced together."""
+    """Number of times that nodes were drained and replaced together."""
     rounds: int = 0
     evicted: int = 0
     seconds: float = 0.0
@@ -143,7 +143,7 @@ class UpgradeCourse:
 
 @dataclass(slots=True)
 class RolloutStep:
-    """Pods that were created together, and what followed until the next were."""
+    """Pods that were created together, and the events until the next were."""
 
     at_s: float
     """Seconds since the manifests were applied."""
@@ -177,7 +177,7 @@ class RolloutStall:
 
 @dataclass(slots=True)
 class RolloutCourse:
-    """How the pods of a workload followed its new version."""
+    """The roll-out of a new version of a workload."""
 
     workload: str
     """`deployment/shop/web`."""

@@ -1,6 +1,6 @@
 """Decision judge: judges decisions of a scheduler in the states of the cluster in which they may have been made.
 
-The one judge of recorded and of live decisions. It has no effects: what it tries is undone.
+The one judge of recorded and of live decisions. It has no effects: trials are undone.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class DecisionJudge:
                 yield PastState(state.moment, state.left_out | left_out, more - left_out)
 
     def _as_judged(self, pod: Pod) -> Pod:
-        """The pod, with the default profile if there is none of its scheduler's name."""
+        """The pod, with the default profile if no profile has its scheduler's name."""
         if self.has_profile(pod):
             return pod
         spec = self._specs.get(pod.spec)

@@ -70,7 +70,7 @@ class DecisionFollower:
         self.skipped = 0
         """The number of decisions that were not judged."""
         self.is_hurried = False
-        """Whether a node with a lower total is taken for sampled without a look at other states, if it may be."""
+        """Whether a node with a lower total counts as sampled without a check of other states, if it may be."""
         self._view = view
         self._history = ClusterHistory(view)
         self._judge = self.make_judge(

@@ -90,7 +90,7 @@ def explain(
 def _note_settled(
     view: ClusterView, pod: Pod, account: PodExplanation, victims: Sequence[Pod]
 ) -> None:
-    """Correct the account of a pod that was placed before the question: that is what happened to it."""
+    """Correct the account of a pod that was placed before the question to the placement that it had."""
     account.verdict, account.message, account.preemption = PodVerdict.FITS, "", None
     if victims:
         node, refs = pod.node_name, [PodRef.of(victim) for victim in victims]
@@ -118,8 +118,7 @@ def _note_changes(
 
 
 def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp | None:
-    """Add what would let the second-best node win; for a pod on another node, what would let that
-    one win."""
+    """Add the changes with which the second-best node would win; for a pod on another node, those for that one."""
     best = account.choice
     if best is None or best.runner_up is None:
         return None

@@ -34,7 +34,7 @@ NOT_SCHEDULED = (
 def explain_group(
     view: ClusterView, namespace: str, name: str, nearest: int = 1
 ) -> PodGroupExplanation:
-    """The complete account of a pod group; with `nearest` 0, without what would let it run.
+    """The complete account of a pod group; with `nearest` 0, without remedies.
 
     Raises InputError when pod groups are not scheduled as a whole.
     """
@@ -48,7 +48,7 @@ def explain_group(
 
 
 def judge_group(view: ClusterView, namespace: str, name: str) -> PodGroupExplanation:
-    """The account in brief: without what would let the group run, and without placements if there are many."""
+    """The account in brief: without remedies, and without placements if there are many."""
     return _judge(view, namespace, name, tells_all=False)[0]
 
 

@@ -16,7 +16,7 @@ NO_BUDGETS = (
 
 
 def eviction_gaps(cluster: MemoryCluster, pods: Iterable[Pod]) -> list[str]:
-    """Notes on what a dump lacks that the eviction of `pods` depends on.
+    """Notes on objects that the eviction of `pods` depends on and a dump lacks.
 
     A live cluster, a snapshot and a dump of all kinds have namespaces: there is no gap, they have no such objects. The
     same holds for manifests that no API server stored.

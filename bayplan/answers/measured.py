@@ -1,4 +1,4 @@
-"""Measured: requests of pods against their measured use, and the cluster as if they requested what they use."""
+"""Measured: requests of pods against their measured use, and the cluster as if their requests equalled it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def use_spread(
 
 
 def as_used(objects: Iterable[InputObject], use: MeasuredUse) -> list[InputObject]:
-    """The cluster as if its running pods requested what they use; pods that were not measured stay as they are."""
+    """The cluster as if requests of running pods equalled their use; pods that were not measured stay as they are."""
     return with_requests(objects, lambda pod: used_by_containers(pod, use))
 
 

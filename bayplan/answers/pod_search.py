@@ -40,7 +40,7 @@ EXPECTED = (
 )
 NEAR = 5
 MAX_LEVELS = 6
-"""How far owners are followed upwards: a pod, its job, its job set and so on."""
+"""Limit on the owners that are followed upwards: a pod, its job, its job set and so on."""
 
 
 def find_pods(

@@ -125,7 +125,7 @@ def _selected(objects: list[Any], selector: str, what: str) -> list[Any]:
 
 
 def _values(conditions: Iterable[Requirement], labels: Iterable[Mapping[str, str]]) -> str:
-    """`; zone is a, b or c`: the values there are of the first label that was asked for."""
+    """`; zone is a, b or c`: the existing values of the first label of the selector."""
     for condition in conditions:
         values = sorted({each[condition.key] for each in labels if condition.key in each})
         if not values:

@@ -1,4 +1,4 @@
-"""Remedy rows: what would let a pod run on some nodes, in words; nodes that need the same are in one row."""
+"""Remedy rows: remedies for a pod on some nodes, in words; nodes with the same remedies are in one row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RemedyLine: TypeAlias = tuple[str, LineKind]
 
 
 def remedy_rows(found: Sequence[Counterfactual]) -> list[tuple[list[str], list[RemedyLine]]]:
-    """Nodes, and what would let the pod run on each of them; no remedy is named twice.
+    """Nodes, and the remedies for the pod on each of them; no remedy is named twice.
 
     Where one step is enough, each of its alternatives is a way by itself: those for the same nodes are in one row.
     Where several are necessary, each is shown once for all nodes that need it, and begins with `and` if one of them is
@@ -78,7 +78,7 @@ def _step_rows(
 
 
 def _without_told(part: Sequence[RemedyLine], told: dict[str, str], node: str) -> list[RemedyLine]:
-    """The lines of a step; of those that were told before, the first refers to the node where."""
+    """The lines of a step; the first of those that were shown before refers to the node where."""
     lines: list[RemedyLine] = []
     refers = False
     for i, (text, kind) in enumerate(part):

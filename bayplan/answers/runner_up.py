@@ -27,7 +27,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 def find_runner_up(
     view: ClusterView, pod: Pod, scores: Sequence[ScoredNode], node_name: str
 ) -> RunnerUp | None:
-    """How `node_name`, which is feasible but not the best, could win; None when it is not behind."""
+    """The changes with which `node_name`, feasible but not the best, would win; None if it is not behind."""
     totals = {node.name: node.total for node in scores}
     if node_name not in totals:
         return None

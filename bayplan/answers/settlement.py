@@ -28,7 +28,7 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
     refused: list[AdmissionRefusal] = []
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
     remarks: list[str] = []
-    """How objects of the input were understood that are not simulated as they are."""
+    """Notes on objects of the input that are not simulated as they are."""
 
     @property
     def notices(self) -> list[str]:

@@ -52,7 +52,7 @@ class PodPlaces:
 
     @property
     def running(self) -> int:
-        """How many pods have a node."""
+        """Number of pods with a node."""
         return sum(1 for pod in self.pods.values() if pod.node_name and is_there(pod))
 
     def message_of(self, pod: Pod) -> str:
@@ -87,7 +87,7 @@ class Stage:
         self.notes: list[str] = []
         """Remarks on the changes that were made."""
         self.courses: list[Course] = []
-        """How the changes went that are made in steps."""
+        """Courses of the changes that are made in steps."""
         self.on_progress: OnProgress | None = None
         """Called while such a change is made."""
         self.groups: list[GroupOutcome] = []

@@ -84,7 +84,7 @@ class Affinity(Wire, frozen=True):
 
 
 class TopologySpreadConstraint(Wire, frozen=True):
-    """How unevenly matching pods may be spread over the domains of a topology."""
+    """Limit on the difference of matching pods between the domains of a topology."""
 
     max_skew: int = 0
     topology_key: str = ""

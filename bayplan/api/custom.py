@@ -25,7 +25,7 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
 class CustomResource(Struct, frozen=True):
-    """A kind of objects that a plugin reads: its name, and what manifests call it.
+    """A kind of objects that a plugin reads: its name, and its names in manifests.
 
     `name` is `plural.version.group`; the core group is empty: `configmaps.v1.`
     """
@@ -83,7 +83,7 @@ class _HeadWire(Wire, frozen=True):
 
 @lru_cache(maxsize=256)
 def custom_kind(resource: CustomResource) -> Kind:
-    """How objects of the resource are decoded."""
+    """Decoding of the objects of the resource."""
 
     class Made(CustomObject, frozen=True):
         kind = resource.name

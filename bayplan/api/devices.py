@@ -87,7 +87,7 @@ class DeviceCounterConsumption(Wire, frozen=True):
 
 
 class NodeAllocatableResourceMapping(Wire, frozen=True):
-    """How much of a resource of the node the device uses: a multiplier, times a consumed capacity if one is named."""
+    """Amount of a node's resource that the device uses: a multiplier, times a consumed capacity if one is named."""
 
     capacity_key: str | None = None
     allocation_multiplier: Quantity = None
@@ -149,7 +149,7 @@ class ResourceSlice(KubeObject, frozen=True, gc=True):
 
 
 class DeviceTaintSelector(Wire, frozen=True):
-    """The devices of a rule: what is not set matches any."""
+    """The devices of a rule: an unset field matches any."""
 
     driver: str | None = None
     pool: str | None = None

@@ -1,4 +1,4 @@
-"""Gpus: shares of GPUs as a resource, and what a pod asks for in it.
+"""Gpus: shares of GPUs as a resource, and the requests of a pod for it.
 
 A GPU is 1,000 of the resource `bayplan.dev/gpu-milli`. Below 1,000 a pod asks for a share of one GPU, otherwise for
 whole ones. The label `bayplan.dev/gpu-model` of a node names the model of its GPUs.

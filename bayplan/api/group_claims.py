@@ -1,4 +1,4 @@
-"""Claims of pod groups: which entries of a pod refer to a claim of its group, and what that claim is called.
+"""Claims of pod groups: which entries of a pod refer to a claim of its group, and the name of that claim.
 
 Mirrors BindTo and NameFromPodGroup of staging/src/k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go.
 """

@@ -1,4 +1,4 @@
-"""Limits: LimitRange and ResourceQuota, which bound what pods and claims of a namespace may ask for.
+"""Limits: LimitRange and ResourceQuota, which bound the requests of pods and claims of a namespace.
 
 Mirrors k8s.io/api/core/v1/types.go, and the defaults of LimitRangeItem in pkg/apis/core/v1/defaults.go.
 """
@@ -68,7 +68,7 @@ class ScopeSelector(Wire, frozen=True):
 
 
 class ResourceQuotaSpec(Wire, frozen=True):
-    """The limits of a quota, and what it counts."""
+    """The limits of a quota, and the objects it counts."""
 
     hard: dict[str, Quantity] | None = None
     scopes: tuple[str, ...] | None = None
@@ -76,7 +76,7 @@ class ResourceQuotaSpec(Wire, frozen=True):
 
 
 class ResourceQuota(KubeObject, frozen=True):
-    """Bounds the sum of what the objects of a namespace ask for."""
+    """Bounds the sum of the requests of the objects of a namespace."""
 
     kind: ClassVar[str] = "ResourceQuota"
 
@@ -89,7 +89,7 @@ class ResourceQuota(KubeObject, frozen=True):
 
     @property
     def scopes(self) -> tuple[ScopeRequirement, ...]:
-        """All conditions on what it counts."""
+        """All conditions on the objects it counts."""
         named = (ScopeRequirement(scope_name=name) for name in self.spec.scopes or ())
         selector = self.spec.scope_selector
         return (*named, *((selector.match_expressions or ()) if selector is not None else ()))

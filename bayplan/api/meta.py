@@ -1,4 +1,4 @@
-"""Meta: what every Kubernetes object carries.
+"""Meta: the metadata of every Kubernetes object.
 
 `Wire` is the base of everything decoded: immutable, camelCase on the wire, unknown fields
 ignored. Mirrors staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go.

@@ -73,7 +73,7 @@ class PodGroupTemplateReference(Wire, frozen=True):
 
 
 class PodGroupSpec(Wire, frozen=True):
-    """How a group of pods is scheduled."""
+    """The scheduling policy of a group of pods."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
@@ -205,7 +205,7 @@ def labelled_group_of(pod: Pod) -> str | None:
 
 
 def min_available(pod: Pod) -> int | None:
-    """How many pods of its group must run together, by the pod's labels; None if only its PodGroup has it."""
+    """Number of pods of its group that must run together, by the pod's labels; None if only its PodGroup has it."""
     if not pod.labels.get(NAME_LABEL):
         return None
     text = pod.labels.get(MIN_AVAILABLE_LABEL, "")

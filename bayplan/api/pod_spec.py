@@ -138,7 +138,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     def outline(self) -> bytes:
         """Digest of the content without amounts of resources; whether an amount is zero counts.
 
-        Equal for specs that ask for other amounts of the same resources.
+        Equal for specs that request different amounts of the same resources.
         """
         bare = msgspec.structs.replace(
             self,
@@ -150,7 +150,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         return shared(_digest(_ENCODER.encode(bare)))
 
     def measure(self) -> None:
-        """Compute what every attempt and every node needs; faults are reported when they are read."""
+        """Compute the values that every attempt and every node needs; faults are reported when they are read."""
         if self.template is not None:
             known = self.template.__dict__
             self.__dict__.update({name: known[name] for name in MEASURED if name in known})
@@ -319,7 +319,7 @@ MEASURED = (
     "device_resources",
     "images",
 )
-"""Results of `measure`, which do not depend on what the template lacks."""
+"""Results of `measure`, which do not depend on fields that the template lacks."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(PodSpec)
@@ -366,7 +366,7 @@ def spec_key(spec: BoundPodSpec) -> bytes:
 
 
 def _pruned(spec: PodSpec) -> dict[str, object]:
-    """The field changes that leave only what affects placement."""
+    """The field changes that leave only fields that affect placement."""
     changes: dict[str, object] = {}
     if spec.volumes is not None:
         volumes = _pruned_volumes(spec.volumes)
@@ -416,7 +416,7 @@ def _without_claims(spec: PodSpec) -> PodSpec:
 
 
 def _without_amounts(containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
-    """The containers with whether they ask for a resource, in place of how much of it."""
+    """The containers with the names of their resources, without the amounts."""
     replace = msgspec.structs.replace
     return containers and tuple(
         [

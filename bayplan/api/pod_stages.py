@@ -55,7 +55,7 @@ class StageRule(msgspec.Struct, frozen=True):
 
 
 class StageValue(msgspec.Struct, frozen=True):
-    """How one field of the stages is written."""
+    """Expected form of one field of the stages."""
 
     field: str
     expected: str
@@ -103,7 +103,7 @@ def stages_of(
 
 
 def annotation_faults(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The wrong annotations of stages, each with what was expected and found."""
+    """The wrong annotations of stages, each with the expected and the found value."""
     for name, value in VALUES.items():
         text = annotations.get(name)
         if text is not None and value.read(text) is None:

@@ -1,4 +1,4 @@
-"""Pod workload: what a pod belongs to."""
+"""Pod workload: the owner of a pod."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WorkloadKey: TypeAlias = tuple[str, str, str]
 
 
 def workload_of(pod: Pod) -> tuple[str, str]:
-    """Kind and name of what the pod belongs to: the Deployment of its ReplicaSet, another owner, or the pod itself."""
+    """Kind and name of the pod's owner: the Deployment of its ReplicaSet, another owner, or the pod itself."""
     owner = pod.controller
     if owner is None:
         return BARE, pod.name

@@ -251,7 +251,7 @@ def _requests_of(status: PodStatus | None) -> Callable[[Container, bool], Amount
 
 
 def _peak_of_pod(spec: RequestingSpec, status: PodStatus, defaults: Mapping[str, int]) -> Amounts:
-    """The maximum, by resource, of what the pod requests, was allocated and has, each for the pod as a whole.
+    """The maximum, by resource, of the pod's requests, allocation and actual resources, each for the pod as a whole.
 
     Mirrors PodRequests of staging/src/k8s.io/component-helpers/resource/helpers.go from v1.37 on.
     """

@@ -21,7 +21,7 @@ FIELD_OPERATORS = ("In", "NotIn")
 NAME_FIELD = "metadata.name"
 
 Problem: TypeAlias = tuple[str, str]
-"""A fault in an object: the path of the field, and what is wrong with it."""
+"""A fault in an object: the path of the field, and the fault in words."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
@@ -137,7 +137,7 @@ class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
         )
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what makes the selector unusable, with the path below the selector."""
+        """Yield the faults that make the selector unusable, with the path below the selector."""
         for key, value in (self.match_labels or {}).items():
             text = Requirement(key=key, operator="In", values=(value,)).parse_problem(("In",))
             if text is not None:

@@ -121,7 +121,7 @@ class RollingUpdate(Wire, frozen=True):
 
 
 class UpdateStrategy(Wire, frozen=True):
-    """How pods are replaced when the template changes."""
+    """Strategy for replacing pods when the template changes."""
 
     type: str = ""
     rolling_update: RollingUpdate | None = None

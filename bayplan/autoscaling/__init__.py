@@ -1,11 +1,11 @@
 """Autoscaling: Karpenter and Cluster Autoscaler in the virtual time of a simulation.
 
-Contents: `autoscaler.py` (the controller, beside those of `sim/`), `planning/shadow.py` (a scheduler that judges
-nodes which do not exist yet), `launch_options.py` and `pool_nodes.py` (what can be launched, and what was),
+Contents: `autoscaler.py` (the controller, beside those of `sim/`), `planning/shadow.py` (a scheduler that judges nodes
+which do not exist yet), `launch_options.py` and `pool_nodes.py` (nodes that can be launched, and nodes that were),
 `node_claims.py` and `group_estimates.py` (how Karpenter and Cluster Autoscaler plan nodes), `amount_packer.py` and
-`alike_groups.py` (how hundreds of groups are tried quickly), `scale_down.py` with `consolidation.py`, `unneeded.py`
-and `node_removal.py` (how nodes are taken away). No placement rule may stand here: the shadow scheduler decides where
-a pod can run. `cli/` and `notebook/` call `autoscaled`.
+`alike_groups.py` (how hundreds of groups are tried quickly), `scale_down.py` with `consolidation.py`, `unneeded.py` and
+`node_removal.py` (how nodes are taken away). No placement rule may stand here: the shadow scheduler decides where a pod
+can run. `cli/` and `notebook/` call `autoscaled`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def autoscaled(
 def maker_of(
     pools: Sequence[NodePool], options: AutoscalerOptions
 ) -> Callable[[Settings, Sequence[InputObject], Callable[[InputObject], str] | None], Simulation]:
-    """A maker of simulations with this autoscaler; what it draws is from the seed of the settings."""
+    """A maker of simulations with this autoscaler; its draws depend on the seed of the settings."""
 
     def make(
         settings: Settings,

@@ -1,7 +1,7 @@
 """Amount packer: pods on new nodes of a group where only amounts decide, without asking the scheduler for each pod.
 
-Cluster Autoscaler tries every group, of which a catalogue has hundreds. Equal pods that follow each other are placed
-at once, on the nodes in turn, which is what trying one pod after the other comes to. The scheduler is called once for
+Cluster Autoscaler tries every group, of which a catalogue has hundreds. Equal pods that follow each other are placed at
+once, on the nodes in turn, with the same result as trying one pod after the other. The scheduler is called once for
 each class of pods to count how many of it every empty node can run; where more than amounts takes part (spread,
 affinity, ports, volumes, devices, plugins), there is no such packing.
 """
@@ -119,7 +119,9 @@ class _NewNodes:
         return count
 
     def _in_turn(self, room: Ints, count: int) -> Ints:
-        """How many of `count` equal pods each node gets, if each search begins after the node that was found last."""
+        """Number of `count` equal pods that each node gets, if each search begins after the node that was found
+        last.
+        """
         count = min(count, int(room.sum()))
         low, high = 0, int(room.max(initial=0))
         while low < high:  # the number of whole turns

@@ -23,19 +23,21 @@ class AutoscalerOptions:
 
     autoscaler: str = KARPENTER
     expander: str | None = None
-    """How Cluster Autoscaler chooses between groups, instead of what `flags` have; one, or several with commas."""
+    """Expander of Cluster Autoscaler, in place of the one in `flags`; one, or several with commas."""
     batch_idle_s: float = 1.0
     """Karpenter plans when no further pod came for so long ..."""
     batch_max_s: float = 10.0
     """... and at the latest so long after the first one."""
     scan_interval_s: float | None = None
-    """How often Cluster Autoscaler reads the cluster, and Karpenter searches nodes to remove, instead of the flag."""
+    """Interval in which Cluster Autoscaler reads the cluster, and Karpenter searches for nodes to remove; in place of
+    the flag.
+    """
     flags: ClusterAutoscalerFlags = DEFAULT_FLAGS
     """The flags of Cluster Autoscaler; the two above are among them afterwards."""
     priorities: PriorityRules | None = None
     """For the expander `priority`; None means the weights of pools."""
     seed: int = 0
-    """Of what is drawn: groups by the expander random, and interruptions."""
+    """Seed of the draws: groups by the expander random, and interruptions."""
 
     def __post_init__(self) -> None:
         _check("autoscaler", self.autoscaler, AUTOSCALERS)

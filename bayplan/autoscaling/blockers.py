@@ -81,7 +81,7 @@ def has_scratch_space(pod: Pod) -> bool:
 
 
 def _first_reason(node: PoolNode, ask: Callable[[Pod], str]) -> str:
-    """The first reason that `ask` gives for a pod of the node; empty for none."""
+    """The first reason of `ask` for a pod of the node; empty for none."""
     for pod in node.pods.values():
         if not pod.is_terminating and (reason := ask(pod)):
             return f"pod {pod.key}: {reason}"

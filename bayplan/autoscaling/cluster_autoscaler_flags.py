@@ -232,7 +232,7 @@ def read_flags(paths: Iterable[str | Path], words: Sequence[str] = ()) -> FlagRe
 
 
 def _read_object(tree: Any, place: str, found: FlagReading) -> bool:
-    """Read one object into what was found; whether it is about Cluster Autoscaler."""
+    """Read one object into the findings; True if it is about Cluster Autoscaler."""
     if not isinstance(tree, Mapping):
         return False
     if tree.get("kind") == "ConfigMap":

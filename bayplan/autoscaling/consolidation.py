@@ -33,7 +33,7 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 @dataclass(slots=True)
 class RemovalCommand:
-    """Nodes to take away, and what is launched before."""
+    """Nodes to take away, and those to launch before."""
 
     nodes: list[PoolNode]
     why: str
@@ -41,7 +41,7 @@ class RemovalCommand:
 
 
 class RemovalCandidates:
-    """Nodes that may go, found as far as they are asked for: most searches end at one of the first."""
+    """Nodes that may go, computed on demand: most searches end at one of the first."""
 
     def __init__(self, nodes: Iterator[PoolNode]) -> None:
         self._following, self._known = nodes, list[PoolNode]()
@@ -137,7 +137,7 @@ class Consolidation:
                 yield node
 
     def _allowed(self, pool: NodePool, now: datetime, leaving: set[str], reason: str) -> int:
-        """How many nodes of the pool may go."""
+        """Number of nodes of the pool that may go."""
         total = self._nodes.use.nodes[pool.name]
         going = (self._nodes.live.get(name) for name in leaving)
         gone = sum(node.pool is pool for node in going if node is not None)

@@ -1,8 +1,8 @@
 """Expanders: which of the groups that could grow does, as Cluster Autoscaler chooses.
 
-Facts from cluster-autoscaler 1.36 (expander/): each expander of the chain leaves the best of what those before it left,
-until one group is left; between equal ones a group is drawn. The price of pods is that of Google's price model, which
-only matters as a ratio.
+Facts from cluster-autoscaler 1.36 (expander/): each expander of the chain takes the best of the remaining groups, until
+one group is left; between equal ones a group is drawn. The price of pods is that of Google's price model, which only
+matters as a ratio.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .cluster_autoscaler_flags import (
 from .launch_options import LaunchOption
 
 CORE_PRICE, GIB_PRICE = 0.033174, 0.004446
-"""Per hour, of what pods request."""
+"""Price of the pods' requests, per hour."""
 STABLE_PRICE = 0.5 * CORE_PRICE + 500 / 1024 * GIB_PRICE
 """Of a pod that is added to both sides, so that small pods do not count too much."""
 PREFERRED_CORES = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16), (math.inf, 32))
@@ -36,7 +36,7 @@ GPUS = ("nvidia.com/gpu", "amd.com/gpu", "microsoft.com/directx")
 
 @dataclass(slots=True)
 class GroupEstimate:
-    """How many nodes of a group are launched, and for which pods."""
+    """The nodes to launch in a group, and the pods they are for."""
 
     launches: list[tuple[LaunchOption, list[Pod]]] = field(default_factory=list)
     _sums: dict[str, float] = field(default_factory=dict)

@@ -67,7 +67,7 @@ class GroupPlanner:
             chosen.flags.expanders, chosen.priorities, random.Random(chosen.seed)
         )
         self._last_row = 0
-        """Where the last pod was found to fit; the next search begins after it."""
+        """Place of the last pod that was found to fit; the next search begins after it."""
 
     def plan(self, pods: list[Pod]) -> LaunchPlan:
         """Leave out the pods that fit on nodes that are there, and choose a group for the others."""
@@ -136,7 +136,7 @@ class GroupPlanner:
         return packing.estimate
 
     def _most_nodes(self) -> int:
-        """How many nodes may be launched at once."""
+        """Limit on the nodes that are launched at once."""
         most, total = self._flags.max_nodes_per_scaleup, self._flags.max_nodes_total
         return min(most, max(total - len(self._nodes.live), 0)) if total else most
 

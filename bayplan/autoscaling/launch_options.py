@@ -1,4 +1,6 @@
-"""Launch options: the nodes that can be had, what is free on each beside its daemons, and which pods each can run."""
+"""Launch options: the nodes that can be launched, the room on each beside its daemons, and the pods that each can
+run.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ class LaunchOption:
         return self.type.allocatable.get(CPU, 0), self.type.allocatable.get(MEMORY, 0)
 
     def make_objects(self, name: str, *, is_shadow: bool = False) -> list[ClusterObject]:
-        """A node and what belongs to it; that of the shadow has no daemons, and less room instead."""
+        """A node and its objects; that of the shadow has no daemons, and less room instead."""
         used = self.daemons if is_shadow else {}
         return self.type.make_objects(name, self.zone, used=used)
 
@@ -123,7 +125,7 @@ class LaunchOptions:
             ],
             dtype=np.int64,
         ).reshape(len(self.all), len(self.resources))
-        """int64 per option and resource: what an empty node has beside its daemons."""
+        """int64 per option and resource: room on an empty node beside its daemons."""
         self.prices = np.array([one.price for one in self.all], dtype=np.float64)
         self.is_spot = np.array([one.type.is_spot for one in self.all], dtype=np.bool_)
         self.zone_numbers = {
@@ -141,7 +143,7 @@ class LaunchOptions:
     def _place_daemons(
         self, found: list[LaunchOption], objects: Iterable[ClusterObject], settings: Settings
     ) -> None:
-        """Keep the options that hold their daemons, with what these use."""
+        """Select the options that hold their daemons, with the daemons' use."""
         around = [obj for obj in objects if _is_surrounding(obj)]
         missing: set[int] = set()
         if any(obj.kind == "DaemonSet" for obj in around):
@@ -315,5 +317,5 @@ class LaunchPlan:
 
     @property
     def price(self) -> float:
-        """Per hour, of what is to be launched."""
+        """Price of the nodes to launch, per hour."""
         return sum(option.price for option, _ in self.launches)

@@ -36,7 +36,7 @@ def neglected_pods(
 
 
 def _taker(pod: Pod, options: list[LaunchOption], shadow: ShadowScheduler) -> LaunchOption | None:
-    """The first option whose new node would take the pod; None if there is none, or a node that is there takes it.
+    """The first option whose new node would take the pod; None if there is none, or an existing node takes it.
 
     Each is tried alone: a further node could be a further domain of a spread. Of a pool in a zone the largest is tried.
     """

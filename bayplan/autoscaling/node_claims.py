@@ -45,13 +45,13 @@ class NodeClaim:
     options: Ints
     """The numbers of the options that hold its pods."""
     used: Ints
-    """int64 per resource: what its pods request."""
+    """int64 per resource: requests of its pods."""
     shown: int
     """The option as which the shadow has it: the largest of a zone."""
     objects: list[ClusterObject]
     """Its objects in the shadow."""
     room: list[int] = field(default_factory=list)
-    """Per resource: what each of its options has left at least; empty without a pod."""
+    """Per resource: the least room of its options; empty without a pod."""
     number: int = -1
     """Of the claims of a plan, from 0; negative: it is only tried."""
     pods: list[Pod] = field(default_factory=list)
@@ -59,7 +59,7 @@ class NodeClaim:
 
 @dataclass(slots=True)
 class PodPlace:
-    """Where a pod can go: a row of the shadow's table, or a claim with the options that hold the pod, too."""
+    """A place for a pod: a row of the shadow's table, or a claim with the options that also hold the pod."""
 
     form: Pod
     """The pod as it was evaluated."""
@@ -158,7 +158,7 @@ class ClaimPacker:
         return place is not None
 
     def put(self, pod: Pod) -> bool:
-        """Commit the pod to the first place that it can have, relaxed as little as possible; False if there is none."""
+        """Commit the pod to its first possible place, relaxed as little as possible; False if it has none."""
         if not self._options.choice(pod).is_possible:
             return False
         for form in self._options.forms(pod):
@@ -169,7 +169,7 @@ class ClaimPacker:
         return False
 
     def ask(self, form: Pod) -> PodPlace | None:
-        """The place of a pod: a node that is there, a claim, or a new claim; None if there is none."""
+        """The place of a pod: an existing node, a claim, or a new claim; None if there is none."""
         choice, feasible = self._options.choice(form), self._feasible(form)
         return (
             self._ask_rows(form, feasible)
@@ -266,7 +266,7 @@ class ClaimPacker:
         return numbers if is_there.all() else numbers[is_there]
 
     def _ask_as_others(self, claim: NodeClaim, form: Pod, choice: OptionChoice) -> PodPlace | None:
-        """Show a claim as the largest type of each zone that may run the pod, and ask again."""
+        """Show a claim as the largest type of each zone that may run the pod, and run the filters again."""
         if choice.accepts[claim.shown] and not self._has_other_zones(claim):
             return None
         before, used = claim.shown, claim.used + choice.requests

@@ -75,7 +75,7 @@ class NodeDrains:
         self._cluster.update(stored.replace(taints=(*stored.taints, self._taint)))
 
     def proceed(self) -> None:
-        """Evict what may be evicted now, and remove the nodes that are empty."""
+        """Evict the pods that may be evicted now, and remove the nodes that are empty."""
         for drain in list(self.under_way.values()):
             if drain.is_ready:
                 self._evict(drain)

@@ -26,7 +26,7 @@ PodNeeds: TypeAlias = Sequence[tuple[Pod, int]]
 """A pod of each spec, the largest first, and how many there are."""
 
 EXPECTED_S = 20.0
-"""How long a node is kept for pods that are expected on it, as Karpenter does."""
+"""Seconds for which Karpenter does not remove a node that pods are expected on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -214,7 +214,7 @@ class PoolNodes:
             if number:
                 nodes = self._joined[number].values()
                 eligible = [(node.rank, node) for node in nodes if node.eligible_s <= now_s]
-                heapify(eligible)  # mostly the first ones are asked for
+                heapify(eligible)  # mostly the first ones are used
                 while eligible:
                     yield heappop(eligible)[1]
 
@@ -292,7 +292,7 @@ EMPTY, UNDERUTILIZED, UNNEEDED = "empty", "underutilized", "unneeded"
 def allowed_disruptions(
     pool: NodePool, reason: str, now: datetime, *, nodes: int, disrupted: int
 ) -> int:
-    """How many more of `nodes` nodes may be taken away while `disrupted` are drained."""
+    """Number of `nodes` nodes that may still be taken away while `disrupted` are drained."""
     active = [
         budget.allowed(nodes)
         for budget in pool.budgets
@@ -336,7 +336,7 @@ class PoolUse:
                 self._capacity[pool.name][name] += sign * capacity.get(name, 0)
 
     def room(self, pool: NodePool) -> int | None:
-        """How many more nodes the pool may have by its maximum; None means any number."""
+        """Number of nodes that the pool may still add up to its maximum; None if it has none."""
         return None if pool.maximum is None else max(pool.maximum - self.nodes[pool.name], 0)
 
     def allows(self, pool: NodePool, more: NodeType) -> bool:

@@ -54,7 +54,7 @@ def compares_pods(spec: PodSpec) -> bool:
 
 
 def _relaxations(spec: PodSpec, has_soft_taints: bool) -> Iterator[PodSpec]:
-    """The spec, and what is left of it after each relaxation."""
+    """The spec, and the rest of it after each relaxation."""
     yield spec
     affinity = spec.affinity or Affinity()
     nodes, near, away = affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity

@@ -60,7 +60,7 @@ class Relocation:
         self._booting_rows: list[int] = []
         self._no_offers = Offers(np.zeros(len(options.all), dtype=np.bool_), options.free)
         self._offers: dict[tuple[float, bool], Offers] = {}
-        """By the price of what is replaced, and whether all of that is spot."""
+        """By the price of the replaced nodes, and whether all of them are spot."""
 
     @contextmanager
     def beside(self, waiting: list[Pod]) -> Iterator[set[str] | None]:
@@ -113,7 +113,7 @@ class Relocation:
         return plan if plan is not None and self._may_launch(plan) else None
 
     def _look(self, closed: AbstractSet[str]) -> None:
-        """Forget what is not so any more, since the last question."""
+        """Drop the cached answers that changes since the last question made stale."""
         now = self._now()
         if self._moment == now and self._closed == closed:
             return
@@ -131,7 +131,7 @@ class Relocation:
         return self._shadow.table.row_changes.version, self._shadow.version
 
     def _fit(self, needs: PodNeeds, without: list[int], offers: Offers) -> bool | None:
-        """Whether all pods have a place on other rows, as far as amounts can tell; None if they have to be tried.
+        """Whether all pods have a place on other rows by their amounts; None if they have to be tried.
 
         False: of each spec as many pods are left over as other rows have no room for, even without the pods of other
         specs; one of the allowed options has to hold them all. The largest are tried first: where room is
@@ -159,7 +159,7 @@ class Relocation:
         return True if is_clear and _is_room_for_all(groups) else None
 
     def _has_room(self, spec: PodSpec, without: list[int]) -> bool:
-        """Whether pods of a spec may fit on other rows, or on those of nodes that boot, as far as amounts can tell."""
+        """Whether pods of a spec may fit on other rows, or on those of nodes that boot, by their amounts."""
         known = self._rooms.get(spec)
         if known is None or known.copies is None:
             return True
@@ -180,7 +180,7 @@ class Relocation:
         return int(copies.sum()) - int(copies[others].sum())
 
     def _may_launch(self, plan: LaunchPlan) -> bool:
-        """Whether limits allow what is launched beside the nodes that leave later."""
+        """Whether limits allow the launched nodes beside those that leave later."""
         return all(self._nodes.use.allows(one.pool, one.type) for one, _ in plan.launches)
 
     def _cheaper(self, leaving: Sequence[PoolNode]) -> Offers:
@@ -220,6 +220,6 @@ def _is_room_for_all(groups: Sequence[tuple[Pod, int, int]]) -> bool:
 
 
 def _displaced(other: Pod, pod: Pod) -> int:
-    """How many pods like `pod` a node has no room for at most once `other` is there."""
+    """Upper bound on the copies of `pod` that `other` displaces from a node."""
     shares = (-(-other.requests.get(name, 0) // wanted) for name, wanted in pod.requests.items())
     return max(shares, default=1) or 1

@@ -184,7 +184,7 @@ class ScaleDown:
     # Decisions
 
     def _validate(self) -> bool:
-        """Carry out what was decided, as far as it holds; whether Karpenter is free to search."""
+        """Carry out the decisions that still hold; True if Karpenter is free to search."""
         if self._decided is None:
             return True
         at_s, command = self._decided

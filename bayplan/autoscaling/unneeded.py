@@ -105,7 +105,7 @@ class UnneededNodes:
         )
 
     def _time_of(self, node: PoolNode) -> float:
-        """How long a node must have been unneeded."""
+        """Seconds for which a node must have been unneeded."""
         stored, options = self._find_node(node.name), node.pool.group_options
         if stored is None or is_ready(stored):
             return options.get("scaledownunneededtime", self._flags.scale_down_unneeded_time)
@@ -148,7 +148,7 @@ class UnneededNodes:
                 yield node
 
     def _highest_threshold(self) -> float:
-        """No node without GPUs is unneeded above it, by what is requested of it, daemons included."""
+        """No node without GPUs is unneeded above this utilisation by requests, daemons included."""
         known = [self._flags.scale_down_utilization_threshold]
         for pool in {node.pool.name: node.pool for node in self._nodes}.values():
             known.append(pool.group_options.get("scaledownutilizationthreshold", 0.0))

@@ -162,7 +162,7 @@ class Cache:
         return True
 
     def _confirm(self, assumed: Pod, pod: Pod) -> None:
-        """The API server has the assumed pod; `pod` is what it has."""
+        """The API server has the assumed pod, as `pod`."""
         self._writer.replace_pod(assumed, pod)
         self._pods[pod.uid] = pod
         self._assumed.remove(pod.uid)
@@ -279,7 +279,7 @@ class Cache:
         self.snapshot.nodes_changed()
 
     def nominations_changed(self, node_name: str) -> None:
-        """Other pods are nominated to the node: what fits there beside them has to be found again."""
+        """Other pods are nominated to the node: the room beside them has to be computed again."""
         self._writer.nominations_changed(node_name)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:

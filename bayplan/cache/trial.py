@@ -88,7 +88,7 @@ class Trial:
         self._writer.try_pod(self._removed.pop(pod.uid), NONE_HIDDEN)
 
     def end(self) -> None:
-        """Put back what was removed, in its order, and take off what is still on trial."""
+        """Put the removed pods back in their order, and take off those that are still on trial."""
         for pod in self._given_back.values():
             self._writer.end_trial(pod, NONE_HIDDEN)
         self._given_back.clear()
@@ -102,7 +102,7 @@ class Trial:
         """The terms of a pod on this node that do not count for other pods.
 
         kube-scheduler keeps a list of nodes with affinity terms and one of nodes with required anti-affinity terms,
-        which a pod on trial does not change: terms on a node that is not on the list are not looked at.
+        which a pod on trial does not change: terms on a node that is not on the list are ignored.
         """
         row = self._table.row_of[node_name]
         there = [pod for uid, pod in self._table.pods[row].items() if uid not in self._assumed]

@@ -1,4 +1,4 @@
-"""Commands: what people type, and what they see.
+"""Commands: the command line and its output.
 
 Contents: the `bayplan` command, its options, the tables and the machine formats. A command's module imports the
 library when it works, not when it is loaded: help and completion stay fast. Imports: scheduler, config, cluster, api,

@@ -30,7 +30,7 @@ COMMAND_LINE_ERRORS: tuple[type[BaseException], ...] = (
 
 
 class Tracebacks:
-    """Whether errors are printed with a traceback, which `bayplan --debug` asks for."""
+    """Whether errors are printed with a traceback, as with `bayplan --debug`."""
 
     def __init__(self) -> None:
         self._is_enabled = False

@@ -72,7 +72,7 @@ def complete() -> None:
     """Print completions for kubectl; the entry point `kubectl_complete-bayplan`.
 
     kubectl gives the words after the plugin's name, the last of them incomplete, and reads one completion per line,
-    then a colon and a number for what the shell does besides.
+    then a colon and a number with instructions for the shell.
     """
     found = completions(sys.argv[1:])
     for each in found:

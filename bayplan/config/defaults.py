@@ -80,7 +80,7 @@ def default_plugins(gates: FeatureGates) -> Plugins:
 
 
 def merge_plugins(defaults: Plugins, custom: Plugins, *, replaces: bool = True) -> Plugins:
-    """Returns `defaults` changed by what `custom` enables and disables, point by point."""
+    """Returns `defaults` changed by the plugins that `custom` enables and disables, point by point."""
     return Plugins(
         **{
             point: merge_plugin_set(defaults.at(point), custom.at(point), replaces=replaces)
@@ -90,7 +90,7 @@ def merge_plugins(defaults: Plugins, custom: Plugins, *, replaces: bool = True) 
 
 
 def merge_plugin_set(default: PluginSet, custom: PluginSet, *, replaces: bool = True) -> PluginSet:
-    """Return one point's set: the remaining defaults, then what `custom` adds.
+    """Return one point's set: the remaining defaults, then the additions of `custom`.
 
     A default that `custom` enables again takes its weight and keeps its position if it `replaces`;
     else it occurs twice. One that `custom` disables and enables moves to the end. A plugin enabled

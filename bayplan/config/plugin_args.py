@@ -68,7 +68,7 @@ DEFAULT_RESOURCES = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
-    """How NodeResourcesFit scores. A strategy without a type is an error, not the default."""
+    """Scoring of NodeResourcesFit. A strategy without a type is an error, not the default."""
 
     type: str
     resources: tuple[ResourceSpec, ...] = ()
@@ -97,7 +97,7 @@ class PodTopologySpreadArgs(Args, frozen=True, rename="camel"):
 
 
 class VolumeBindingArgs(Args, frozen=True, rename="camel"):
-    """How long to wait for volumes, and how the storage that is left scores.
+    """Time limit for volumes, and scoring by the storage that is left.
 
     The shape belongs to feature gate StorageCapacityScoring.
     """
@@ -107,7 +107,7 @@ class VolumeBindingArgs(Args, frozen=True, rename="camel"):
 
 
 class DynamicResourcesArgs(Args, frozen=True, rename="camel"):
-    """How long to search for devices on one node (0: no limit), and to wait for their binding.
+    """Time limits for the search for devices on one node (0: none), and for their binding.
 
     A field is None while its feature gate is off.
     """

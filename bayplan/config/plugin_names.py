@@ -65,6 +65,6 @@ def plugin_notes(
 
 
 def suggest(name: str, registered: Collection[str]) -> str:
-    """Returns what was expected in place of an unknown plugin `name`."""
+    """Returns the names that were expected in place of an unknown plugin `name`."""
     similar = difflib.get_close_matches(name, registered, n=1)
     return similar[0] if similar else "the name of a plugin"

@@ -77,7 +77,7 @@ def _report(path: str, times: int, problems: Problems) -> None:
 
 
 def _yaml_fault(error: YamlError) -> tuple[str, Literally]:
-    """Return what was expected, and what was found with its place."""
+    """Return the expected value, and the found one with its place."""
     expected, _, found = error.problem.removeprefix("expected ").partition("; got ")
     if not found:
         expected, found = "YAML", error.problem.removeprefix("expected YAML; ")

@@ -24,7 +24,7 @@ from .types import (
     SchedulerConfiguration,
 )
 
-# Where the file has the arguments of a plugin, by the path of the profile and the plugin's name.
+# Paths of the arguments of plugins in the file, by the path of the profile and the plugin's name.
 ArgsPaths = dict[tuple[str, str], str]
 
 # Plugins of earlier versions. They are rejected by name at single extension points; under

@@ -28,7 +28,7 @@ SIMULATED = {
 
 
 def find_all(facts: ClusterFacts, settings: Settings, has_config: bool) -> list[Finding]:
-    """Everything worth knowing, what may make answers differ first."""
+    """All findings; those that may make answers differ come first."""
     found = [
         *_version(facts),
         *_permissions(facts),

@@ -1,4 +1,4 @@
-"""Cluster facts: what is known of a cluster before a question, and one finding about it."""
+"""Cluster facts: facts about a cluster that are read before a question, and one finding about it."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _flags(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _place_of(file: str, container: Tree, spec: Tree) -> str:
-    """Where the file of a container comes from."""
+    """Source of the file of a container."""
     volumes = {volume.get("name"): volume for volume in spec.get("volumes") or ()}
     mounts = sorted(
         container.get("volumeMounts") or (), key=lambda mount: -len(str(mount.get("mountPath")))

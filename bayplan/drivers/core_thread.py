@@ -1,7 +1,7 @@
 """Core: the scheduler on an event loop; `CoreThread`: on a thread and an event loop of its own.
 
-Whatever plugins do asynchronously runs here, too, between the attempts: they may read what the scheduler reads. Input
-from outside (changes in the cluster, answers) arrives in batches; what goes out is handed to another loop.
+Asynchronous work of plugins runs here, too, between the attempts, so it may read the scheduler's state. Input from
+outside (changes in the cluster, answers) arrives in batches; output is handed to another loop.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .loop_driver import LoopExecutor
 log = logging.getLogger(__name__)
 
 SLICE_S = 0.005
-"""How long pods are scheduled before others have their turn."""
+"""Seconds for which pods are scheduled before other work has its turn."""
 
 CATCH_UP_TURNS = 5
 """Turns of the loop after which an answer has passed through all coroutines that wait for it."""
 CATCH_UP_S = 5.0
 MAX_THREADS = 64
-"""How many plugins may block at the same time."""
+"""Number of plugins that may block at the same time."""
 
 Result = TypeVar("Result")
 Item = Any
@@ -66,7 +66,7 @@ class Core:
 
     @property
     def is_running(self) -> bool:
-        """Whether it takes what comes in."""
+        """Whether it takes input."""
         return self.loop.is_running()
 
     def start(self, apply: Callable[[Any], None], answer: Callable[[Any], None]) -> None:
@@ -74,7 +74,7 @@ class Core:
         self._apply, self._answer = apply, answer
 
     async def call(self, work: Callable[[], Result]) -> Result:
-        """Do something on the scheduler's thread, between two attempts, and return what came of it."""
+        """Run a function on the scheduler's thread, between two attempts, and return its result."""
         caller = asyncio.get_running_loop()
         future: asyncio.Future[Result] = caller.create_future()
 
@@ -117,7 +117,7 @@ class Core:
         self.inbox.put(do)
 
     async def catch_up(self) -> bool:
-        """Come back when all that has come in was seen, and what came of it has gone out.
+        """Return when all input was processed and the resulting output was handed over.
 
         False if that takes too long: a plugin does not return.
         """
@@ -132,7 +132,7 @@ class Core:
         return True
 
     async def stop(self, timeout_s: float) -> None:
-        """Schedule no more, and give up what is under way."""
+        """Schedule no more, and give up the work under way."""
         self._scheduler = None
         self._set_alarm(None)
         self.executor.cancel()
@@ -157,7 +157,7 @@ class Core:
         self.wake()
 
     def _turn(self) -> None:
-        """Fire what is due and schedule for a little while."""
+        """Fire the timers that are due and schedule for a little while."""
         self._is_turn_due = False
         scheduler = self._scheduler
         if scheduler is None:
@@ -192,7 +192,7 @@ class CoreThread(Core):
 
     @property
     def is_running(self) -> bool:
-        """Whether it takes what comes in."""
+        """Whether it takes input."""
         return self._thread.is_alive()
 
     def start(self, apply: Callable[[Any], None], answer: Callable[[Any], None]) -> None:
@@ -207,7 +207,7 @@ class CoreThread(Core):
 
     def drive(self, scheduler: Scheduler) -> None:
         """From now on look after the timers of `scheduler`, and its pods while allowed. On its thread only."""
-        gc.freeze()  # what there is stays: no need to look through it for garbage
+        gc.freeze()  # the objects so far stay: no need to search them for garbage
         super().drive(scheduler)
 
     async def stop(self, timeout_s: float) -> None:
@@ -225,7 +225,7 @@ class CoreThread(Core):
             self.loop.run_forever()
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something of ours broke: going on could decide on what is no longer so."""
+        """Report an internal error and stop: the state may be inconsistent."""
         error = context.get("exception") or RuntimeError(context.get("message", "unknown"))
         log.critical("the scheduler failed: %s", context.get("message"), exc_info=error)
         self._may_schedule = False

@@ -91,7 +91,7 @@ class DecisionLog:
             self._stream = None
 
     def close(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered lines."""
         stream, self._stream = self._stream, None
         if stream is None:
             return

@@ -1,4 +1,4 @@
-"""Kube driver: the scheduler on a real cluster: what reflectors see goes in, what a sender writes comes out.
+"""Kube driver: the scheduler on a real cluster: reflectors deliver its input, a sender writes its output.
 
 Everything here runs on the event loop that talks to the API server; the scheduler has a thread of its own, so that
 neither a slow plugin nor a long search keeps a watch waiting.
@@ -40,14 +40,14 @@ from .decision_log import DecisionLog
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 300.0
-"""How often to look whether the server has begun to serve a kind that it did not."""
+"""Interval of the checks whether the server has begun to serve a kind that it did not."""
 REFUSED_LIMIT_S = 5.0
-"""The longest step between tries of what the server refuses, as for want of permission."""
+"""The longest step between retries of refused requests, as for want of permission."""
 NOT_SYNCED = "handlers are not fully synchronized"
 DRAIN_S = 10.0
-"""How long what is under way may take at the end."""
+"""Seconds that writes under way may take at the end."""
 EVENTS_S = 1.0
-"""How long the last events may take."""
+"""Seconds that the last events may take."""
 
 Result = TypeVar("Result")
 
@@ -63,9 +63,9 @@ class DriverOptions(msgspec.Struct):
     decisions: DecisionLog | None = None
     """Gets a line for each attempt."""
     is_leading: Callable[[], bool] = lambda: True
-    """Asked before each write: whether the lease is surely still ours."""
+    """Called before each write: True if the lease is certainly still held."""
     make_core: Callable[[Clock, Callable[[BaseException], None]], Core] = CoreThread
-    """Makes what the scheduler runs on."""
+    """Makes the cluster that the scheduler runs on."""
 
 
 class KubeDriver:
@@ -136,7 +136,7 @@ class KubeDriver:
         return self._may_send()
 
     async def call(self, work: Callable[[], Result]) -> Result:
-        """Do something on the scheduler's thread, as reading its metrics, and return what came of it."""
+        """Run a function on the scheduler's thread, as reading its metrics, and return its result."""
         return await self.core.call(work)
 
     def lead(self) -> None:
@@ -179,7 +179,7 @@ class KubeDriver:
         log.info("the cluster is known: %d nodes, %d pods", count("Node"), count("Pod"))
 
     async def unless_it_fails(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Result of `work`; raises what made the driver fail if that comes first."""
+        """Result of `work`; raises the error of the driver if that comes first."""
         task = asyncio.ensure_future(work)
         both: set[asyncio.Future[Any]] = {task, self.failure}
         try:
@@ -191,12 +191,12 @@ class KubeDriver:
             task.cancel()
 
     async def stop(self) -> None:
-        """Take no more pods, let what is under way finish, and end; a second time it does nothing."""
+        """Take no more pods, let the work under way finish, and end; a second call does nothing."""
         if self._is_stopped:
             return
         self._is_stopped, self._is_running = True, False
         self.core.allow(False)
-        responds = await self.core.catch_up()  # what was decided has gone out
+        responds = await self.core.catch_up()  # all decisions were handed over
         self._sender.end()
         await self._sender.finish(DRAIN_S)
         if responds:
@@ -321,7 +321,7 @@ class KubeDriver:
                 return served
 
     async def _reflect(self, reflector: Reflector) -> None:
-        """Run a reflector; what the server refuses may be allowed later."""
+        """Run a reflector; a refused request may be allowed later."""
         backoff = Backoff(limit_s=REFUSED_LIMIT_S)
         while True:
             try:

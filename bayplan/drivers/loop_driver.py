@@ -17,7 +17,7 @@ from ..scheduler.build import build_scheduler
 from ..scheduler.parts import PluginSource, SchedulerSettings
 
 SLICE_S = 0.005
-"""How long pods are scheduled before others have their turn, in time of the machine."""
+"""Seconds of machine time for which pods are scheduled before other work has its turn."""
 
 
 class LoopExecutor:
@@ -30,7 +30,7 @@ class LoopExecutor:
     def run(
         self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
     ) -> None:
-        """Do `work`, then tell `finished` what came of it."""
+        """Do `work`, then call `finished` with its result."""
         try:
             answer = work()
         except Exception as error:  # PreBind and Bind of plugins may raise anything
@@ -54,18 +54,18 @@ class LoopExecutor:
 
     @property
     def under_way(self) -> int:
-        """How much has not ended."""
+        """Number of tasks that have not ended."""
         return len(self._under_way)
 
     def cancel(self) -> None:
-        """Give up what has not ended; `finished` is not called."""
+        """Cancel the tasks that have not ended; `finished` is not called."""
         for task in self._under_way:
             task.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is not None:  # not of the work, but of what was to be done with its answer
+        if error is not None:  # not of the work, but of the callback with its answer
             context = {
                 "message": "what came of asynchronous work was not taken",
                 "exception": error,

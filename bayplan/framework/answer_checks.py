@@ -1,6 +1,6 @@
 """Answer checks: whether what a plugin's method returned has the type and shape that the extension point asks for.
 
-Each check returns the answer, or raises WrongAnswerError with what was expected and what was found.
+Each check returns the answer, or raises WrongAnswerError with the expected and the found value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class WrongAnswerError(PluginError):
 
 
 def wrong(expected: str, answer: Any) -> WrongAnswerError:
-    """The error about an answer that is not what was expected."""
+    """The error about an answer that is not as expected."""
     if inspect.iscoroutine(answer):
         answer.close()  # it is not awaited, and Python would warn
     return WrongAnswerError(f"expected {expected}; got {_shown(answer)}")

@@ -37,7 +37,7 @@ class Cancellation:
         """Wait, on a thread of a blocking plugin, until it is set or the time is over; returns `is_set`."""
         event = threading.Event()
         self._stops.append(event.set)
-        if not self.is_set:  # in this order: `set` calls what was appended before
+        if not self.is_set:  # in this order: `set` calls the callbacks that were appended before
             event.wait(timeout_s)
         return self.is_set
 

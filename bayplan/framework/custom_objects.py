@@ -1,4 +1,4 @@
-"""CustomObjects: what a plugin reads of a custom resource, by namespace and name."""
+"""CustomObjects: the objects of a custom resource that a plugin reads, by namespace and name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CustomObjects:
 
     @property
     def version(self) -> int:
-        """Changes when an object of the resource does: what `Plugin.cluster_key` may return."""
+        """Changes when an object of the resource does; a possible value of `Plugin.cluster_key`."""
         changes = self._follower.changes()
         if changes is None or any(key.kind == self.name for key in changes):
             self._version += 1

@@ -1,4 +1,4 @@
-"""CycleState: what plugins keep for one scheduling attempt of one pod.
+"""CycleState: the data of plugins for one scheduling attempt of one pod.
 
 Mirrors pkg/scheduler/framework/cycle_state.go.
 """
@@ -75,7 +75,7 @@ class CycleState(Struct, eq=False):
         self._values.pop(key, None)
 
     def clear(self) -> None:
-        """Forget what plugins wrote, and which of them were skipped."""
+        """Forget the entries of plugins, and the skipped plugins."""
         self._values.clear()
         self.skip_filter.clear()
         self.skip_score.clear()

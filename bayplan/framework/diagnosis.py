@@ -56,7 +56,7 @@ class Diagnosis:
     every_reason: bool = False
     """Every filter ran on every node (alwaysCheckAllPredicates of a Policy)."""
     within: Bools | None = None
-    """bool per row: those of a placement, where only that is looked at; None means all."""
+    """bool per row: those of a placement, if only that is tried; None means all."""
     _by_row: RowStatuses | None = field(default=None, init=False, repr=False)
     """In place of `judgements`: the status of each row, valid until the next attempt."""
 
@@ -68,19 +68,19 @@ class Diagnosis:
         return diagnosis
 
     def restrict(self, rows: Ints) -> None:
-        """Only `rows` are looked at, and other nodes do not exist for it."""
+        """Only `rows` are tried; other nodes do not exist for it."""
         self.within = np.zeros(len(self.table), dtype=np.bool_)
         self.within[rows] = True
         self.node_count = len(rows)
 
     def includes(self, node_name: str) -> bool:
-        """Whether the node is among those that are looked at."""
+        """Whether the node is among those that are tried."""
         row = self.table.row_of.get(node_name)
         return self.within is None or (row is not None and bool(self.within[row]))
 
     @property
     def _live(self) -> Bools:
-        """bool per row: there is a node that is looked at."""
+        """bool per row: there is a node, and it is tried."""
         return self.table.live if self.within is None else self.table.live & self.within
 
     @property
@@ -89,7 +89,7 @@ class Diagnosis:
         return self._by_row is not None or bool(self.judgements)
 
     def refuse_all(self, status: Status) -> None:
-        """PreFilter refused the pod: no node was looked at."""
+        """PreFilter refused the pod: no node was tried."""
         self.absent, self.refused_all = status, True
         self.pre_filter_message = status.message
         self.add_plugin_status(status)
@@ -103,7 +103,7 @@ class Diagnosis:
             self.pending_plugins.add(status.plugin)
 
     def note_rejectors(self) -> None:
-        """Collect the rejecting plugins from what was judged."""
+        """Collect the rejecting plugins of the verdicts."""
         if self._by_row is not None:
             if not self.alone:
                 unschedulable, pending = self._by_row.rejectors
@@ -121,12 +121,12 @@ class Diagnosis:
             self.add_plugin_status(status)
 
     def is_outside(self, row: int) -> bool:
-        """Whether the node was not looked at."""
+        """Whether the node was not tried."""
         outside = self._outside()
         return outside is not None and bool(outside[row])
 
     def _outside(self) -> Bools | None:
-        """bool per row: the node was not looked at; None when all were."""
+        """bool per row: the node was not tried; None if all were."""
         if self.outside is None and self.inside is not None:
             self.outside = np.ones(len(self.table), dtype=np.bool_)
             self.outside[self.inside] = False
@@ -290,7 +290,7 @@ class Diagnosis:
 
 
 def _position(rows: Rows, row: int) -> int | None:
-    """Where `row` stands in `rows`, if it does."""
+    """Position of `row` in `rows`, if it is there."""
     if isinstance(rows, slice):
         return row
     position = int(np.searchsorted(rows, row))

@@ -1,4 +1,4 @@
-"""Events: what happens in a cluster, as the plugins that wait for it name it.
+"""Events: changes in a cluster, by the names that waiting plugins use.
 
 Mirrors staging/src/k8s.io/kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent)
 and pkg/scheduler/framework/{types,events}.go (matching, the events the scheduler makes itself).
@@ -175,8 +175,8 @@ Asked = TypeVar("Asked", bound=Callable[..., Any])
 def by_spec(asked: Asked) -> Asked:
     """Mark a hint or doubt whose answer depends on the waiting pod's spec alone: pods of one spec share it.
 
-    It may still look at what else sets a pod apart: whether the event is about the pod itself, its nomination, and
-    the resources that its status grants. Pods with such facts are evaluated one by one.
+    It may still depend on other facts about a pod: whether the event is about the pod itself, its nomination, and the
+    resources that its status grants. Pods with such facts are evaluated one by one.
     """
     setattr(asked, BY_SPEC, True)
     return asked

@@ -1,4 +1,4 @@
-"""Faults: errors in the code of a plugin, and what becomes of them besides the pod that they fail."""
+"""Faults: errors in the code of a plugin, and their effects besides the pod that they fail."""
 
 from __future__ import annotations
 

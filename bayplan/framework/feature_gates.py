@@ -107,7 +107,9 @@ class FeatureGates(Mapping[str, bool]):
         return tuple(sorted(n for n in self.settings if n not in EFFECTS and n not in STAGE_GATES))
 
     def _leave_out(self) -> tuple[str, ...]:
-        """Undo what a gate for a whole stage set without effect; a gate that is set by name is refused instead."""
+        """Undo the values that a gate for a whole stage set without effect; a gate that is set by name is refused
+        instead.
+        """
         by_stage = self._positions_by_stage()
         found = {
             name: position

@@ -1,4 +1,4 @@
-"""GateEffects: what the feature gates that concern the scheduler do in both positions.
+"""GateEffects: the effects of the scheduler's feature gates, on and off.
 
 A position that is not implemented is `missing`; setting it is refused with its text. docs/feature-gates.md is made from
 this table.
@@ -254,4 +254,4 @@ EARLIER_GATES: dict[str, bool] = {
     "PodOverhead": True,
     "VolumeCapacityPriority": False,
 }
-"""Gates of releases before v1.23, with the position that is the same as what v1.36 does."""
+"""Gates of releases before v1.23, with the position that equals v1.36."""

@@ -1,4 +1,4 @@
-"""Handle: what a plugin may ask of the scheduler it runs in."""
+"""Handle: the scheduler's interface for its plugins."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class Client(Protocol):
         """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
 
     def record_event(self, event: PodEvent) -> None:
-        """Tell people what happened to a pod."""
+        """Write an event about a pod."""
 
     def update(self, obj: Object) -> Object | Awaitable[Object]:
         """Write a changed object (a volume or a claim) and return it as stored; may be `async def`.
 
-        Raises ConflictError when the object was changed by another client since it was read, NotFoundError when it
-        is gone. Our objects leave out what does not bear on placement: over a network, send only what differs.
+        Raises ConflictError when the object was changed by another client since it was read, NotFoundError when it is
+        gone. Our objects leave out fields that do not affect placement: over a network, send only differences.
         """
 
     def update_status(self, obj: Object) -> Object | Awaitable[Object]:
@@ -112,16 +112,16 @@ class Nominator(Protocol):
 
 
 class FilterRunner(Protocol):
-    """The profile's filters, for plugins that ask what would happen if."""
+    """The profile's filters, for plugins that try changes."""
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, with and without the pods nominated to it."""
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
-        """Put `added` on the node and tell the PreFilter plugins."""
+        """Put `added` on the node and call the PreFilter plugins."""
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
-        """Take `removed` off the node and tell the PreFilter plugins."""
+        """Take `removed` off the node and call the PreFilter plugins."""
 
 
 class WaitingPod(Protocol):
@@ -159,13 +159,13 @@ class PodGroups(Protocol):
         """The pods of the group, in order of appearance."""
 
     def member_count(self, key: tuple[str, str, str]) -> int:
-        """How many pods the group has."""
+        """Number of pods of the group."""
 
     def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
         """Those of them without a node, by uid."""
 
     def placed_count(self, key: tuple[str, str, str]) -> int:
-        """How many of them have a node, or are assumed to."""
+        """Number of them that have a node, or are assumed to."""
 
     def kept_count(self, key: tuple[str, str, str]) -> int:
         """The same without members that have a node for the time of a scheduling cycle of the group only."""
@@ -208,12 +208,12 @@ class PreemptionExtenders(Protocol):
 
 
 class Executor(Protocol):
-    """Where slow work runs, beside the scheduling of other pods."""
+    """Executor of slow work, beside the scheduling of other pods."""
 
     def run(
         self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
     ) -> None:
-        """Do `work`, then tell `finished` on the scheduler's thread what came of it."""
+        """Do `work`, then call `finished` with its result on the scheduler's thread."""
 
 
 RunBlocking = Callable[[Callable[[], "Status | Awaitable[Status]"]], "Status | Awaitable[Status]"]
@@ -309,7 +309,7 @@ class Pause:
 
     count: int = 0
     ended: Callable[[Status], None] | None = None
-    """Ends the attempt that paused the others; it is given what came of the work that it waited for."""
+    """Ends the attempt that paused the others; its argument is the result of the work that it waited for."""
 
 
 @dataclass
@@ -326,7 +326,7 @@ class Handle:
     feature_gates: FeatureGates = field(default_factory=lambda: DEFAULT_GATES)
     pod_groups: PodGroups = field(default_factory=NoPodGroups)
     group_options: GroupOptions = field(default_factory=GroupOptions)
-    """Where pod groups are not scheduled as by kube-scheduler; GangScheduling sets it from its arguments."""
+    """Differences from kube-scheduler in the scheduling of pod groups; GangScheduling sets them from its arguments."""
     waiting_pods: WaitingPods | None = None
     pre_binding: PreBinding | None = None
     executor: Executor | None = None
@@ -350,13 +350,15 @@ class Handle:
     node_order: Callable[[], Ints] | None = None
     """The rows of all nodes in the order in which kube-scheduler would list them; None means in their own."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
-    """Where a plugin counts; `metrics.add` takes metrics of its own."""
+    """Counters for plugins; `metrics.add` takes metrics of its own."""
     faults: PluginFaults = field(default_factory=PluginFaults)
-    """Where errors in the code of plugins are noted that fail no pod."""
+    """Record of errors in the code of plugins that fail no pod."""
     shared: dict[str, Any] = field(default_factory=dict)
     """State that plugins share, by name: one for all profiles of a scheduler."""
     keeps_whole_objects: bool = True
-    """Whether pods and nodes are kept with all of their fields; the scheduler sets it by what its plugins declare."""
+    """Whether pods and nodes are stored with all of their fields; the scheduler sets it by the declarations of its
+    plugins.
+    """
 
     custom_resources: Mapping[str, CustomResource] | None = None
     """Resources that the plugins of the scheduler declare, by name; None if anything may be read, as in a test of one
@@ -386,7 +388,7 @@ class Handle:
     def whole(self, obj: Pod | Node) -> dict[str, Any]:
         """The pod or node as a manifest with all fields, those included that our types leave out.
 
-        As stored, with what changed since it was read; without `metadata.managedFields`. Raises PluginError unless a
+        As stored, with the changes since it was read; without `metadata.managedFields`. Raises PluginError unless a
         plugin of the scheduler declares `reads_whole_objects`.
         """
         if not self.keeps_whole_objects:

@@ -1,7 +1,7 @@
 """Interface: the extension points, one class each. A plugin inherits from those it takes part in.
 
 Mirrors staging/src/k8s.io/kube-scheduler/framework/interface.go. The order in which they run is in
-`scheduler/cycle.py`; what a status does to the cycle is in `runtime/`.
+`scheduler/cycle.py`; the effect of a status on the cycle is in `runtime/`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Settled(NamedTuple):
     """Results that hold for every pod of one spec, in any cluster."""
 
     pre_filter: Status | None = None
-    """SKIP or SUCCESS when that is what `pre_filter` returns; it is then not called, except for a pod with nodeName."""
+    """SKIP or SUCCESS if `pre_filter` returns it always; it is then not called, except for a pod with nodeName."""
     pre_score: Status | None = None
     """The same for `pre_score`."""
     commits: bool = True
@@ -124,7 +124,7 @@ class Plugin:
         return None
 
     def free_parts(self, table: NodeTable) -> Mapping[str, Ints]:
-        """For the measures of a simulation: what is free of the parts of nodes, such as each GPU, by resource.
+        """For the measures of a simulation: free amounts of the parts of nodes, such as each GPU, by resource.
 
         int64 per row of the table and part, 0 for parts that a node does not have. Without it the free amount of a node
         is one pool. Called once, at the end of a run.
@@ -189,7 +189,7 @@ class QueueSortPlugin(Plugin):
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):
-    """Success, and only the nodes named need to be looked at."""
+    """Success, and only the nodes named need to be tried."""
 
     node_names: frozenset[str]
 
@@ -215,7 +215,7 @@ class PreFilterExtensions:
 
 
 class FilterPlugin(Plugin):
-    """Says which nodes cannot run the pod. Implement `filter_rows`, `filter_node`, or both."""
+    """Refuses nodes that cannot run the pod. Implement `filter_rows`, `filter_node`, or both."""
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         """Judge `rows` of `table` at once; the answer has their length and order."""
@@ -237,7 +237,7 @@ class FilterPlugin(Plugin):
 
 
 class Preemption(msgspec.Struct):
-    """The account of a search for pods to preempt, by node name. `complete` it before reading what is on each node."""
+    """The account of a search for pods to preempt, by node name. `complete` it before reading the entries of nodes."""
 
     candidates: dict[str, Victims] = msgspec.field(default_factory=dict)
     rejected: dict[str, Status] = msgspec.field(default_factory=dict)
@@ -254,7 +254,7 @@ class Preemption(msgspec.Struct):
     """Pods that lost their nomination to the chosen node."""
 
     def complete(self) -> None:
-        """Add what `fill_in` adds."""
+        """Add the entries of `fill_in`."""
         if self.fill_in is not None:
             self.fill_in(self)
 
@@ -310,12 +310,12 @@ class ScorePlugin(Plugin):
     def normalize_rows(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, scores: Ints
     ) -> Ints:
-        """The same for plugins that must know which nodes the scores belong to: `rows`, in their order."""
+        """The same for plugins that need the nodes of the scores: `rows`, in their order."""
         return self.normalize(scores)
 
 
 class ReservePlugin(Plugin):
-    """Claims what the pod needs on the chosen node; `unreserve` takes it back and may be called twice."""
+    """Claims resources for the pod on the chosen node; `unreserve` gives them back and may be called twice."""
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -335,10 +335,10 @@ class PermitPlugin(Plugin):
 
 
 class PreBindPlugin(Plugin):
-    """Does what must be done before the pod is bound. May block or be `async def`.
+    """Prepares the binding of the pod. May block or be `async def`.
 
-    Neighbours that `allow_parallel` run at the same time. On a real cluster what is `async def` runs between the
-    attempts to schedule other pods, and may read what they read; a plain method may block and has a thread of its own.
+    Neighbours that `allow_parallel` run at the same time. On a real cluster an `async def` method runs between the
+    attempts to schedule other pods, and may read the same data; a plain method may block and has a thread of its own.
     """
 
     allow_parallel: ClassVar[bool] = False

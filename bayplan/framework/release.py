@@ -16,7 +16,7 @@ from ..errors import ConfigError
 
 
 class ImageVolumes(enum.Enum):
-    """How image volumes count in the score of ImageLocality."""
+    """Weight of image volumes in the score of ImageLocality."""
 
     IGNORED = "ignored"
     SIZE = "size"
@@ -121,7 +121,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     names_devices: bool
     """An expression that fails on a device names it."""
     pod_word: str
-    """How the reason for a claim that was not made for the pod writes "pod"."""
+    """Spelling of "pod" in the reason for a claim that was not made for the pod."""
     timeout_is_error: bool
     """A search for devices that takes too long is an error of the pod, not a refusal of the node."""
     keeps_nomination_without_post_filter: bool

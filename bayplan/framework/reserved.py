@@ -1,4 +1,4 @@
-"""Reserved: what the pods nominated to each row will use, as columns, followed as nominations come and go."""
+"""Reserved: the future use of the pods nominated to each row, as columns that follow the nominations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .handle import Nominator
 
 
 class Reserved:
-    """The nominated pods with at least `priority`: their number and what they use, summed up per row.
+    """The nominated pods with at least `priority`: their number and their use, summed up per row.
 
     `rows` are the rows with such a pod; rows without a node may be among them.
     """
@@ -49,7 +49,7 @@ class Reserved:
         return self._pods.get(row, ())
 
     def usage(self, resource: str) -> Ints:
-        """int64 per row: what they use of `resource`; of `pods`, each of them one."""
+        """int64 per row: their use of `resource`; of `pods`, each of them one."""
         found = self._usage.get(resource)
         return self._usage[POD_COUNT] * 0 if found is None else found
 

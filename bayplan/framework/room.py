@@ -1,4 +1,4 @@
-"""Room: the profile's filters, where what they use of the pods on a node is a sum. For DefaultPreemption.
+"""Room: the profile's filters, if they only use a sum over the pods on a node. For DefaultPreemption.
 
 Not part of the contract with plugin authors: it changes with the way in which preemption searches.
 """

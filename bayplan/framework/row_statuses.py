@@ -18,7 +18,7 @@ from .status import SUCCESS, Code, Status
 from .verdict import Verdict
 
 MOST_REASONS = 48
-"""Reasons that a number can tell apart, a bit for each; a verdict with more is taken over row by row."""
+"""Reasons that fit into a number, a bit for each; a verdict with more is taken over row by row."""
 FIRST_BIT = 4
 """The bits below hold the code."""
 
@@ -92,7 +92,7 @@ class RowStatuses:
             self.refused += 1
 
     def put_rows(self, rows: Ints, refusals: list[tuple[Ints, Verdict, str]]) -> None:
-        """Give `rows` what is in `refusals`, rows with a verdict and the plugin that gave it; others: SUCCESS."""
+        """Give `rows` the statuses in `refusals`, rows with a verdict and its plugin; others: SUCCESS."""
         self.said[rows] = 0
         for judged, verdict, plugin in refusals:
             positions = np.flatnonzero(verdict.codes)
@@ -186,7 +186,7 @@ class RowStatuses:
         self._forget()
 
     def _forget(self) -> None:
-        """The counts are about to change, or did: forget what was worked out from them."""
+        """The counts are about to change, or did: drop the results derived from them."""
         self._given = self._codes_given = self._rejectors = None
         self._rows_with.clear()
         self._fit_error = (-1, "")

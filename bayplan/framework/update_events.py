@@ -58,7 +58,7 @@ def _has_other_labels(old: Pod | Node, new: Pod | Node) -> bool:
 
 
 def _is_scaled_down(old: Pod, new: Pod) -> bool:
-    """Whether a request is gone or smaller, what the pod was given included."""
+    """Whether a request is gone or smaller, including the pod's allocation."""
     given = old.status.has_resources or new.status.has_resources
     if old.spec is new.spec and not given:
         return False

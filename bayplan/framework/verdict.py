@@ -90,7 +90,7 @@ class Verdict:
         return Status(Code(code), texts)
 
     def histogram(self, among: Bools | None = None) -> dict[str, int]:
-        """How many rows (of `among`) each reason applies to."""
+        """Number of rows (of `among`) that each reason applies to."""
         counts = {
             text: int(np.count_nonzero(mask if among is None else mask & among))
             for text, mask in self.reasons.items()

@@ -1,4 +1,4 @@
-"""Environment: what both environments share: workload, observation, reward, and the course of an episode."""
+"""Environment: the common part of both environments: workload, observation, reward, and the course of an episode."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     """The scheduler with a cluster in memory; an episode is a run of the workload in virtual time.
 
     The observation has the columns of the node table, an entry per row: `allocatable.R` and `requested.R` for each
-    resource R, `pod_count`, `max_pods`, `live`, and `pod`: what the next pod requests, in the order of `resources`.
+    resource R, `pod_count`, `max_pods`, `live`, and `pod`: the requests of the next pod, in the order of `resources`.
     With `copies=False` the columns are the table's own arrays, read-only, which change with the next step. `max_nodes`
     is for workloads in which nodes come later.
     """
@@ -159,7 +159,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         return self._observe(), reward, step.is_end, is_cut, self._info()
 
     def _check_sampling(self, settings: Settings) -> None:
-        """Raise InputError when the configuration has the scheduler look at a part of the nodes."""
+        """Raise InputError when the configuration has the scheduler sample the nodes."""
         config = settings.config
         if config is None:
             return

@@ -1,4 +1,4 @@
-"""Rewards: what an agent gets for a step: a measure of the run, or a function of the user's."""
+"""Rewards: the reward of a step: a measure of the run, or a function of the user's."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _placed(step: EpisodeStep) -> float:
 
 
 class _Used:
-    """The change of what pods use of a resource."""
+    """The change of the pods' use of a resource."""
 
     def __init__(self, table: NodeTable, resource: str, is_share: bool) -> None:
         self._resource, self._is_share = resource, is_share

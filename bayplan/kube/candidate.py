@@ -25,7 +25,7 @@ from .retry_backoff import Backoff
 STRATEGY = "OldestEmulationVersion"
 API_VERSION = "coordination.k8s.io/v1beta1"
 RENEW_S = 300
-"""How often a candidate is renewed without a ping."""
+"""Interval in which a candidate is renewed without a ping."""
 SILENCE_S = 30.0
 FIRST_WAIT_S, MAX_WAIT_S = 1.0, 5.0
 

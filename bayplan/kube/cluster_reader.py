@@ -20,7 +20,7 @@ OnKind = Callable[[int, int], None]
 
 FORBIDDEN = 403
 TRIES = 5
-"""How often a list is restarted after its continuation expired on the server."""
+"""Number of restarts of a list whose continuation expired on the server."""
 
 KINDS_READ: tuple[Resource, ...] = (
     # Not read by the scheduler, but by admission and the controllers that create pods where a snapshot is opened.

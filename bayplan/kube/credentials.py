@@ -25,13 +25,13 @@ from .exec_plugin import PluginCalls, run_plugin
 from .kubeconfig import Kubeconfig, Section, read_kubeconfig
 
 REFRESH_S = 60.0
-"""How long a token is used before its file is read again."""
+"""Seconds that a token is used before its file is read again."""
 EXPIRY_MARGIN_S = 300.0
 """A token of a plugin is requested again this long before it expires."""
 DEFAULT_KUBECONFIG = Path("~/.kube/config")
 DEFAULT_NAMESPACE = "default"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod has `token`, `ca.crt` and `namespace`."""
+"""Folder in which a pod has `token`, `ca.crt` and `namespace`."""
 
 
 def is_cluster_configured() -> bool:
@@ -58,7 +58,7 @@ class Identity(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the server is, and how its certificate is checked."""
+    """Address of the server, and the check of its certificate."""
 
     server: str
     authority: str | None = None
@@ -83,7 +83,7 @@ class Credentials:
         self._identify = identify
         self._read_at = time.monotonic()
         self.plugin_calls: PluginCalls = Counter()
-        """Calls of a credential plugin by exit status and what came of them."""
+        """Calls of a credential plugin by exit status and result."""
         self.source = source
         """The kubeconfig's name, for messages."""
         self.server: str = place.server
@@ -110,7 +110,7 @@ class Credentials:
 
     @property
     def certificate_ttl_s(self) -> float:
-        """How long the client certificate from a credential plugin is valid; infinity without one."""
+        """Seconds until the client certificate of a credential plugin expires; infinity without one."""
         return self._identity.valid_until - time.time()
 
     @property
@@ -175,7 +175,7 @@ def _place(read: Kubeconfig) -> Place:
 
 
 def _user(user: Section, calls: PluginCalls) -> Identify:
-    """How the identity of a user is read, each time anew."""
+    """Function that reads the identity of a user, each time anew."""
     if "auth-provider" in user:
         got = "auth-provider, which Kubernetes has replaced by exec plugins"
         raise user.wrong("auth-provider", "a token, a client certificate or exec", got)

@@ -90,7 +90,7 @@ class CustomReflector:
 
     @property
     def unreadable(self) -> int:
-        """How many objects had a field that could not be read."""
+        """Number of objects with a field that could not be read."""
         return 0 if self._reflector is None else self._reflector.unreadable
 
     def _failed(self, error: ApiError) -> None:

@@ -20,7 +20,7 @@ from .kubeconfig import Section
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 INFO = "KUBERNETES_EXEC_INFO"
 PluginCalls: TypeAlias = Counter[tuple[str, str]]
-"""Calls by exit status and what came of them, in client-go's words."""
+"""Calls by exit status and result, in client-go's words."""
 
 
 class ExecStatus(msgspec.Struct, rename="camel"):

@@ -92,7 +92,7 @@ class ResponseReader:
         self.is_complete = True
 
     def _read_head(self, data: bytes) -> bytes:
-        """Read the head if it has arrived; return what follows it."""
+        """Read the head if it has arrived; return the bytes after it."""
         while True:
             end = data.find(HEAD_END)
             if end < 0:
@@ -133,7 +133,7 @@ class ResponseReader:
         return self._skip_trailer(data, at)
 
     def _skip_trailer(self, data: bytes, at: int) -> bytes:
-        """Skip the lines after the last chunk, up to an empty one; return what follows."""
+        """Skip the lines after the last chunk, up to an empty one; return the bytes after them."""
         while not self.is_complete:
             line_end = data.find(LINE_END, at)
             if line_end < 0:

@@ -19,7 +19,7 @@ from .http1 import Head, ResponseReader, make_request
 
 CONNECT_TIMEOUT_S = 30.0
 IDLE_S = 90.0
-"""How long an idle connection is kept."""
+"""Seconds for which an idle connection stays open."""
 MAX_UNREAD = 1 << 24
 """Number of unread bytes at which a connection stops receiving."""
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
@@ -29,7 +29,7 @@ REPEATABLE = ("GET", "PUT", "DELETE")
 
 
 class LostError(ConnectionResetError):
-    """The connection broke, or what arrived is not a response."""
+    """The connection broke, or the bytes that arrived are not a response."""
 
 
 class Address(NamedTuple):
@@ -53,7 +53,7 @@ class HttpConnection(asyncio.Protocol):
         self._unread = 0
         self._is_streaming = False
         self.silence_s: float | None = None
-        """How long nothing may arrive."""
+        """Seconds without a byte after which a request fails."""
         self.is_used = False
         """A response has arrived on it before."""
         self.idle_since = 0.0

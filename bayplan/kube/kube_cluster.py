@@ -1,7 +1,7 @@
 """Kube cluster: a cluster behind an API server for the scheduler, on the scheduler's thread.
 
-It reads what the reflectors delivered; writes are passed to a sender, which works on another
-thread. Slow operations return a future of the scheduler's event loop.
+It reads the objects that the reflectors delivered; writes are passed to a sender, which works on another thread. Slow
+operations return a future of the scheduler's event loop.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class GroupStatuses:
 Stored = TypeVar("Stored", bound="KubeObject | Pod")
 
 CONFLICT_WAIT_S = 1.0
-"""How long a conflict is held back, until the watch shows its cause."""
+"""Seconds that a conflict is held back, until the watch shows its cause."""
 LOOK_S = 0.02
 """Polling interval."""
 
@@ -200,7 +200,7 @@ class KubeCluster(ObjectIndex):
         return sent
 
     def count_calls(self) -> ApiCalls:
-        """Count bindings and writes of statuses from now on; returns what is counted."""
+        """Count bindings and writes of statuses from now on; returns the counters."""
         self.calls = ApiCalls(self._statuses.pending)
         return self.calls
 

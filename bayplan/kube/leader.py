@@ -24,7 +24,7 @@ from ..observe.families import Family, ReadCounter, ReadGauge
 JITTER_FACTOR = 1.2
 NEVER = float("-inf")
 TOLERATED_S = 20.0
-"""How long after the end of a lease that was not renewed a scheduler still reports healthy."""
+"""Seconds after the end of a lease that was not renewed in which a scheduler still reports healthy."""
 
 Tree = dict[str, Any]
 Result = TypeVar("Result")

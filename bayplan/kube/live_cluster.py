@@ -34,7 +34,7 @@ class LiveObjects(msgspec.Struct, frozen=True):
     namespace: str = "default"
     """The namespace that kubectl uses when none is given."""
     version: str = ""
-    """The version of the API server, such as v1.36.4; empty if it does not tell."""
+    """The version of the API server, such as v1.36.4; empty if unknown."""
 
 
 def is_cluster_configured() -> bool:
@@ -85,8 +85,8 @@ def read_live(
 
 
 async def read_version(connection: Connection, ended: asyncio.Event | None = None) -> str:
-    """The version of the API server; empty if it does not tell. With `ended` the request is repeated until then or
-    until it is answered.
+    """The version of the API server; empty if unknown. With `ended` the request is repeated until then or until it is
+    answered.
     """
     from ..errors import ApiError
 

@@ -75,7 +75,7 @@ class PodStatuses:
             self._send(pod, patch).add_done_callback(lambda done: self._written(pod, done))
 
     def pending(self) -> dict[tuple[str], int]:
-        """How many writes wait for an earlier one of their pod, by the type of call."""
+        """Number of writes that wait for an earlier one of their pod, by the type of call."""
         waiting = self._next.values()
         bindings = sum(change.bind is not None for change in waiting)
         patches = sum(change.has_status for change in waiting)

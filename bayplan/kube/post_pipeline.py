@@ -30,7 +30,7 @@ together."""
 LOOK_S = 5.0
 """Interval of connection maintenance."""
 IDLE_S = 60.0
-"""How long an idle connection is kept."""
+"""Seconds for which an idle connection stays open."""
 
 Done = Callable[["Answer | ApiError"], None]
 
@@ -177,7 +177,7 @@ class PostPool:
     # Callbacks of channels
 
     def answered(self, post: Post, answer: Answer) -> None:
-        """Handle a response. The refusal of a repeated request does not tell whether the first arrived."""
+        """Handle a response. After the refusal of a repeated request it is unknown whether the first arrived."""
         if post.was_resent and answer.code >= 400:
             problem = refusal(answer, f"POST {post.path}")
             server = self._credentials.server

@@ -36,9 +36,9 @@ WATCH_S = (300.0, 600.0)
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner, and without an event, counts as a failure."""
 MAX_REPORTED = 10_000
-"""How many problems of objects are remembered, so that each is logged once."""
+"""Number of problems of objects that are remembered, so that each is logged once."""
 SILENCE_S = 60.0
-"""How long after its timeout a silent watch may stay open."""
+"""Seconds after its timeout that a silent watch may stay open."""
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
@@ -159,7 +159,7 @@ class Reflector:
         self.problem = ""
         """Why the last list or watch failed."""
         self.unreadable = 0
-        """How many objects had a field that could not be read: one for each object and problem."""
+        """Number of objects with a field that could not be read: one for each object and problem."""
         self._reported: set[tuple[str, str]] = set()
         """The object and the problem of these."""
 
@@ -182,7 +182,7 @@ class Reflector:
                     raise
                 if isinstance(error, ExpiredError):
                     self._version = ""
-                    if is_resumed:  # else the server expires what it has just listed
+                    if is_resumed:  # else the server expires the list that it has just sent
                         self._backoff.reset()
                 level = logging.INFO if isinstance(error, ExpiredError) else logging.WARNING
                 wait_s = self._backoff.next_s()

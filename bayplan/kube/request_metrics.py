@@ -113,7 +113,7 @@ class HostRequests:
             self._metrics.retries.labels(_shown(code), method, self._host).count += 1
 
     def sent(self, method: str, size: int) -> None:
-        """Record the size of what one attempt sends."""
+        """Record the size of the body that one attempt sends."""
         self._find(method).sent.observe(size)
 
     def ended(self, method: str, seconds: float, received: int | None) -> None:

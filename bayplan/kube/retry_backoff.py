@@ -20,7 +20,7 @@ from collections.abc import Callable
 # the server, the longer the wait. One that has been idle responds at once.
 
 FIRST_WAIT_S, MAX_WAIT_S = 0.002, 0.04
-"""How long a busy loop waits for more events."""
+"""Seconds that a busy loop waits for more events."""
 ENOUGH = 12
 """Number of events at a time from which waiting longer gains little."""
 QUIET_S = 0.02

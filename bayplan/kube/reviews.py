@@ -10,7 +10,7 @@ from ..errors import ApiError
 from .connection import Connection
 from .watched_kinds import Resource
 
-# Permissions: what the user of a connection may do, from the API server's own reviews.
+# Permissions of the user of a connection, from the API server's own reviews.
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 READING = ("list", "watch")
@@ -23,7 +23,9 @@ AT_ONCE = 8
 async def missing_permissions(
     connection: Connection, resources: Iterable[Resource], verbs: Sequence[str] = READING
 ) -> list[str]:
-    """`watch pods`: what the user must not do; empty also if the server does not answer such questions."""
+    """`watch pods`: the verbs and resources that the user lacks; empty also if the server does not answer such
+    questions.
+    """
     wanted = [(verb, resource) for resource in resources for verb in verbs]
     slots = asyncio.Semaphore(AT_ONCE)
 

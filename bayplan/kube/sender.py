@@ -53,7 +53,7 @@ class PostOrder(NamedTuple):
     body: bytes
     future: asyncio.Future[Any]
     confirm: Callable[[Sender, ApiError], Awaitable[Any]] | None = None
-    """Determines the outcome when the response does not tell; raises the error if it failed."""
+    """Determines the outcome when the response does not; raises the error if it failed."""
 
 
 class Posting(NamedTuple):

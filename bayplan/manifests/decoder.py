@@ -34,7 +34,7 @@ LONG_LIST = 1 << 16
 """Objects of longer lists are not searched for unknown fields if an API server wrote all of them."""
 
 BATCH = 1000
-"""How many items of a list are decoded together."""
+"""Number of items of a list that are decoded together."""
 
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"

@@ -1,7 +1,7 @@
 """Driven autoscalers: a series of replicas that names a HorizontalPodAutoscaler becomes one of its workload.
 
-The metrics of the autoscaler are not known here: the series has what it would want. Its `minReplicas` and `maxReplicas`
-limit that.
+The metrics of the autoscaler are not known here: the series has the replicas that it would want. Its `minReplicas` and
+`maxReplicas` limit that.
 """
 
 from __future__ import annotations

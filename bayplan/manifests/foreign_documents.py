@@ -40,7 +40,7 @@ def folder_fault(folder: Path) -> str:
 
 
 def kustomize(folder: str) -> str:
-    """How to read a kustomization."""
+    """Instructions for reading a kustomization."""
     return f"render it first: kubectl kustomize {folder} | bayplan ... -f -"
 
 

@@ -30,7 +30,7 @@ GZIP = 31
 FREE = 32 << 20
 """Size to which every gzip file may unpack."""
 RATIO = 100
-"""How many times its size a larger one may unpack to."""
+"""Limit on the ratio of a large file to its packed size."""
 UNSIZED = 8 << 30
 """The most that is read of standard input, a pipe or a device, whose size is unknown."""
 MAX_LINE = 64 << 20

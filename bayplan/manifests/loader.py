@@ -91,7 +91,7 @@ class InvalidRemark(msgspec.Struct):
 
 
 class Manifests(msgspec.Struct):
-    """The objects in order, their places, the ignored kinds, and what is wrong with them."""
+    """The objects in order, their places, the ignored kinds, and their faults."""
 
     objects: list[InputObject] = msgspec.field(default_factory=list)
     places: list[ManifestPlace] = msgspec.field(default_factory=list)
@@ -210,8 +210,8 @@ def kind_name(obj: UnknownObject) -> str:
 def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None = None) -> Manifests:
     """Read all objects in files, folders and standard input (`-`).
 
-    Raises InputError, one line with file, document and field, for unreadable or empty input and for a second
-    object of the same kind and name. `remarks` has what else is wrong.
+    Raises InputError, one line with file, document and field, for unreadable or empty input and for a second object of
+    the same kind and name. `remarks` has the other faults.
     """
     given = list(paths)
     groups = [find_files([path]) for path in given]

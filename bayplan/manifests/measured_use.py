@@ -78,7 +78,7 @@ class MeasuredUse:
 
 
 def read_use(texts: Iterable[str]) -> MeasuredUse:
-    """Read files, each with `cpu=` or `memory=` in front where it does not tell the resource; InputError if wrong."""
+    """Read files, each with `cpu=` or `memory=` in front where it does not name the resource; raises InputError."""
     use = MeasuredUse()
     for text in texts:
         resource, equals, path = text.partition("=")

@@ -67,7 +67,7 @@ class TimelineEvent(msgspec.Struct, frozen=True):
     scale: tuple[WorkloadScale, ...] = ()
     remove: tuple[TimelineTarget, ...] = ()
     path: str = ""
-    """Where it is in its timeline, if it is not one of its `events`."""
+    """Its place in the timeline, if it is not one of its `events`."""
 
 
 class Timeline(msgspec.Struct, frozen=True):

@@ -212,7 +212,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
 @contextmanager
 def _reading(whole: bool, plugins: Iterable[PluginLike]) -> Iterator[None]:
-    """Decode objects with what plugins read of them."""
+    """Decode objects with the fields that plugins read."""
     expected = "plugin classes, or Python files"
     given = several("Cluster", "plugins", plugins, (type, str, Path), expected)
     sources = tuple(str(one) if isinstance(one, Path) else one for one in given)
@@ -221,7 +221,7 @@ def _reading(whole: bool, plugins: Iterable[PluginLike]) -> Iterator[None]:
 
 
 def _warn(remarks: Sequence[str], strict: bool) -> None:
-    """Give what is wrong with the input as Python warnings about the caller of `Cluster`, or raise it."""
+    """Issue the faults of the input as Python warnings about the caller of `Cluster`, or raise them."""
     if remarks and strict:
         raise InputError("\n".join(remarks))
     for remark in remarks:

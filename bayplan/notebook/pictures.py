@@ -94,7 +94,7 @@ def plot_nodes(result: SimulationReport, axes: Any = None) -> Any:
 
 @plot.register
 def _plot_what_if(result: WhatIfAnswer, axes: Any = None) -> Any:
-    """Number of pods to which something happens, by what happens."""
+    """Number of affected pods, by effect."""
     axes, said = _axes(axes), result.summary()
     names = [name for name in OUTCOMES if said.get(name)]
     axes.barh(names, [said[name] for name in names], color=[OUTCOMES[name] for name in names])

@@ -216,7 +216,7 @@ def capacity(
     kubernetes_version: str = "",
     seed: int | None = None,
 ) -> Capacity:
-    """How many more pods fit: of one kind, or of a mix.
+    """Count the further pods that fit: of one kind, or of a mix.
 
     A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
     form. The waiting pods are placed first; with `as_is` they take no room.

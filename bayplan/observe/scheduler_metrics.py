@@ -58,7 +58,8 @@ SHOWN_WITH = {
 
 
 class SchedulerMetrics:
-    """All metrics of one scheduler. `profile` has what is recorded for every pod; the rest is off the hot path.
+    """All metrics of one scheduler. `profile` has the metrics that are recorded for every pod; the rest is off the hot
+    path.
 
     Values maintained elsewhere are read when exposed: the code that builds the scheduler sets their
     `source`.
@@ -112,7 +113,7 @@ class SchedulerMetrics:
         return over
 
     def follow_gates(self, is_on: Callable[[str], bool]) -> None:
-        """Count and show what kube-scheduler does with these feature gates."""
+        """Count and show the metrics that kube-scheduler has with these feature gates."""
         if is_on("OpportunisticBatching"):
             self.batch_attempts.source = self._count_without_hint
         for gate, names in SHOWN_WITH.items():
@@ -134,7 +135,7 @@ class SchedulerMetrics:
         return family
 
     def hide(self, names: Collection[str]) -> None:
-        """Leave metrics out of what is shown, also those that are added later."""
+        """Leave metrics out of the output, also those that are added later."""
         self._hidden |= set(names)
         self.families[:] = [family for family in self.families if family.name not in names]
 

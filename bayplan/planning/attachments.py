@@ -1,8 +1,8 @@
-"""Attachments: what pods take of a node besides the amounts they request: volumes of CSI drivers, and devices.
+"""Attachments: volumes of CSI drivers and devices, which pods take of a node besides the amounts they request.
 
-They are counted like resources, each under a name of its own, in the bound and in the choice of types. Only what
-surely takes a place of its own is counted: volumes and claims that one pod alone uses, on types with a known number
-of them.
+They are counted like resources, each under a name of its own, in the bound and in the choice of types. Only attachments
+that certainly take a place of their own are counted: volumes and claims that one pod alone uses, on types with a known
+number of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNLIMITED = 1 << 40
 
 
 def room_for(one: NodeType) -> dict[str, int]:
-    """How many volumes and devices a node can have, where that is known; those that are shared are not limited."""
+    """Limits on the volumes and devices of a node, as far as they are known; shared ones are not limited."""
     room = {_volumes(name): count for name, count in one.csi_limits.items() if count is not None}
     devices = [device for spec in one.slices for device in spec.devices or ()]
     is_shared = any(device.allow_multiple_allocations for device in devices)
@@ -53,7 +53,7 @@ class Attachments:
         self._users = Counter(claim for pod in pods for claim in (*_claims(pod), *_requested(pod)))
 
     def of(self, pod: Pod) -> Counter[str]:
-        """How many volumes of each driver and how many devices a pod takes."""
+        """Number of volumes of each driver, and of devices, that a pod takes."""
         filters = {ref.name for ref in profile_of(self._scheduler, pod).points["filter"]}
         found: Counter[str] = Counter()
         if "NodeVolumeLimits" in filters:
@@ -119,7 +119,7 @@ def _requested(pod: Pod) -> Iterator[ClaimKey]:
 
 
 def _least(request: DeviceRequest) -> int:
-    """How many devices a request takes at least."""
+    """Least number of devices that a request takes."""
     if request.exactly is not None:
         return 0 if request.exactly.admin_access else _count(request.exactly)
     return min(map(_count, request.first_available or ()), default=0)

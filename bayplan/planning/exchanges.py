@@ -16,11 +16,11 @@ from .node_probe import Probe
 
 CLOSE = 1e-6
 DRAWS = 400
-"""How often to draw for a fleet within the prices that was not tried."""
+"""Number of draws for a fleet within the prices that was not tried."""
 ANOTHER_ZONE = 0.2
-"""How often one node is in another zone than even counts would have it."""
+"""Probability that one node is in another zone than even counts would have it."""
 USED_TYPES = 0.5
-"""How often added nodes are of a type that the fleet has."""
+"""Probability that added nodes are of a type that the fleet has."""
 
 
 @dataclass(slots=True)

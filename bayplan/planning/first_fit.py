@@ -101,7 +101,7 @@ class _Book:
         return True
 
     def _levelled(self, fits: Sequence[int], count: int) -> list[int]:
-        """How many of `count` pods each node gets, if the one with the fewest pods that has room is always next."""
+        """Number of `count` pods that each node gets, if the one with the fewest pods that has room is always next."""
         has = np.array([int(claim.copies.sum()) for claim in self._claims], dtype=np.int64)
         most = np.array(fits, dtype=np.int64)
         count = min(count, int(most.sum()))
@@ -118,7 +118,7 @@ class _Book:
         return [int(one) for one in given]
 
     def _fits(self, claim: _Claim, number: int) -> Ints:
-        """How many copies each type of the node can hold besides what it has."""
+        """Number of copies that each type of the node can hold besides its pods."""
         need = self._requests[number]
         used = need > 0
         room = (self._free - claim.used)[:, used] // need[used]

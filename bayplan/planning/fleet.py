@@ -30,7 +30,7 @@ class NodeOption:
     type: NodeType
     zones: tuple[str, ...]
     free: Ints
-    """int64 per resource: what an empty node has left after its daemons."""
+    """int64 per resource: amounts that an empty node has left after its daemons."""
     accepts: Bools
     """bool per class of pods: whether an empty node can run one."""
     caps: Ints
@@ -52,7 +52,7 @@ class NodeGroupKey:
 
 
 class Fleet(Counter[NodeGroupKey]):
-    """How many nodes there are of each option in each zone."""
+    """Number of nodes of each option in each zone."""
 
     def key(self) -> tuple[tuple[NodeGroupKey, int], ...]:
         """Equal for equal fleets."""
@@ -139,7 +139,7 @@ def node_names(fleet: Fleet, options: Sequence[NodeOption]) -> Iterator[tuple[st
 def fleet_objects(
     fleet: Fleet, options: Sequence[NodeOption], headroom: float = 0.0
 ) -> list[ClusterObject]:
-    """The nodes of a fleet with what belongs to them; with a headroom they have less to give."""
+    """The nodes of a fleet with their objects; with a headroom they have less to give."""
     objects: list[ClusterObject] = []
     for name, group in node_names(fleet, options):
         for obj in options[group.option].type.make_objects(name, group.zone):

@@ -50,13 +50,13 @@ NO_DEMANDS = Demands()
 
 @dataclass(slots=True)
 class OtherSeeds:
-    """Whether a plan holds with seeds that were not asked for."""
+    """Whether a plan holds with further seeds."""
 
     tried: int = 0
     held: int = 0
     """With how many of them every pod is placed."""
     most_pending: int = 0
-    """How many pods stay pending with the worst of them."""
+    """Number of pods that stay pending with the worst of them."""
     missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
     """int64 per class: the pods that stay pending with the worst of them."""
 
@@ -111,7 +111,7 @@ class Verifier:
         return self._probe.options
 
     def verify(self, fleet: Fleet) -> FleetVerdict:
-        """Place all pods on the fleet, and again on what is left of it after each loss that it must stand."""
+        """Place all pods on the fleet, and again on the rest of it after each loss that it must stand."""
         key = fleet.key()
         if key not in self._known:
             answer = self._workers.take(fleet)
@@ -179,7 +179,7 @@ class Verifier:
         return Fleet(Counter(group for name, group in names if name not in used))
 
     def _losses(self, fleet: Fleet) -> Iterator[tuple[str | None, Fleet]]:
-        """The zone that is gone, if one is, and what is left."""
+        """The lost zone, if there is one, and the remaining nodes."""
         if self._demands.survive == ANY_ZONE:
             for zone in fleet.zones():
                 yield zone, fleet.without_zone(zone)
@@ -188,7 +188,7 @@ class Verifier:
                 yield None, fleet.changed({group: -1})
 
     def try_other_seeds(self, fleet: Fleet, until_s: float) -> OtherSeeds:
-        """Place all pods with seeds that were not asked for, one after another until a moment of the clock."""
+        """Place all pods with further seeds, one after another until a moment of the clock."""
         found = OtherSeeds()
         for further in range(MOST_OTHER_SEEDS):
             _, pending = self.run(fleet, self._demands.seeds + further)

@@ -5,8 +5,8 @@ is no plan by then (`growth.py`); whole nodes of the fluid problem, with the sma
 the scheduler places all pods; variants of them; column generation, which raises the bound; then nodes are exchanged: of
 many fleets those are simulated that promise most by a guess (`screen.py`).
 
-A fleet on which pods stay pending is not a plan, and still has information: its price and what these pods are worth are
-an estimate of what a plan like it costs. Types and exchanges are judged by it.
+A fleet on which pods stay pending is not a plan, and still has information: its price plus the value of these pods is
+an estimate of the price of a plan like it. Types and exchanges are judged by it.
 """
 
 from __future__ import annotations
@@ -44,33 +44,32 @@ REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8
 RESERVE_STEP = 0.15
 RESERVE_SHARE, VARIANTS_SHARE = 0.5, 0.8
-"""How much of the time has passed after the search for a reserve and for variants."""
+"""Shares of the time at which the search for a reserve and that for variants end."""
 LP_SHARE = 0.2
-"""How much of the time a linear program may take."""
+"""Share of the time that a linear program may take."""
 RELAX_S = 2.0
 """Time that column generation takes: few classes are done by then, with many it does not raise the bound for long."""
 VARIANT_STEP = 0.015
-"""How much of the price a variant is to save."""
+"""Share of the price that a variant is to save."""
 LEAST_RESERVE = 0.5
 """The share of the reserve that there must be without a type."""
 LEFT_FACTOR = 1.3
 """A pod that stays pending costs more than it is worth in the relaxed problem: a plan has gaps."""
 STEPS, MOST_REACH = (0.002, 0.004, 0.008, 0.016), 64.0
-"""How much of the price exchanges may save, in turn, and how many times as much where fleets are small."""
+"""Shares of the price that exchanges may save, in turn, and the factor for small fleets."""
 DRAWN, BATCH, UNFIT = 48, 4, 2
-"""How many fleets are drawn at a time, and how many of them are verified: of those that are guessed to be good, or of
-the others if there are none."""
+"""Number of fleets that are drawn at a time, and of those that are verified: guessed to be good, or any if none is."""
 WIDE_GAP = 0.25
 """Above the bound by this share, many nodes are exchanged at a time."""
 COARSE_SHARE, COARSE_DRAWN = 8, 16
 """An eighth of the nodes at first; and how many such fleets are drawn at a time."""
 PATIENCE = 100
-"""How many exchanges in a row may fail before the search ends."""
+"""Number of exchanges in a row that may fail before the search ends."""
 
 
 @dataclass(slots=True)
 class SearchState:
-    """How far a search is."""
+    """Progress of a search."""
 
     time_limit_s: float
     clock: SearchClock = field(default_factory=SearchClock)
@@ -106,7 +105,7 @@ class FleetSearch:
     """Fleets to begin with."""
     on_state: OnSearch | None = None
     _worth: NDArray[np.float64] = field(init=False)
-    """float64 per class: what a pod is worth in the relaxed problem."""
+    """float64 per class: value of a pod in the relaxed problem."""
     _lead: Fleet | None = None
     """The fleet with the lowest estimate."""
     _lead_estimate: float = np.inf
@@ -306,7 +305,7 @@ class FleetSearch:
                 failures += BATCH
 
     def _first_scale(self) -> int:
-        """How many nodes are exchanged at a time."""
+        """Number of nodes that are exchanged at a time."""
         best = self.state.best
         if best is None or self.state.price <= self.state.bound * (1 + WIDE_GAP):
             return 1
@@ -369,7 +368,7 @@ class FleetSearch:
     # Fleets
 
     def _fleet(self, counts: Mapping[int, int]) -> Fleet:
-        """Nodes by option in zones, with what the minimum of each pool adds."""
+        """Nodes by option in zones, with those that the minimum of each pool adds."""
         counts = Counter(counts)
         for pool in all_pools(self.probe.options):
             members = [i for i, one in enumerate(self.probe.options) if one.pool is pool]
@@ -422,7 +421,7 @@ class FleetSearch:
         return 10 * max((one.price for one in self.probe.options), default=1.0)
 
     def _zone_factor(self) -> float:
-        """How many times the demand a fleet must cover: what is left after the loss of any zone must cover it once."""
+        """Factor on the demand that a fleet must cover, so that after the loss of any zone the rest covers it once."""
         if self.demands.survive != ANY_ZONE:
             return 1.0
         zones = {zone for one in self.probe.options for zone in one.zones}

@@ -58,7 +58,7 @@ WELL_FILLED = 0.95
 """A class whose copies alone fill a node less than this has a row for the number that fits."""
 MOST_RESERVE, RESERVE_ACCURACY = 3.0, 0.03
 TILT = 3.0
-"""How many times larger the reserve of a resource is when a variant has more of it."""
+"""Factor on the reserve of a resource when a variant has more of it."""
 CUT_ROUNDS = 12
 SMALLEST_RISE = 1e-4
 """The share of the price by which a round of cuts must raise it for another one."""
@@ -89,7 +89,7 @@ class PlanningProblem:
         return np.array([*self.demand, *(row.least for row in self.pool_rows), *room], dtype=float)
 
     def kept_use(self, number: int) -> Floats:
-        """The share of what is left on nodes that stay that one pod of a class takes."""
+        """Share of the room on staying nodes that one pod of a class takes."""
         assert self.kept_room is not None, "only with nodes that stay"
         use: Floats = self.requests[number] / np.maximum(self.kept_room, 1e-9)
         return np.minimum(use, 1e9)
@@ -134,7 +134,7 @@ class _FluidProgram:
                 yield FluidUse(number, self.options[number], values[number], wanted, pods)
 
     def add(self, cut: FluidCut) -> None:
-        """Add a row: what the pods of an option weigh is at most the number of nodes."""
+        """Add a row: the weight of the pods of an option is at most the number of nodes."""
         entries = {cut.option: 1.0}
         for k in np.flatnonzero(cut.weights).tolist():
             entries[self.first[cut.option] + k] = -float(cut.weights[k])
@@ -288,7 +288,7 @@ class FluidPlan:
         limits: Floats,
         reserve: Floats | float,
     ) -> None:
-        """Rows: what pods use of each resource is at most what the nodes have; caps."""
+        """Rows: the pods' use of each resource is at most the capacity of the nodes; caps."""
         one = problem.options[number]
         scale = np.maximum(one.free, 1).astype(float)
         room = np.maximum(one.free - reserve * self._usual[number], 0) / scale
@@ -308,7 +308,7 @@ class FluidPlan:
 
 
 def least_price(problem: PlanningProblem) -> float:
-    """A price that no plan is below, at once: what the cheapest nodes for one resource alone come to."""
+    """A lower bound on the price of all plans, computed at once: the cheapest nodes for one resource alone."""
     needed = problem.demand @ problem.requests
     if problem.kept_room is not None:
         needed = needed - problem.kept_room
@@ -323,12 +323,12 @@ def least_price(problem: PlanningProblem) -> float:
 
 
 def _most_on(option: NodeOption, requests: Ints) -> Floats:
-    """How many pods of each class alone fit on a node."""
+    """Number of pods of each class alone that fit on a node."""
     return most_copies(option, requests, np.full(len(requests), NO_CAP)).astype(float)
 
 
 def usual_sizes(requests: NDArray[Any], demand: Floats) -> Floats:
-    """Per resource the size of pods such that half of what is requested is in pods of at most this size."""
+    """Per resource the size of pods such that pods of at most this size have half of the requests."""
     found = np.zeros(requests.shape[1])
     for i, sizes in enumerate(requests.T):
         order = np.argsort(sizes, kind="stable")

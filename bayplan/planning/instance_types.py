@@ -1,4 +1,4 @@
-"""Instance types: a table of what a cloud offers, with prices, as CSV.
+"""Instance types: a table of a cloud's types, with prices, as CSV.
 
 Columns: name, cpu, memory, price, and optionally gpu (a number of nvidia.com/gpu), pods, zones (names with spaces
 between them), spot_price, boot_time, interruption_rate; every other resource by its name, such as ephemeral-storage;

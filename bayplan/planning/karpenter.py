@@ -1,6 +1,6 @@
 """Karpenter: NodePools of karpenter.sh/v1, matched against a table of instance types.
 
-The table stands for what the cloud provider offers. A type of the pool is an instance type with a capacity type whose
+The table stands for the offer of the cloud provider. A type of the pool is an instance type with a capacity type whose
 labels meet all requirements. Parts that are not modelled are in the notes of the pool.
 """
 

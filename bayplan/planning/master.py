@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 SMALLEST_GAIN = 1e-4
 """A pattern must be worth this share more than its price to be added; and the share of the bound at which to end."""
 INNER_SHARE = 0.5
-"""Where between the best feasible duals and the last ones patterns are looked for."""
+"""Weight of the best feasible duals against the last ones in the search for patterns."""
 LP_S = 20.0
 
 
@@ -104,7 +104,7 @@ class Master:
             whole = np.floor(values + 1e-6)
             if not whole.any():
                 if values.max(initial=0.0) < 1e-6:
-                    break  # what is left has no node in the pools, or stays on nodes that are kept
+                    break  # the rest has no node in the pools, or stays on existing nodes
                 whole[values.argmax()] = 1
             for number in np.flatnonzero(whole):
                 column, nodes = columns[number], int(whole[number])

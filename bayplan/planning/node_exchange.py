@@ -10,7 +10,7 @@ from ..answers.what_if.answer import PodChange
 
 @dataclass(slots=True)
 class NodeExchange:
-    """How a cluster becomes the planned one."""
+    """The steps from a cluster to the planned one."""
 
     price_before: float
     """Of the nodes whose type is known, per hour."""

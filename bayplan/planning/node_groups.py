@@ -1,7 +1,7 @@
 """Node groups: the pools of a cluster with Cluster Autoscaler, from the labels of its nodes and its status.
 
-A group is what nodes with the same value of a provider's label form; what its nodes have in common is what a new one
-would be like. Sizes are from the ConfigMap `cluster-autoscaler-status`, where it is given.
+Nodes with the same value of a provider's label form a group; a new node would have the properties that all of them
+share. Sizes are from the ConfigMap `cluster-autoscaler-status`, where it is given.
 """
 
 from __future__ import annotations

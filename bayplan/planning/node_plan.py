@@ -35,7 +35,7 @@ class PlannedNodes:
     """Of one node, per hour."""
     is_spot: bool
     use: dict[str, float]
-    """The share in use of what the nodes have together, by resource."""
+    """Utilisation of all nodes together, by resource."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -53,7 +53,7 @@ class PlannedNodes:
 
 @dataclass(slots=True, repr=False)
 class NodePlan(ShownAnswer):
-    """How many nodes of which type in which zone, what they cost, and what no plan can be below."""
+    """The nodes by type and zone, their price, and the lower bound of all plans."""
 
     groups: list[PlannedNodes]
     price: float
@@ -105,7 +105,7 @@ class NodePlan(ShownAnswer):
 
     @property
     def gap(self) -> float:
-        """How far the price is above the bound, as a share of the bound."""
+        """Distance of the price from the bound, as a share of the bound."""
         return (self.price - self.bound) / self.bound if self.bound > 0 else 0.0
 
     def headline(self) -> str:
@@ -150,7 +150,7 @@ class NodePlan(ShownAnswer):
         return [name for name, _ in node_names(self.fleet, self.options)]
 
     def nodes(self) -> list[dict[str, Any]]:
-        """The nodes, with what belongs to them, as manifests."""
+        """The nodes, with their objects, as manifests."""
         return [to_dict(obj) for obj in fleet_objects(self.fleet, self.options)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _down(bound: float) -> str:
 def describe_nodes(
     fleet: Fleet, options: Sequence[NodeOption], pods: Sequence[Pod]
 ) -> list[PlannedNodes]:
-    """The nodes of a fleet by pool, type and zone, with what the pods on them use."""
+    """The nodes of a fleet by pool, type and zone, with the use of the pods on them."""
     group_of = dict(node_names(fleet, options))
     use: defaultdict[tuple[NodeType, str], Counter[str]] = defaultdict(Counter)
     for pod in pods:

@@ -52,7 +52,7 @@ class PlannedClass:
     pod: Pod
     count: int = 0
     needs: dict[str, int] = field(default_factory=dict)
-    """Amounts that a pod takes of a node: itself, what it requests, volumes and devices."""
+    """Amounts that a pod takes of a node: itself, its requests, volumes and devices."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Probe:
     classes: list[PlannedClass]
     options: list[NodeOption]
     resources: list[str]
-    """The names of what `requests` and the options' `free` count: pods, cpu, memory, then others, attachments last."""
+    """The names that `requests` and the options' `free` count: pods, cpu, memory, then others, attachments last."""
     requests: Ints
     """int64 per class and resource."""
     numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -86,9 +86,9 @@ class Probe:
     attachments: set[str] = field(default_factory=set)
     """Those of `resources` that are no amounts of nodes (`attachments.py`)."""
     sharing: int = 0
-    """How many kinds of pods use volumes or claims together with others."""
+    """Number of kinds of pods that use volumes or claims together with others."""
     claiming: int = 0
-    """How many kinds of pods claim devices."""
+    """Number of kinds of pods that claim devices."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -174,7 +174,7 @@ def _spots(pools: Sequence[NodePool], headroom: float) -> tuple[list[_Spot], lis
 
 
 def _place_daemons(empty: Simulation, spots: list[_Spot]) -> list[str]:
-    """Take off what daemons use, and the types that do not hold theirs; these are named."""
+    """Subtract the daemons' use, and drop the types that do not hold their daemons; these are named."""
     by_name = {spot.name: spot for spot in spots}
     missing: defaultdict[str, set[str]] = defaultdict(set)
     for pod in empty.cluster.list("Pod"):
@@ -279,7 +279,7 @@ def _accepting(
 def _caps(
     empty: Simulation, pod: Pod, spots: Sequence[_Spot], accepted: Sequence[bool]
 ) -> list[int]:
-    """How many copies each node can run: one where the filters refuse a second one."""
+    """Number of copies that each node can run: one if the filters refuse a second one."""
     affinity = pod.spec.affinity
     repels = affinity is not None and affinity.pod_anti_affinity is not None
     if not repels and not pod.spec.host_ports:

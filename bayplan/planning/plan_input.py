@@ -24,7 +24,7 @@ class PlanInput:
     """The workload and surroundings that nodes are planned for."""
 
     workload: list[ClusterObject] = field(default_factory=list)
-    """Everything but nodes and what belongs to them; pods wait, unless their node is kept."""
+    """Everything but nodes and their objects; pods wait, unless their node stays."""
     kept: list[ClusterObject] = field(default_factory=list)
     """Nodes that stay, with their CSINodes and ResourceSlices."""
     nodes: list[Node] = field(default_factory=list)
@@ -37,7 +37,7 @@ class PlanInput:
         return [obj for obj in self.kept if isinstance(obj, Node)]
 
     def surroundings(self) -> list[ClusterObject]:
-        """The workload without pods, and without workloads other than daemons: what an empty cluster has."""
+        """The objects of an empty cluster: the workload without pods, and without workloads other than daemons."""
         return [
             obj
             for obj in self.workload

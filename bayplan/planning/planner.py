@@ -36,7 +36,7 @@ from .solver import load_highs
 
 DEFAULT_TIME_LIMIT_S = 60.0
 SEARCH_SHARE = 0.85
-"""How much of the time limit the search may take; the rest is for seeds that were not asked for."""
+"""Share of the time limit that the search may take; the rest is for further seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def search_plan(
 def steadied(
     verdict: FleetVerdict, probe: Probe, verifier: Verifier, until_s: float
 ) -> tuple[FleetVerdict, OtherSeeds]:
-    """A good fleet with nodes for the pods that would wait with seeds that were not asked for, while there is time."""
+    """A good fleet with nodes for the pods that would wait with further seeds, while there is time."""
     found = verifier.try_other_seeds(verdict.fleet, until_s)
     failed = FleetVerdict(verdict.fleet, missing=found.missing)
     while found.held < found.tried and verifier.clock.spent_s() < until_s:
@@ -257,7 +257,7 @@ def _extender_notices(settings: Settings) -> Iterator[str]:
 
 
 def used_up(plan: NodePlan, probe: Probe) -> list[str]:
-    """The pools that have no further node, each with what limits it."""
+    """The pools that have no further node, each with its limit."""
     notices = []
     counts = plan.fleet.by_option()
     for pool in all_pools(probe.options):

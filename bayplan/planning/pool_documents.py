@@ -161,7 +161,7 @@ class PoolSpecFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PoolMetadataFile(msgspec.Struct, frozen=True, rename="camel"):
-    """The metadata of a pool; what an API server adds has no effect."""
+    """The metadata of a pool; fields that an API server adds have no effect."""
 
     name: str = ""
     namespace: str = ""

@@ -115,7 +115,7 @@ def _trees(source: Source) -> Iterator[Any]:
 
 
 def _read_tree(tree: Any, table: InstanceTable, place: str, found: _Found) -> None:
-    """Read one object into what was found so far."""
+    """Read one object and add it to those found so far."""
     problems = Problems()
     head = (tree.get("apiVersion"), tree.get("kind")) if isinstance(tree, Mapping) else (None, None)
     match head:

@@ -26,7 +26,7 @@ REASONS = ("Underutilized", "Empty", "Drifted")
 
 @dataclass(frozen=True, slots=True)
 class NodeBudget:
-    """How many nodes of a pool may be taken away at a time: a number, or a share in percent."""
+    """Number of nodes of a pool that may be taken away at a time, or a share in percent."""
 
     nodes: str = "10%"
     reasons: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class NodeBudget:
     duration_s: float | None = None
 
     def allowed(self, node_count: int) -> int:
-        """How many of `node_count` nodes; a share is rounded up, as Karpenter does."""
+        """The number for `node_count` nodes; a share is rounded up, as Karpenter does."""
         if self.nodes.endswith("%"):
             return math.ceil(node_count * int(self.nodes[:-1]) / 100)
         return int(self.nodes)
@@ -61,15 +61,15 @@ class NodePool:
     budgets: tuple[NodeBudget, ...] = DEFAULT_BUDGETS
     consolidation_policy: str = WHEN_UNDERUTILIZED
     consolidate_after_s: float | None = 0.0
-    """How long a node must have been left alone before it is taken away; None means never."""
+    """Seconds without a change of its pods after which a node is taken away; None for never."""
     expire_after_s: float | None = None
     """The age at which a node is replaced; None means never."""
     group_options: Mapping[str, float] = field(default_factory=dict)
     """Options of Cluster Autoscaler for this group in place of its flags, by the names of `GROUP_OPTIONS`."""
     current_nodes: int | None = None
-    """How many nodes it has now, where that is known."""
+    """Number of nodes that it has now, if that is known."""
     place: str = ""
-    """Where it was read, as the beginning of an error."""
+    """Its origin, as the beginning of an error."""
     notes: tuple[str, ...] = ()
     """Parts of its document that are not modelled."""
 

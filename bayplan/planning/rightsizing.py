@@ -1,7 +1,7 @@
 """Rightsizing: which nodes of a cluster to remove and which to add, in which order, and where their pods land.
 
-The nodes are matched to types; a plan is made for the pods of all nodes that may be removed (`staying_nodes.py`); what
-both have stays. New nodes come first; then the others are cordoned, and drained one by one, the emptiest first, as
+The nodes are matched to types; a plan is made for the pods of all nodes that may be removed (`staying_nodes.py`); nodes
+that both have stay. New nodes come first; then the others are cordoned, and drained one by one, the emptiest first, as
 `what-if drain` does it.
 """
 

@@ -23,7 +23,7 @@ from .node_probe import Probe
 from .shadow import ShadowScheduler
 
 SPARE_ROWS = 8
-"""How many nodes more than asked for are made, so that the next fleets need none."""
+"""Number of nodes that are made in addition, so that the next fleets need none."""
 
 
 class FleetScreen:
@@ -36,7 +36,9 @@ class FleetScreen:
         """By option: the rows of its nodes."""
         self._pods = [bare_pod(one.pod) for one in probe.classes]
         self._further = 0
-        """How many pods more than there are a fleet must hold: what the scheduler loses by what is left out here."""
+        """Number of pods beyond those that exist for which a fleet must have room: the scheduler's loss by the rules
+        that are left out here.
+        """
         self._is_possible = len(probe.order) > 0
 
     def missing(self, fleets: Sequence[Fleet]) -> Ints | None:
@@ -69,7 +71,7 @@ class FleetScreen:
             self._further -= self._further // 4
 
     def _make_rows(self, option: int, count: int) -> None:
-        """Have so many nodes of an option; what daemons take of them is gone."""
+        """Have so many nodes of an option, minus the daemons' use."""
         one, rows = self._probe.options[option], self._rows[option]
         amounts = zip(self._probe.resources, one.free.tolist(), strict=True)
         free = {name: n for name, n in amounts if name not in self._probe.attachments}
@@ -83,7 +85,7 @@ class FleetScreen:
 
 
 def bare_pod(pod: Pod) -> Pod:
-    """The pod without what it demands of other pods, and without volumes and claims."""
+    """The pod without its terms on other pods, and without volumes and claims."""
     affinity = pod.spec.affinity
     if affinity is not None:
         affinity = replace(affinity, pod_affinity=None, pod_anti_affinity=None)

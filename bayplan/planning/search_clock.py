@@ -17,7 +17,7 @@ class SearchClock:
         self._elsewhere_s = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count what a worker took for an answer."""
+        """Count the time that a worker took for an answer."""
         self._elsewhere_s += seconds
 
     def spent_s(self) -> float:

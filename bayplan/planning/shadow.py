@@ -180,7 +180,7 @@ class ShadowScheduler:
 
 
 class ShadowFeed:
-    """Tells a scheduler that has no pod to place what happens, without the pods that do not count for others."""
+    """Passes events to a scheduler that has no pod to place, without the pods that do not count for others."""
 
     def __init__(self, scheduler: WatchHandler) -> None:
         self._scheduler = scheduler

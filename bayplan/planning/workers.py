@@ -1,8 +1,8 @@
 """Workers: copies of this process that verify fleets beside it, one on each further core.
 
-They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. Their
-answers are those of this process: they save time and change no result. There are none outside of Linux: libraries of
-other systems do not stand it when a process is forked.
+They are forked, so they have the workload and the plugins as they are here, and nothing is loaded again. Their answers
+are those of this process: they save time and change no result. There are none outside of Linux: libraries of other
+systems may fail in a forked process.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class WorkerPool:
 
 
 def count_workers() -> int:
-    """How many workers there can be beside this process."""
+    """Number of workers that can run beside this process."""
     if sys.platform != "linux":
         return 0
     return min(len(os.sched_getaffinity(0)) - 1, MOST_WORKERS)

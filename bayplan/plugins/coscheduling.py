@@ -50,9 +50,9 @@ class Coscheduling(
 ):
     """Places one group after the other: at most one incomplete group holds resources.
 
-    So no two groups can wait for what the other holds. A group has its turn from the first member that waits until
-    enough of them have a node, or so many find none that the rest is too few, or one waited too long. Then those that
-    wait are rejected, and the next group has its turn; this one is tried again when the cluster has changed.
+    So no two groups can wait for each other's nodes. A group has its turn from the first member that waits until enough
+    of them have a node, or so many find none that the rest is too few, or one waited too long. Then those that wait are
+    rejected, and the next group has its turn; this one is tried again when the cluster has changed.
     """
 
     name = "Coscheduling"
@@ -185,12 +185,12 @@ class Coscheduling(
         return needed is not None and self.handle.pod_groups.placed_count(group) >= needed
 
     def _needed(self, group: GroupKey, pod: Pod) -> int | None:
-        """How many members must run together; None if that is not known."""
+        """Number of members that must run together; None if it is unknown."""
         found = self._spec_of(group).get("minMember")
         return max(found, 1) if isinstance(found, int) else min_available(pod)
 
     def _timeout_s(self, group: GroupKey) -> float:
-        """How long a member waits for the others."""
+        """Seconds that a member waits for the others."""
         found = self._spec_of(group).get("scheduleTimeoutSeconds")
         return found if isinstance(found, int) and found > 0 else self._permit_timeout_s
 
@@ -243,7 +243,7 @@ class Coscheduling(
 
 
 class GroupSituation:
-    """Result of a group's turn: the nodes, what is taken of them, and its own members.
+    """Result of a group's turn: the nodes, the amounts taken of them, and its own members.
 
     `leaving` is a member that is about to give up its place. Pods that take as much as others did count as equal;
     that is why it is not trusted for long.

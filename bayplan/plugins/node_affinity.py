@@ -173,7 +173,7 @@ def _narrow(terms: tuple[NodeSelectorTerm, ...]) -> Status | PreFilterResult:
 
 
 def matches_node(pod: Pod, node: Node) -> bool:
-    """Whether a node is one that the pod asks for.
+    """Whether the pod's terms select a node.
 
     Raises InputError when no term picks the node and one of them cannot be read: it might have.
     """

@@ -85,5 +85,5 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return self._counts(pod.balanced_requests.keys())
 
     def _counts(self, wanted: Container[str]) -> bool:
-        """Whether a pod that asks for some of `wanted` makes a difference."""
+        """Whether a pod that requests some of `wanted` makes a difference."""
         return any(name in wanted for name in self._resources)

@@ -100,7 +100,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return verdict
 
     def _topologies(self, pod: Pod) -> list[Topology] | Status:
-        """Where the volumes of the pod can be reached from; or why the pod cannot run at all."""
+        """Topologies from which the volumes of the pod can be reached; or the status of a pod that cannot run at
+        all.
+        """
         found: list[Topology] = []
         for volume in pod.spec.volumes or ():
             source = volume.persistent_volume_claim
@@ -169,7 +171,7 @@ def after_class_added(pod: Pod, old: Any, new: Any) -> Hint:
 
 
 def after_claim_change(pod: Pod, old: Any, new: Any) -> Hint:
-    """A claim that the pod names came or changed; generated claims are not looked at."""
+    """A claim that the pod names came or changed; generated claims are ignored."""
     typed(PersistentVolumeClaim, old)
     claim = typed(PersistentVolumeClaim, new)
     if claim is None or claim.namespace != pod.namespace:

@@ -1,4 +1,4 @@
-"""NodeResourcesAlignment: the node on which the resources are free in the mix that the pod asks for.
+"""NodeResourcesAlignment: the node on which the resources are free in the mix of the pod's requests.
 
 A pod with much memory for its cpu leaves cpu behind that no pod can use once the memory is gone, unless it goes where
 much memory is left. By this score nodes with different ratios of memory to cpu are used up in all resources. It
@@ -35,7 +35,7 @@ class NodeResourcesAlignmentArgs(
 
 
 class NodeResourcesAlignment(ScorePlugin):
-    """The similarity of the two mixes: 100 for the same mix, 0 if the pod wants none of what is free."""
+    """The similarity of the two mixes: 100 for the same mix, 0 if the pod wants no free resource."""
 
     name = "NodeResourcesAlignment"
     scope = NODE_ROW

@@ -1,7 +1,7 @@
 """GpuBestFit: the node on which least cpu and GPU would be left.
 
-Best fit as the baseline of "Beware of Fragmentation" (ATC'23): what would be left of cpu and of all GPUs together, each
-as a part of what the largest node has, counts the same. A share goes to the fullest GPU.
+Best fit as the baseline of "Beware of Fragmentation" (ATC'23): the rest of cpu and of all GPUs together, each as a part
+of the largest node's capacity, counts the same. A share goes to the fullest GPU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""GpuDotProduct: the node whose free amounts have the smallest dot product with what the pod wants.
+"""GpuDotProduct: the node whose free amounts have the smallest dot product with the pod's requests.
 
 The alignment of Tetris (SIGCOMM'14) as the baseline of "Beware of Fragmentation" (ATC'23): cpu and all GPUs of a node
-together are two dimensions, each as a part of what the largest node has. A share goes to the fullest GPU.
+together are two dimensions, each as a part of the largest node's capacity. A share goes to the fullest GPU.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from .ledger import NO_GPUS
 
 LISTED_STEPS = [math.log(p / (MAX_SCORE - p)) for p in range(1, MAX_SCORE)]
 STEPS = np.array(LISTED_STEPS)
-"""Where the next point begins: 100 / (1 + exp(-d)) is p at the p-th of them."""
+"""Lower ends of the points: 100 / (1 + exp(-d)) is p at the p-th of them."""
 
 
 class TaskArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -77,7 +77,7 @@ class FGD(GpuPolicy):
             for task in self._args.tasks
         )
         self._pods = 0
-        """How many pods were on nodes when the tasks were taken."""
+        """Number of pods on nodes when the tasks were taken."""
         self._version = 0
 
     @classmethod

@@ -1,8 +1,8 @@
 """GpuShare: a share of a GPU is placed on a single GPU, and small shares are packed.
 
 NodeResourcesFit sums up the shares of a node; the policies of this folder check each GPU: 600 free on one and 600 on
-the other are not enough for a pod of 1,000. `GpuSharing` is what all of them have in common: Filter, and Reserve,
-which chooses the GPU.
+the other are not enough for a pod of 1,000. `GpuSharing` is their common part: Filter, and Reserve, which chooses the
+GPU.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class GpuNodes:
     def __init__(self, ledger: GpuLedger, table: NodeTable, rows: Rows, pod: Pod) -> None:
         self.ledger, self.table, self.rows = ledger, table, rows
         self.free = ledger.free(table, rows)
-        """int64 per node and GPU: what is free of it."""
+        """int64 per node and GPU: its free amount."""
         self.milli: int = pod.requests.get(GPU_MILLI, 0)
         """The pod's request: below 1,000 a share, otherwise whole GPUs."""
         self.milli_cpu: int = pod.requests.get(CPU, 0)
@@ -77,7 +77,7 @@ class GpuSharing(FilterPlugin, ReservePlugin):
     def choose(self, free: Sequence[int], pod: Pod, row: int) -> tuple[int, ...]:
         """The GPUs for the pod on the node at `row` of the handle's table; none when it does not fit.
 
-        `free` has what is free of each GPU without the pod, which is on the node already.
+        `free` has the free amount of each GPU without the pod, which is on the node already.
         """
         return fullest(free, pod.requests[GPU_MILLI])
 

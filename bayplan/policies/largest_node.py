@@ -13,7 +13,7 @@ from .gpu_share import GpuPolicy
 
 
 class LargestNode(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """The arguments of a policy: what the largest node has; by default that of the openb trace."""
+    """The arguments of a policy: the capacity of the largest node; by default that of the openb trace."""
 
     milli_cpu: int = 128_000
     gpu_milli: int = 8 * WHOLE
@@ -25,7 +25,7 @@ class LargestNode(msgspec.Struct, rename="camel", forbid_unknown_fields=True, fr
 
 
 class ComparingAmounts(GpuPolicy):
-    """A policy with cpu and GPUs as parts of what the largest node has."""
+    """A policy with cpu and GPUs as parts of the largest node's capacity."""
 
     def __init__(self, largest: LargestNode | None = None) -> None:
         self.largest = largest or LargestNode()

@@ -1,4 +1,4 @@
-"""Ledger: which pod has which GPUs of its node, and what is free of each GPU, as columns.
+"""Ledger: the pods of the GPUs of nodes, and the free amount of each GPU, as columns.
 
 A pod gets its GPUs when it is reserved, by the policy of its profile. Pods on nodes that were not reserved here,
 because the scheduler was restarted or they were bound by another one, get the GPUs that their annotation
@@ -23,14 +23,14 @@ MOST_KINDS = 62
 SHARES = 1
 
 Choose = Callable[[Sequence[int]], tuple[int, ...]]
-"""From what is free of each GPU of a node to the GPUs for a pod; none when it does not fit."""
+"""From the free amounts of a node's GPUs to the GPUs for a pod; none when it does not fit."""
 
 
 class GpuLedger:
     """The account of one table. All policies of a scheduler share it (`GpuLedger.of`).
 
-    Rows are counted again when the change log names them. An edited copy of a node, as in preemption, is
-    counted anew from what is known of its pods; nothing of that is kept.
+    Rows are counted again when the change log names them. An edited copy of a node, as in preemption, is counted anew
+    from its pods, without caching.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -40,7 +40,7 @@ class GpuLedger:
         self._free: Ints = np.zeros((0, 0), dtype=np.int64)
         self._kinds: Ints = np.zeros(0, dtype=np.int64)
         self._largest: Ints = np.zeros(0, dtype=np.int64)
-        """Per row: what is free of the GPU of which most is free."""
+        """Per row: the largest free amount of a GPU."""
         self._idle: Ints = np.zeros(0, dtype=np.int64)
         """Per row: how many GPUs are free as a whole."""
         self._gpus_of: dict[str, tuple[str, tuple[int, ...]]] = {}
@@ -62,7 +62,7 @@ class GpuLedger:
         return self._gpus_of.get(pod.uid, ("", NO_GPUS))[1]
 
     def free(self, table: NodeTable, rows: Rows) -> Ints:
-        """int64 per row of `rows` and GPU: what is free of it, in thousandths; 0 for GPUs that are not there."""
+        """int64 per row of `rows` and GPU: its free amount, in thousandths; 0 for GPUs that are not there."""
         if table is self._table:
             self._follow()
             return self._free[rows]
@@ -198,7 +198,7 @@ def fullest(free: Sequence[int], milli: int) -> tuple[int, ...]:
 
 
 def take(free: list[int], gpus: Sequence[int], milli: int) -> None:
-    """Subtract what a pod uses of each of its GPUs; where annotations name one with too little, 0 is left."""
+    """Subtract the pod's use of each of its GPUs; where annotations name one with too little, 0 is left."""
     for gpu in gpus:
         free[gpu] = max(free[gpu] - min(milli, WHOLE), 0)
 

@@ -179,7 +179,7 @@ class HintPlan:
         return keys
 
     def _narrow_hints(self, rejection: Rejection) -> tuple[NarrowHint, ...] | None:
-        """The hints to call, if all of them can tell which pods an event may affect; else None."""
+        """The hints to call, if all of them can name the pods that an event may affect; else None."""
         hints = [hint for hint, _ in self._find_calls(rejection, is_timed=False)]
         narrow = tuple([hint for hint in hints if isinstance(hint, NarrowHint)])
         return narrow if len(narrow) == len(hints) else None

@@ -360,7 +360,7 @@ class SchedulingQueue:
         if not info.has_rejectors or info.pod.uid not in self.in_flight:
             return AFTER_BACKOFF
         if self._has_groups and info.pod.spec.scheduling_group is not None:
-            return AFTER_BACKOFF  # events are not looked at for members of a pod group
+            return AFTER_BACKOFF  # events are ignored for members of a pod group
         if not self.in_flight.event_count:
             return SKIP
         rejection, strategy = info.rejection, SKIP

@@ -1,8 +1,7 @@
 """Runs the plugins of one profile, extension point by extension point.
 
-Lives here: the registry, the profile, and what each status does at each extension point.
-May enter: `api`, `table`, `framework`, `config`. Must not happen: naming a particular plugin (it is given a registry).
-Called by: `scheduler`.
+Lives here: the registry, the profile, and the effect of each status at each extension point. May enter: `api`, `table`,
+`framework`, `config`. Must not happen: naming a particular plugin (it is given a registry). Called by: `scheduler`.
 """
 
 from .filter_plugins import Filtering, PreFiltered

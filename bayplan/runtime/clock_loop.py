@@ -55,7 +55,7 @@ class ClockLoop(asyncio.SelectorEventLoop):
         self._pump()
 
     def abandon(self) -> None:
-        """Cancel what has not ended."""
+        """Cancel the tasks that have not ended."""
         for task in list(self._under_way):
             task.cancel()
         self._pump()

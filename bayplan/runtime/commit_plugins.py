@@ -1,7 +1,7 @@
 """Commit plugins: Reserve, Permit, PreBind, Bind and PostBind of one profile.
 
 Mirrors the corresponding Run*Plugins of pkg/scheduler/framework/runtime/framework.go. PreBind and Bind may be
-asynchronous: what runs them returns a Status, or something to await that gives one.
+asynchronous: their runners return a Status, or an awaitable of one.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Committing:
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginRunError]:
         """Run Unreserve of every Reserve plugin in reverse order, also of those that never reserved.
 
-        One that raises does not keep the others from cleaning up; what was raised is returned.
+        One that raises does not keep the others from cleaning up; its error is returned.
         """
         failures = []
         for plugin in reversed(self.reserves):
@@ -343,7 +343,7 @@ class Committing:
         return following if isinstance(following, Status) else await following
 
     def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginRunError]:
-        """Tell every PostBind plugin; the pod is bound, so what they raise changes nothing and is returned."""
+        """Call every PostBind plugin; the pod is bound, so their errors change nothing and are returned."""
         failures = []
         for plugin in self.post_binds:
             try:

@@ -30,7 +30,7 @@ class InlineExecutor:
         self._loop: ClockLoop | None = None
 
     def run(self, work: Work, finished: Finished) -> None:
-        """Do `work` and tell `finished` what came of it, now or later."""
+        """Do `work` and call `finished` with its result, now or later."""
         try:
             answer = work()
         except Exception as error:  # a plugin may raise anything
@@ -54,14 +54,14 @@ class InlineExecutor:
 
 
 class HoldingExecutor:
-    """Hands work on to another executor; what comes while it is `held` is handed on at the end of that."""
+    """Hands work on to another executor; work that comes while it is `held` is handed on at the end of that."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._held: list[tuple[Work, Finished]] | None = None
 
     def run(self, work: Work, finished: Finished) -> None:
-        """Do `work` and tell `finished` what came of it, now or later."""
+        """Do `work` and call `finished` with its result, now or later."""
         if self._held is not None:
             self._held.append((work, finished))
         else:

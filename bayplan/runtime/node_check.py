@@ -53,7 +53,7 @@ class NodeJudge:
         self._position = {plugin.name: i for i, plugin in enumerate(self.filters)}
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """Judge one node, possibly a what-if; the first refusal counts, or all of them when all are asked for."""
+        """Judge one node, possibly a what-if; the first refusal counts, or all of them on request."""
         merged = SUCCESS
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
@@ -188,14 +188,14 @@ class NodeJudge:
         ]
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
-        """Put `added` on the node and tell the PreFilter plugins."""
+        """Put `added` on the node and call the PreFilter plugins."""
         what_if.add_pod(added)
         for plugin in self.pre_filters:
             if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
                 self._tell(plugin, "AddPod", plugin.add_pod, state, pod, added, what_if)
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
-        """Take `removed` off the node and tell the PreFilter plugins."""
+        """Take `removed` off the node and call the PreFilter plugins."""
         what_if.remove_pod(removed)
         for plugin in self.pre_filters:
             if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:

@@ -44,7 +44,7 @@ class PlacementScores(msgspec.Struct, frozen=True):
 
 
 class Placing:
-    """Where the groups of a profile may go, and which of the places is best."""
+    """Generates and scores the placements for the groups of a profile."""
 
     def __init__(
         self,

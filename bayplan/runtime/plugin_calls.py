@@ -1,4 +1,4 @@
-"""Plugin calls: one call to one plugin; what goes wrong in it is raised with the plugin's name."""
+"""Plugin calls: one call to one plugin; its errors are raised with the plugin's name."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _hook_failed(plugin: Plugin, hook: Callable[..., T], error: Exception) -> Pl
 def ask_pre_filter(
     plugin: PreFilterPlugin, state: CycleState, pod: Pod, table: NodeTable
 ) -> Status | PreFilterResult:
-    """Run PreFilter of one plugin; what is neither a success nor a refusal is raised."""
+    """Run PreFilter of one plugin; a status that is neither success nor refusal is raised."""
     try:
         ask = plugin.pre_filter
         if state.sampled_by is not None:

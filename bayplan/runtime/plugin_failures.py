@@ -67,7 +67,7 @@ def is_in_tree(plugin: Plugin) -> bool:
 
 
 def fault_text(plugin: type[Plugin], method: str, error: BaseException) -> str:
-    """File, line and method of the plugin's code, and what is wrong there."""
+    """File, line and method of the plugin's code, and the fault there."""
     defined, called = _place_of_method(plugin, method)
     where, frame = _place_in_traceback(plugin, error.__traceback__)
     where, called = where or defined, called if defined else frame
@@ -125,7 +125,7 @@ def _place_in_traceback(plugin: type[Plugin], traceback: TracebackType | None) -
 
 
 def _place_of_method(plugin: type[Plugin], method: str) -> tuple[str, str]:
-    """Where the plugin defines the method, or the one that the default of the method calls."""
+    """File and line of the plugin's method, or of the one that the default of the method calls."""
     for name in (method, TWINS.get(method, "")):
         code = _code_of(getattr(plugin, name, None)) if name else None
         if code is not None and not code.co_filename.startswith(PACKAGE):

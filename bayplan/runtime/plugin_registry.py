@@ -40,7 +40,7 @@ FORMER_DECLARATIONS = {
     "acts_on_placements": "PostFilter is called for every member",
     "quorum": "Permit is called for every member",
 }
-"""Attributes of plugins that were read once, and what holds now."""
+"""Attributes of plugins that were read once, and their present values."""
 
 
 class Registry:
@@ -71,7 +71,7 @@ class Registry:
         return self._classes[name]
 
     def source(self, name: str) -> str:
-        """Where plugin `name` comes from: `in-tree`, a file, or a package."""
+        """Origin of plugin `name`: `in-tree`, a file, or a package."""
         return self._sources[name]
 
     def implements(self, name: str, point: str) -> bool:
@@ -139,7 +139,7 @@ def _import_reason(error: BaseException) -> str:
 
 
 def check_plugin(plugin: type[Plugin]) -> None:
-    """Raise PluginError unless `plugin` has a name, an extension point and what that asks for."""
+    """Raise PluginError unless `plugin` has a name, an extension point and the methods of that point."""
     if not plugin.name:
         raise PluginError(f"{plugin.__qualname__}: expected a class attribute `name`; got none")
     name: Any = plugin.name
@@ -213,7 +213,7 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def import_fault(path: str, origin: str, error: BaseException) -> str:
-    """Where the import of the plugin file `path` failed, and why."""
+    """File and line where the import of the plugin file `path` failed, and the error."""
     if isinstance(error, SyntaxError) and error.filename == origin:
         return f"{path}:{error.lineno}: {type(error).__name__}: {error.msg}"
     line = last_line_in(origin, error.__traceback__)

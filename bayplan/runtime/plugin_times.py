@@ -20,7 +20,7 @@ R = TypeVar("R")
 def timed(
     metrics: SchedulerMetrics, point: str, plugin: Plugin, method: Callable[P, R]
 ) -> Callable[P, R]:
-    """`method` of a plugin, with a look at the clock before and after. An answer that is still to come is not timed."""
+    """`method` of a plugin, timed. An awaitable result is not timed."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         started = perf_counter()
@@ -37,7 +37,7 @@ def timed(
 
 
 def _status_of(answer: Any) -> str:
-    """The name of the code in what a plugin returned; scores and verdicts are a success."""
+    """The name of the code in a plugin's result; scores and verdicts are a success."""
     parts = answer if isinstance(answer, tuple) else (answer,)
     codes = [part.code for part in parts if isinstance(part, Status)]
     return (codes[0] if codes else Code.Success).name

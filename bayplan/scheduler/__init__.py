@@ -1,4 +1,4 @@
-"""The order of steps: what happens to a pod from the queue to its node.
+"""The order of steps: the path of a pod from the queue to its node.
 
 Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nodes, host selection, event handlers, and
 `build.py`, which puts everything together. May enter: everything below it. Must not happen: a placement rule (those are

@@ -1,4 +1,4 @@
-"""Attempt: what came of one scheduling attempt, and (when asked for) the whole account of it."""
+"""Attempt: the result of one scheduling attempt, and, on request, its complete account."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..framework.row_statuses import no_node_available
 
 
 class Outcome(Enum):
-    """How an attempt ended, or how far it is."""
+    """Result of an attempt, or its last step so far."""
 
     BOUND = "bound"
     UNSCHEDULABLE = "unschedulable"
@@ -76,7 +76,7 @@ class Attempt(Struct):
     score: int | None = None
     """Total score of the chosen node; None when there was nothing to choose between."""
     message: str = ""
-    """For a pod that was not bound: what kube-scheduler writes in the event and the PodScheduled condition."""
+    """For a pod that was not bound: kube-scheduler's text in the event and the PodScheduled condition."""
     status: Status | None = None
     """For a pod that was not bound: the status the attempt ended with."""
     number: int = 1
@@ -91,7 +91,7 @@ class Attempt(Struct):
     notes: AttemptNotes | None = None
     """More about the decision, if the scheduler notes it (`SchedulerSettings.notes_decisions`)."""
     nominated_node_name: str | None = None
-    """The pod's nomination after the attempt: a node, "" for none, None to keep what it has."""
+    """The pod's nomination after the attempt: a node, "" for none, None for no change."""
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     was_handled: bool = False

@@ -44,7 +44,7 @@ def explain_scores(
     pod: Pod,
     table: NodeTable,
 ) -> None:
-    """Add what every Score plugin gave every feasible node; PreScore has run."""
+    """Add the scores of every Score plugin for every feasible node; PreScore has run."""
     names = [table.names[row] for row in table.numbers(search.rows)]
     nodes, total = search.bare_nodes(table), np.zeros(len(names), dtype=np.int64)
     for scored in profile.scoring.each_score(state, pod, table, search.rows, nodes):
@@ -77,7 +77,7 @@ def explain_extenders(
     totals: Ints,
     table: NodeTable,
 ) -> None:
-    """Add what the extenders gave, each under its address, and the totals with it."""
+    """Add the scores of the extenders, each under its address, and the totals with them."""
     for address, weight, scores in given.each:
         scaled = {name: score * SCALE for name, score in scores.items()}
         explanation.scores.append(PluginScore(address, weight, scores, scaled))
@@ -88,7 +88,7 @@ def explain_extenders(
 def explain_refusal(
     explanation: Explanation, profile: ProfileRuntime, plugins: Iterable[str]
 ) -> None:
-    """Add what the plugins that refused the pod wait for."""
+    """Add the events that the plugins that refused the pod wait for."""
     for name in sorted(plugins):
         plugin = profile.plugins.get(name)
         if plugin is not None:

@@ -65,7 +65,7 @@ class Binding(Struct, eq=False):
     _pre_bind_began: float = 0.0
 
     def run_reserve(self) -> Status:
-        """Reserve; what it fails with is the status."""
+        """Reserve; a failure is the status."""
         profile, assumed, started = self.profile, self.assumed, perf_counter()
         try:
             status = profile.committing.run_reserve(

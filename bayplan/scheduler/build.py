@@ -125,7 +125,7 @@ def build_scheduler(
 
 
 def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) -> Scheduler:
-    """The scheduler, with what binds pods and, if they are scheduled as a whole, what schedules groups."""
+    """The scheduler, with the binder of pods and, if groups are scheduled as a whole, their scheduler."""
     scheduler = Scheduler(parts, decider) if read_pod is None else GatedScheduler(parts, decider)
     if isinstance(scheduler, GatedScheduler) and read_pod is not None:
         scheduler.read_pod = read_pod
@@ -145,7 +145,7 @@ def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) 
 
 @cached
 def _warn_once(note: str) -> None:
-    """Log what has no effect; a question may build many schedulers."""
+    """Log the settings without effect; a question may build many schedulers."""
     log.warning("%s", note)
 
 
@@ -188,7 +188,7 @@ def _note_whole_objects(profiles: Mapping[str, ProfileRuntime]) -> None:
 
 
 def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:
-    """Let the metrics ask for what cache and queue count anyway."""
+    """Let the metrics read the counters of cache and queue."""
     metrics.pending_pods.source = lambda: {(part,): n for part, n in queue.pending().items()}
     metrics.incoming_pods.source = lambda: queue.counters.incoming
     metrics.unschedulable_pods.source = lambda: queue.counters.rejected_by

@@ -44,8 +44,8 @@ ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 class PluginDescription(msgspec.Struct, frozen=True):
     """Facts about a plugin for those who choose one.
 
-    `points` are named as in a configuration. `args` are its arguments with their defaults, None
-    if it takes none or takes what it likes. `source` is `in-tree`, a package, or a file.
+    `points` are named as in a configuration. `args` are its arguments with their defaults, None if it takes none or
+    any. `source` is `in-tree`, a package, or a file.
     """
 
     name: str
@@ -56,7 +56,7 @@ class PluginDescription(msgspec.Struct, frozen=True):
     weight: int
     args: dict[str, Any] | None
     judging: Judging
-    """How the engine comes to its answers, and what would make that faster."""
+    """The way in which the engine applies it, and how that could be faster."""
     custom_resources: tuple[str, ...] = ()
     """The names of those that it reads."""
 
@@ -130,7 +130,7 @@ def used_plugins(
 def plugin_faults(
     plugin_files: Iterable[str] = (), release: Release = DEFAULT_RELEASE
 ) -> Callable[[SchedulerConfiguration], list[str]]:
-    """A function that finds the mistakes for which plugins, or the files of extenders, must be looked at."""
+    """A function that finds the mistakes for which plugins, or the files of extenders, must be read."""
     registry = make_registry(plugin_files, release=release)
 
     def check(config: SchedulerConfiguration) -> list[str]:

@@ -17,7 +17,7 @@ YOUNG = 100_000
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Leave out of the search for garbage what is there already, and search seldom; afterwards as before."""
+    """Exclude the existing objects from garbage collection, and collect seldom; afterwards as before."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(YOUNG, *before[1:])

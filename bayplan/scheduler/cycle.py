@@ -139,7 +139,7 @@ class Scheduler(EventHandlers):
         return binding if binding.is_accepted(status) else None
 
     def permit(self, binding: Binding) -> bool:
-        """Permit, and what holds the pod back until its binding can begin; a "no" undoes Reserve, too."""
+        """Permit, and the hold of the pod until its binding can begin; a "no" undoes Reserve, too."""
         if binding.plan.is_idle:
             return True
         status, timeouts_s = binding.run_permit() if binding.plan.permits else (SUCCESS, {})
@@ -201,7 +201,7 @@ class Scheduler(EventHandlers):
         return self.cache.is_assumed(pod)
 
     def _activate(self, state: CycleState) -> None:
-        """Bring the pods back that plugins asked for."""
+        """Bring the pods back that plugins named."""
         pods = state.get(PODS_TO_ACTIVATE)
         if pods:
             self.queue.activate(pods.values())

@@ -1,4 +1,4 @@
-"""Debugger: what cache and queue hold, and where they differ from the cluster; `bayplan run` logs it on SIGUSR2.
+"""Debugger: the contents of cache and queue, and where they differ from the cluster; `bayplan run` logs it on SIGUSR2.
 
 Mirrors pkg/scheduler/backend/cache/debugger. On the scheduler's thread only.
 """

@@ -70,7 +70,7 @@ class Decider:
     ) -> None:
         """Find the nodes that fit, and choose one; or, if it `makes_room`, run PostFilter.
 
-        `within` are the rows to look at, of a placement of a pod group; None means all.
+        `within` are the rows of a placement of a pod group; None means all.
         """
         table, pod = self._table, attempt.pod
         if table.node_count == 0:
@@ -140,11 +140,13 @@ class Decider:
         self.forget(profile)
 
     def forget(self, profile: ProfileRuntime) -> None:
-        """Drop what is cached of a profile's plugins, because a weight or a parameter of one of them has changed."""
+        """Drop the cached answers of a profile's plugins, because a weight or a parameter of one of them has
+        changed.
+        """
         self._engines[profile.name] = Engine(profile, self._table)
 
     def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
-        """How the kernel puts `pods` on rows one after another; None if only the members tried in full can tell."""
+        """Rows that the kernel gives `pods` one after another; None if the members must be tried in full."""
         if not self._may_use_engine or self._explain:
             return None
         try:
@@ -193,7 +195,7 @@ class Decider:
 
     def _note_engine_failure(self, failed: PluginRunError) -> None:
         self._metrics.engine_failures.count += 1
-        if failed.is_declaration:  # which the reference may not ask for
+        if failed.is_declaration:  # which the reference may not use
             self._faults.note(failed.status.error)
 
     def _take(
@@ -262,7 +264,7 @@ class Decider:
     def _ask_for_scores(
         self, profile: ProfileRuntime, attempt: Attempt, search: Search, totals: Ints
     ) -> tuple[Ints, Bools]:
-        """`totals` with what the extenders give, and which nodes they gave something."""
+        """`totals` with the scores of the extenders, and the nodes that got one."""
         assert self._extenders is not None, "asked only when there are extenders"
         table, found = self._table, search.found(self._table)
         given = self._extenders.score(attempt.pod, found)

@@ -1,4 +1,4 @@
-"""EventHandlers: what each change in the cluster does to the cache and the queue.
+"""EventHandlers: the effect of each change in the cluster on the cache and the queue.
 
 Mirrors pkg/scheduler/eventhandlers.go.
 """
@@ -78,7 +78,7 @@ class EventHandlers:
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
     def as_read(self, obj: Any) -> Any:
-        """The object without what feature gates switch off."""
+        """The object without the fields that feature gates switch off."""
         return obj
 
     def on_add(self, obj: Any) -> None:
@@ -131,7 +131,7 @@ class EventHandlers:
                 self._on_other(ActionType.Delete, obj, None)
 
     def _on_other(self, action: ActionType, old: Any, new: Any) -> None:
-        """Objects that are only read through the lister may still be what a pod waits for."""
+        """Objects that are only read through the lister may still be the ones a pod waits for."""
         obj = new or old
         resource = RESOURCE_OF_KIND.get(obj.kind)
         if resource is None and isinstance(obj, DeviceTaintRule):
@@ -224,7 +224,7 @@ class EventHandlers:
             self._move(ASSIGNED_POD_DELETE, pod, None, self._at_most(pod.priority))
 
     def _assumed_pod_goes(self, pod: Pod) -> None:
-        """Free what the pod holds: end its wait on Permit, or forget it if it is past that."""
+        """Free the node of the pod: end its wait on Permit, or forget it if it is past that."""
         assumed = self.cache.get_pod(pod)
         if not self.waiting_pods.reject(pod.uid) and self.cache.is_assumed(assumed):
             try:
@@ -289,14 +289,14 @@ class EventHandlers:
         )
 
     def run_timers(self) -> None:
-        """Do what is due: end waits, end backoffs, bring back pods that waited too long."""
+        """Fire the timers: end waits, end backoffs, bring back pods that waited too long."""
         self.timers.fire_due()
         self.queue.flush_due()
         self.cache.expire_pods()
 
 
 def _log_refusal(operation: str, error: CacheError) -> None:
-    """Log what the cache refuses; the event still reaches the queue."""
+    """Log a change that the cache refuses; the event still reaches the queue."""
     log.error("scheduler cache: %s failed: %s", operation, error)
 
 

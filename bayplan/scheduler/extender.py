@@ -1,4 +1,4 @@
-"""Extender: one web service that is called during scheduling: what is sent to it, and what its answers mean.
+"""Extender: one web service that is called during scheduling: its requests and answers.
 
 Mirrors pkg/scheduler/extender.go and staging/src/k8s.io/kube-scheduler/extender/v1/types.go. The names of fields are
 sent as Go writes them and read in any case. Pods and nodes are sent with all of their fields. How a request gets there
@@ -45,7 +45,7 @@ MakeTransport: TypeAlias = Callable[[ExtenderConfig], ExtenderTransport]
 
 
 def make_http_transport(config: ExtenderConfig) -> ExtenderTransport:
-    """The transport an extender's configuration asks for. HTTPS without a CA to trust means: trust anyone."""
+    """The transport an extender's configuration asks for. HTTPS without a CA accepts any certificate."""
     # Only who has extenders pays for loading TLS and HTTP.
     from ..cluster.http_transport import HttpTransport, TlsOptions
 

@@ -44,7 +44,7 @@ class ExtenderScores(msgspec.Struct):
     is_scored: Bools
     """Which nodes some extender named at all, be it with 0."""
     each: list[tuple[str, int, dict[str, int]]]
-    """Of every extender that scores: its address, its weight, and what it gave by node name."""
+    """Of every extender that scores: its address, its weight, and its scores by node name."""
 
 
 class Extenders:
@@ -67,7 +67,7 @@ class Extenders:
     def filter(self, pod: Pod, rows: Ints, diagnosis: Diagnosis) -> RowsLeft:
         """The rows that all extenders leave of `rows`.
 
-        Says in `diagnosis` what became of the others. ExtenderError when one fails that must not.
+        Notes the result of the others in `diagnosis`. ExtenderError when one fails that must not.
         """
         left, are_bare = rows, False
         for extender in self._interested(pod):

@@ -1,4 +1,4 @@
-"""Failure: what happens when a pod was not placed: back to the queue, a condition, an event.
+"""Failure: the way of a pod that was not placed: back to the queue, a condition, an event.
 
 Mirrors handleSchedulingFailure of pkg/scheduler/schedule_one.go.
 """
@@ -32,7 +32,7 @@ NOTE_LIMIT = 1024
 
 
 class FailureHandler:
-    """Says that a pod was not placed, and sees to it that it is tried again."""
+    """Report that a pod was not placed, and queue it again."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -65,7 +65,7 @@ class FailureHandler:
         self.requeue(queued, attempt)
 
     def binding_failed(self, binding: Binding, status: Status) -> None:
-        """The binding cycle ended without a binding, and was undone: others may use what it held."""
+        """The binding cycle ended without a binding, and was undone: others may use its node."""
         attempt, assumed = binding.attempt, binding.assumed
         attempt.was_handled = True
         if binding.is_beside:
@@ -80,13 +80,13 @@ class FailureHandler:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
         self.requeue(binding.queued, attempt)
         if has_left and status.is_rejected:
-            # After the pod itself is back, and not for it: what it held was never the reason.
+            # After the pod itself is back, and not for it: its own reservation was never the reason.
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid
             )
 
     def _handle(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
-        """Requeue the pod with who refused it, set its nomination, tell people."""
+        """Requeue the pod with the plugins that refused it, set its nomination, write condition and event."""
         current = self._lister.get("Pod", attempt.pod.namespace, attempt.pod.name)
         queued.set_rejectors(attempt.unschedulable_plugins, attempt.pending_plugins)
         if current is None or current.node_name:
@@ -143,7 +143,7 @@ def note_failure(profile: ProfileRuntime, state: CycleState, attempt: Attempt) -
 
 
 def shortened(note: str) -> str:
-    """The note, cut to what an event can hold."""
+    """The note, cut to the length that an event can hold."""
     return note if len(note) <= NOTE_LIMIT else note[: NOTE_LIMIT - 4] + " ..."
 
 

@@ -34,7 +34,7 @@ NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Search(msgspec.Struct):
-    """The feasible rows (ALL, or ascending numbers) and what happened to the others."""
+    """The feasible rows (ALL, or ascending numbers) and the verdicts on the others."""
 
     rows: Rows
     diagnosis: Diagnosis
@@ -84,7 +84,7 @@ def judge_all(
 
 
 def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
-    """How many feasible nodes are enough; percentage 0 adapts to the size of the cluster."""
+    """Number of feasible nodes that are enough; percentage 0 adapts to the size of the cluster."""
     if nodes < MIN_FEASIBLE_NODES:
         return nodes
     if percentage == 0:
@@ -121,7 +121,7 @@ class NodeFinder:
         everything: bool = False,
         within: Ints | None = None,
     ) -> Search:
-        """Run PreFilter and Filter, and ask the extenders. ExtenderError when one fails that must not.
+        """Run PreFilter, Filter and the extenders. Raises ExtenderError when one fails that must not.
 
         With `everything` all nodes are judged, also when not needed. Filter judges the rows `within`; None means all.
         """
@@ -156,7 +156,7 @@ class NodeFinder:
         return search
 
     def _ask_extenders(self, extenders: Extenders, pod: Pod, search: Search) -> None:
-        """Leave of the feasible rows what the extenders leave, in the order in which they give them."""
+        """The feasible rows that the extenders leave, in the order of their answer."""
         found = search.found(self._table)
         left = extenders.filter(pod, found, search.diagnosis)
         search.nodes, search.start = left.rows, 0
@@ -196,7 +196,7 @@ class NodeFinder:
         self._next_start = (search.start + processed) % max(diagnosis.node_count, 1)
 
     def _first(self, enough: int, found: Ints, rows: Rows, search: Search) -> tuple[Ints, int]:
-        """The first `enough` of `found` in search order, and how many of `rows` were looked at for that.
+        """The first `enough` of `found` in search order, and the number of `rows` that were checked for that.
 
         The search ends when it comes across one feasible node too many, which does not count.
         """

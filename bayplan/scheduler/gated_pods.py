@@ -107,7 +107,7 @@ class GatedCluster:
         return map(self._read, found) if kind == Pod.kind else found
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        """Changes after `version`; None when the cluster cannot tell."""
+        """Changes after `version`; None when the cluster does not know them."""
         feed = getattr(self._cluster, "changes_since", None)
         return None if feed is None else cast("ChangeFeed", self._cluster).changes_since(version)
 
@@ -120,7 +120,7 @@ class GatedCluster:
         return self._cluster.update_status(self._whole(obj))
 
     def _whole(self, obj: Any) -> Any:
-        """The object with what was dropped when it was read."""
+        """The object with the fields that were dropped when it was read."""
         stored = self._cluster.get(obj.kind, obj.namespace, obj.name)
         if not isinstance(obj, Pod) or not isinstance(stored, Pod):
             return obj

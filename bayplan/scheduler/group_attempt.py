@@ -1,4 +1,4 @@
-"""GroupAttempt: what came of one scheduling cycle of a pod group, member by member and placement by placement."""
+"""GroupAttempt: the result of one scheduling cycle of a pod group, member by member and placement by placement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MemberTrial(msgspec.Struct):
     permit: Status | None = None
     """Result of Permit; None when the member did not get that far."""
     was_tried: bool = True
-    """Whether nodes were looked at; False for a group without a placement, and after an error."""
+    """Whether nodes were tried; False for a group without a placement, and after an error."""
 
     @property
     def has_node(self) -> bool:
@@ -43,7 +43,7 @@ class MemberTrial(msgspec.Struct):
         self.fail(Status(Code.Unschedulable, reasons), "")
 
     def fail(self, status: Status, nominated_node_name: str | None) -> None:
-        """Fail the member for what is not a refusal of its own: no plugin is its rejector."""
+        """Fail the member for a reason that is not a refusal of its own: no plugin is its rejector."""
         self.attempt.unschedulable_plugins = self.attempt.pending_plugins = frozenset()
         self.attempt.fail(status, nominated_node_name)
 
@@ -70,7 +70,7 @@ class GroupResult(msgspec.Struct):
 
 
 class PlacementTrial(msgspec.Struct):
-    """One placement: what came of the group there, and its scores when several placements are possible."""
+    """One placement: the result of the group there, and its scores if several placements are possible."""
 
     placement: Placement
     result: GroupResult

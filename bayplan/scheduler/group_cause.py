@@ -56,7 +56,7 @@ def cause_of(account: GroupAttempt, group: PodGroup | None, placed: int = 0) -> 
 
 
 def _place(account: GroupAttempt, place: str, key: str) -> str:
-    """Where the members were tried that the cause is about."""
+    """Text for the placement that the cause is about."""
     if place:
         best = f", the best of {len(account.placements)}" if len(account.placements) > 1 else ""
         return f" in {key or 'placement'} {place}{best}"

@@ -24,7 +24,7 @@ SCHEDULED = POD_GROUP_SCHEDULED
 
 
 class GroupConditions:
-    """Writes what came of a group's cycle to its status, if that is new."""
+    """Writes the result of a group's cycle to its status, if that is new."""
 
     def __init__(self, cluster: SchedulerCluster, executor: Executor, clock: Clock) -> None:
         self._cluster = cluster

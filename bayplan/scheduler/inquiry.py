@@ -244,7 +244,7 @@ class GroupInquiry:
     def decide(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
         """A node for each member, or why there is none.
 
-        If it `makes_room`, with the victims of preemption. If it `tells_all`, with what came of the members on every
+        If it `makes_room`, with the victims of preemption. If it `tells_all`, with the results of the members on every
         placement, however many there are.
         """
         scheduler = self._scheduler
@@ -259,7 +259,7 @@ class GroupInquiry:
 
 @contextmanager
 def _nominations_kept(nominator: PodNominator) -> Iterator[None]:
-    """Undo what happens to nominations until the end of the block."""
+    """Undo changes of nominations at the end of the block."""
     before = _nominations(nominator)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Parts: what a scheduler is made of. `build.py` puts them together; a driver may bring its own."""
+"""Parts: the parts of a scheduler. `build.py` puts them together; a driver may bring its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SchedulerCluster(Lister, Client, Protocol):
 
 
 Observer = Callable[[str, Pod, str], None]
-"""Told what happens to a pod, in a word and a few more: `bound`, the pod, `to node-1`."""
+"""Called with each step of a pod, in a few words: `bound`, the pod, `to node-1`."""
 
 
 def unobserved(what: str, pod: Pod, details: str) -> None:
@@ -54,7 +54,7 @@ class Parts(msgspec.Struct):
     timers: Timers
     executor: Executor
     plugin_executor: HoldingExecutor
-    """Runs what plugins hand over, such as evictions; with `executor`."""
+    """Runs work that plugins hand over, such as evictions; with `executor`."""
     waiting_pods: HeldPods
     pre_binding: PreBindingPods
     ties: TieBreak
@@ -91,7 +91,7 @@ PluginSource: TypeAlias = str | type[Plugin]
 
 
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scheduler is run. None stands for a new object of the usual class."""
+    """Options of a scheduler. None stands for a new object of the usual class."""
 
     plugins: Iterable[PluginSource] = ()
     """Classes or files; they run in every profile, unless the configuration names them somewhere."""
@@ -111,7 +111,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether each attempt has `notes`: the runner-up, refusals by plugin, victims."""
     metrics: SchedulerMetrics | None = None
     cache: Cache | None = None
-    """With what is known of the cluster, such as that of another scheduler, which does not run any more."""
+    """Known state of the cluster, such as that of another scheduler which does not run any more."""
     clock: Clock | None = None
     timers: Timers | None = None
     executor: Executor | None = None
@@ -119,7 +119,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     run_blocking: RunBlocking = run_here
     """Runs work of plugins that may block."""
     assume_ttl_s: float = 0
-    """How long a pod stays assumed when its binding is not confirmed; 0: forever."""
+    """Seconds that a pod stays assumed without confirmation of its binding; 0 for ever."""
     extender_transport: MakeTransport = make_http_transport
     bound_by_extender: Callable[[Pod, str], None] | None = None
     """Called for pods that an extender has bound: a cluster that no extender can write to needs it."""

@@ -96,7 +96,7 @@ class PlacementSearch:
         return any(profile.committing.plan(pod.spec).reserves for pod in pods)
 
     def _needed(self, profile: ProfileRuntime, group: PodGroupInfo) -> int | None:
-        """How many members need a node; None if Permit goes by more than their number."""
+        """Number of members that need a node; None if Permit depends on more than their number."""
         key = ("PodGroup", group.namespace, group.name)
         permits = profile.committing.plan(group.pods[0].spec).permits
         if not permits:

@@ -18,10 +18,10 @@ class PreemptionAssessment(msgspec.Struct, frozen=True, kw_only=True):
     """A preemption in one state of the cluster. Pods are named by their keys."""
 
     node_name: str
-    """Where the scheduler made room."""
+    """Node on which the scheduler made room."""
     victims: tuple[str, ...]
     chosen_node: str = ""
-    """Where room would be made; "" if no node can be helped."""
+    """Node on which room would be made; "" if no node can be helped."""
     chosen_victims: tuple[str, ...] = ()
     has_same_victims: bool = False
     """Whether the same pods would be evicted from that node, or others of equal priorities and starts."""

@@ -32,7 +32,7 @@ class TieBreak(ABC):
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         """Position in `rows` (the feasible rows) of the winner; `tied` are the positions to choose from.
 
-        `search.order` has the rows in the order in which the cycle looked at them.
+        `search.order` has the rows in the order of the cycle.
         """
 
     def restart(self) -> None:  # noqa: B027  # most have no state
@@ -62,10 +62,9 @@ class TieBreak(ABC):
 
 
 class RandomTies(TieBreak):
-    """Any of them, by a seeded generator: what kube-scheduler did up to v1.34.
+    """Any of them, by a seeded generator, as kube-scheduler up to v1.34.
 
-    Of many, rows are drawn until one of them is hit; of few, one is drawn by its place. Both ways to ask come to the
-    same row.
+    Of many, rows are drawn until one of them is hit; of few, one is drawn by its place. Both ways give the same row.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -163,7 +163,7 @@ def _log_scores(profile: ProfileRuntime, table: NodeTable, attempt: Attempt) -> 
     key = attempt.pod.key
     try:
         scores = attempt.explanation or _scores(profile, table, attempt.pod)
-    except PluginRunError as error:  # it can fail on a node that the attempt did not ask about
+    except PluginRunError as error:  # it can fail on a node that the attempt did not try
         step(log, SCORES, "Cannot show the scores of the nodes", pod=key, err=error.status.message)
         return
     best = best_nodes(scores, attempt.node_name)

@@ -22,7 +22,7 @@ class ArrivalDelays:
         self._late_since_s: float | None = None
 
     def is_late(self, now_s: float, now: datetime, created: Iterable[str]) -> bool:
-        """Note the pods that arrived at once, and tell whether they are late."""
+        """Note the pods that arrived at once; returns whether they are late."""
         delay_s = max((now - _time_of(text)).total_seconds() for text in created)
         least = self._least_s
         if least is not None:

@@ -34,7 +34,7 @@ class Backlog:
         return len(self._changes)
 
     def add(self, at_s: float, batch: Iterable[ObjectEvent], cause: str) -> None:
-        """Append what was received."""
+        """Append received changes."""
         for type, obj in batch:
             self._changes.append(ReceivedChange(at_s, obj, type == DELETED, cause))
         if len(self._changes) > self._limit:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 LEAST_LOOKS = 10
 WAIT_S = 2.0
-"""Time in which a watch has to deliver what was listed."""
+"""Time in which a watch has to deliver a listed object."""
 MOST_AT_ONCE = 4
 
 
@@ -30,7 +30,7 @@ class _Held(msgspec.Struct):
     listing: asyncio.Future[Batch | None]
     due_s: float = 0.0
     looks: int = 0
-    """How often the watches were asked; between two times they are read."""
+    """Number of checks of the watches; they are read between two of them."""
 
 
 class FreshnessCheck:

@@ -19,7 +19,7 @@ SOFT = "ScheduleAnyway"
 DAY_S = 86_400.0
 MOST_MOVES = 200
 MOST_SPREADS = 100
-"""Sets of pods with a spread constraint that are asked about."""
+"""Sets of pods with a spread constraint that are probed."""
 MOST_NODES = 2_000
 """Nodes of a cluster for which moves are planned; a plan for more takes minutes."""
 

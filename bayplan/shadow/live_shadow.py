@@ -170,7 +170,7 @@ class LiveShadow:
     # Working
 
     async def _work(self) -> None:
-        """Follow the changes as they come; in between, judge what is open."""
+        """Follow the changes as they come; in between, judge open decisions."""
         assert self.run is not None
         while True:
             end_s = self.now_s + SLICE_S
@@ -190,7 +190,7 @@ class LiveShadow:
                 await asyncio.sleep(IDLE_S)
 
     def _resolve(self, now_s: float) -> int:
-        """Judge what is open, for a while; the number of decisions."""
+        """Judge open decisions, for a while; returns their number."""
         assert self.run is not None
         follower, end_s = self.run.follower, now_s + RESOLVE_S
         done = follower.resolve_some(self._backlog.oldest_s(now_s), lambda: self.now_s > end_s)

@@ -9,7 +9,7 @@ from .decision_account import WaitAccount
 
 EVERY_S = 5.0
 MOST_SPECS = 200
-"""Distinct pods that are asked about at a time, at most."""
+"""Limit on the distinct pods that are probed at a time."""
 
 
 class WaitProbe:

@@ -1,4 +1,4 @@
-"""Autoscaling record: the nodes that an autoscaler adds and removes during a simulation, and what they cost.
+"""Autoscaling record: the nodes that an autoscaler adds and removes during a simulation, and their price.
 
 A node costs its price from its launch, before it can run pods, until it is gone. Costs are sums over nodes, and the
 series over time are their derivatives, so both always agree.
@@ -42,7 +42,7 @@ class ScaledNode:
     """Whether it was there at the start, or came with a timeline."""
 
     def hours(self, end_s: float) -> float:
-        """How long it existed until `end_s`."""
+        """Seconds for which it existed until `end_s`."""
         end = end_s if self.removed_s is None else min(self.removed_s, end_s)
         return max(end - self.launched_s, 0.0) / HOUR_S
 
@@ -148,17 +148,17 @@ class ScalingReport:
 
     @property
     def launched(self) -> int:
-        """How many nodes the autoscaler launched."""
+        """Number of nodes that the autoscaler launched."""
         return sum(not node.is_given for node in self.nodes)
 
     @property
     def removed(self) -> int:
-        """How many nodes were removed."""
+        """Number of nodes that were removed."""
         return sum(node.removed_s is not None for node in self.nodes)
 
     @property
     def unpriced(self) -> int:
-        """How many nodes have no price."""
+        """Number of nodes without a price."""
         return sum(node.price is None for node in self.nodes)
 
     def series(self) -> list[UseSeries]:
@@ -244,7 +244,7 @@ class ScalingReport:
         }
 
     def evictions_by_reason(self) -> dict[str, int]:
-        """How many pods were taken off nodes for each reason."""
+        """Number of pods that were taken off nodes, by reason."""
         return dict(Counter(eviction.why for eviction in self.evictions))
 
     def to_dict(self, pods: Sequence[PodResult]) -> dict[str, Any]:

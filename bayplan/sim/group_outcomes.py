@@ -1,4 +1,4 @@
-"""Group outcomes: what became of each pod group in a simulation."""
+"""Group outcomes: the result of each pod group in a simulation."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class GroupOutcome(msgspec.Struct):
 
     @property
     def place(self) -> str:
-        """Where the members are, in words; empty when none is placed."""
+        """Places of the members, in words; empty if none is placed."""
         if not self.nodes:
             return ""
         nodes = f"on {len(self.nodes)} node{'s' * (len(self.nodes) != 1)}"

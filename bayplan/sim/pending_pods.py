@@ -1,4 +1,4 @@
-"""Pending pods: pods without a node, grouped by their workload and by what keeps them from having one."""
+"""Pending pods: pods without a node, grouped by their workload and by the reason."""
 
 from __future__ import annotations
 

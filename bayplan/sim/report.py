@@ -46,7 +46,7 @@ class SimulationReport(ShownAnswer):
     refused: list[AdmissionRefusal] = field(default_factory=list)
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
     remarks: list[str] = field(default_factory=list)
-    """How objects of the input were understood that are not simulated as they are."""
+    """Notes on objects of the input that are not simulated as they are."""
     sizes: Mapping[WorkloadKey, int] = field(default_factory=dict)
     """Number of pods of each workload at the end; empty when no pod is pending."""
     history: UseHistory = field(default_factory=UseHistory)

@@ -42,7 +42,7 @@ def time_entry(seconds: float | None) -> float | None:
 
 
 def node_entry(use: NodeUse) -> dict[str, Any]:
-    """One node: what is allocatable, and what is requested before and after."""
+    """One node: its allocatable amounts, and the requests before and after."""
     allocatable = use.node.allocatable
     names = [name for name in allocatable if name != "pods"]
     names += (name for name in use.after if name not in allocatable)

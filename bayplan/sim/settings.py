@@ -1,4 +1,4 @@
-"""Settings: the scheduler to ask: its configuration, plugins, feature gates and seed."""
+"""Settings: a scheduler's configuration, plugins, feature gates and seed."""
 
 from __future__ import annotations
 

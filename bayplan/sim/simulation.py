@@ -62,7 +62,7 @@ class RunController(Protocol):
         """Called when no pod is ready, before time advances; sets timers with `Simulation.expect`."""
 
     def conclude(self, report: SimulationReport) -> None:
-        """Add what it did to the report."""
+        """Add its actions to the report."""
 
 
 class Simulation:
@@ -170,7 +170,7 @@ class Simulation:
         return self._results.message_of(pod.uid)
 
     def result_trees(self) -> Iterator[dict[str, Any]]:
-        """The cluster as it is now, as manifests; what is yet to come, by its time or a timeline, is not among them."""
+        """The cluster as it is now, as manifests, without later objects of its times or a timeline."""
         for kind in sorted(self.cluster.kinds(), key=lambda kind: kind == "Pod"):
             for obj in self.cluster.list(kind):
                 tree = whole(obj)
@@ -201,8 +201,9 @@ class Simulation:
 
     @property
     def remarks(self) -> list[str]:
-        """How objects of the input were understood that are not simulated as they are, and storage classes that waiting
-        pods lack."""
+        """Notes on objects of the input that are not simulated as they are, and storage classes that waiting pods
+        lack.
+        """
         waiting = [pod for pod in self.cluster.list("Pod") if is_waiting(pod)]
         return [*self._world.remarks, *missing_classes(self.cluster, waiting)]
 

@@ -1,6 +1,6 @@
-"""Totals: what all nodes together have of each resource, what is in use, and what is free.
+"""Totals: capacity, use and free amount of each resource on all nodes together.
 
-Free is what a pod without tolerations could use: what is free on tainted and on cordoned nodes is counted apart.
+A pod without tolerations could use the free amount: that of tainted and of cordoned nodes is counted apart.
 """
 
 from __future__ import annotations

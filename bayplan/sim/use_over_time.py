@@ -76,13 +76,13 @@ class UseSeries(msgspec.Struct, frozen=True):
 
 
 class UseHistory(msgspec.Struct):
-    """The pods and nodes at the start, and each change of one of them; summed up only when it is asked for."""
+    """The pods and nodes at the start, and each change of one of them; summed up on demand."""
 
     first: Sequence[Pod | Node] = ()
     changes: list[tuple[float, Pod | Node | None, Pod | Node | None]] = msgspec.field(
         default_factory=list
     )
-    """When it happened, what was there before, and what is there since."""
+    """The time of the change, the amounts before, and the amounts since."""
 
     def moves(self) -> Iterator[UseMove]:
         """Pods and nodes that come and go, in order."""
@@ -136,7 +136,7 @@ def use_over_time(history: UseHistory, end_s: float) -> list[UseSeries]:
 
 
 def _series(name: str, moves: Sequence[UseMove], end_s: float) -> UseSeries:
-    """The values of one quantity; what happens at the same time is one change."""
+    """The values of one quantity; simultaneous events are one change."""
     times, values = [0.0], [0.0]
     used = offered = 0
     for at_s, obj, sign in moves:

@@ -108,7 +108,7 @@ class World:
         """Pods and claims by themselves that a limit range or a quota refused."""
         self._cron = CronRuns(self.cluster, self.clock, self.agenda)
         self.remarks: list[str] = []
-        """How objects of the input are understood that are not simulated as they are."""
+        """Notes on objects of the input that are not simulated as they are."""
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
         self._absent_owners = AbsentOwners(self.cluster)
@@ -289,7 +289,7 @@ class World:
         return ""
 
     def _follow_quotas(self) -> None:
-        """Count what is used, from the first quota on."""
+        """Count the use, from the first quota on."""
         if not self._has_quotas and self.cluster.count("ResourceQuota") and not self._is_recorded:
             self._has_quotas = True
             self.cluster.watch(self._ledger)

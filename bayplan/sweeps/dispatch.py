@@ -10,7 +10,7 @@ from .sweep_run import SweepRun
 from .worker import RunResult
 
 TRIES = 2
-"""How often a run is given to a worker before the loss of workers counts as its failure."""
+"""Number of times that a run is given to a worker before the loss of workers counts as its failure."""
 
 
 class WorkerReport(NamedTuple):
@@ -19,7 +19,7 @@ class WorkerReport(NamedTuple):
     worker: int
     result: RunResult | None
     why: str = ""
-    """How the worker ended."""
+    """Result of the worker."""
 
 
 class Crew(Protocol):

@@ -55,7 +55,7 @@ class SweepInput:
 
 @dataclass(frozen=True, slots=True)
 class SweepConfiguration:
-    """A scheduler, and what is varied of it."""
+    """A scheduler, and its varied parameters."""
 
     name: str
     tree: Mapping[str, Any] | None = None
@@ -81,7 +81,7 @@ class SweepDocument:
     measures: tuple[str, ...] = ()
     """Those that a summary shows; empty: some of general interest."""
     ties: str = TIES[0]
-    """How one of several nodes with equal scores is chosen: at random by the seed, or the first by name."""
+    """Choice between nodes with equal scores: at random by the seed, or the first by name."""
 
 
 def read_sweep(path: str | Path) -> SweepDocument:

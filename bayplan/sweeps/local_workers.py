@@ -78,7 +78,7 @@ class ProcessCrew:
 
 
 def _end(code: int) -> str:
-    """How a process ended."""
+    """Exit of a process, in words."""
     return f"killed by signal {-code}" if code < 0 else f"with exit status {code}"
 
 

@@ -21,7 +21,7 @@ TOO_SLOW = "timed out during startup"
 """Ray's message when its processes did not start in 30 s."""
 
 END_S = 2.0
-"""How long actors may take to remove their files."""
+"""Seconds that actors may take to remove their files."""
 
 
 class RayCrew:

@@ -1,8 +1,8 @@
 """Result files: the rows of a sweep on disk: a journal that grows with each run, and a table made of it.
 
-The journal (`RESULTS.runs.jsonl`) has a line per finished run and is what an interrupted sweep goes on from. The
-table, CSV or Parquet by the ending of its name, is replaced as a whole now and then and at the end, so a reader
-never sees a part of it.
+The journal (`RESULTS.runs.jsonl`) has a line per finished run from which an interrupted sweep goes on. The table, CSV
+or Parquet by the ending of its name, is replaced as a whole now and then and at the end, so a reader never sees a part
+of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DONE, FAILED = "done", "failed"
 
 
 class SweepEntry(NamedTuple):
-    """A finished run, and what became of it."""
+    """A finished run, and its result."""
 
     run: SweepRun
     result: RunResult
@@ -73,7 +73,7 @@ class RunJournal:
             os.fsync(file.fileno())
 
     def _load(self, path: Path) -> None:
-        """Read the lines; what a killed process left of a last line is cut off."""
+        """Read the lines; an incomplete last line of a killed process is cut off."""
         with _faults_named(path):
             data = path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]

@@ -47,7 +47,7 @@ class SweepResults(ShownAnswer):
         return [entry for entry in self.entries if entry.result.is_failed]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per finished run: what names it, whether it failed and why, and its measures."""
+        """One row per finished run: its name, whether it failed and why, and its measures."""
         paths = varied_paths(self.runs)
         return [entry.row(paths) for entry in self.entries]
 

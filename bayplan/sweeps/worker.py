@@ -101,7 +101,7 @@ class Worker:
         return measure_run(simulation.run(until_s=run.until_s))
 
     def _input(self, run: SweepRun, settings: Settings) -> ReadInput:
-        """The objects of a run, decoded with what its plugins need."""
+        """The objects of a run, decoded with the fields that its plugins need."""
         if run.input_key != self._input_key:
             self._input_key, self._read = run.input_key, {}
         needs = repr(settings.needs)
@@ -112,7 +112,7 @@ class Worker:
         return self._read[needs]
 
     def _check_unchanged(self, run: SweepRun, paths: Iterable[str]) -> None:
-        """Raise BayplanError when a file is not what the hash of the run was made of."""
+        """Raise BayplanError if a file differs from the one that the hash of the run was made of."""
         for path in paths:
             if digest_of(self._paths.get(path, path)) != run.digests[path]:
                 raise BayplanError(

@@ -34,7 +34,7 @@ def main() -> None:
     try:
         serve(sys.stdin.buffer, target)
     except BrokenPipeError:
-        os._exit(0)  # the reader is gone, and what is in the buffer cannot be written
+        os._exit(0)  # the reader is gone, and the buffer cannot be written
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class CarriedTerms:
         self.version += 1
 
     def _buckets(self, term: PodAffinityTerm) -> Iterable[set[TermKey]]:
-        """Where to find `term` by a label of the pods it selects."""
+        """Place of `term` by a label of the pods it selects."""
         if term.label_selector is None:
             return ()  # selects no pod
         for requirement in term.label_selector.requirements:

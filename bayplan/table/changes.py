@@ -1,4 +1,4 @@
-"""Changes: what changed since a given version, without reading everything again.
+"""Changes: the rows that changed since a given version, without reading everything again.
 
 A log answers "what changed since version v" in time proportional to the changes instead of to the nodes or objects. A
 reader keeps the `version` up to which it has read; -1 stands for nothing yet.

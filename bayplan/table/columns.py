@@ -22,7 +22,7 @@ FIRST_ROW = slice(0, 1)
 
 
 class Size:
-    """How many rows are in use, and how many fit before the columns grow."""
+    """Number of rows in use, and of rows that fit before the columns grow."""
 
     __slots__ = ("_columns", "capacity", "rows")
 

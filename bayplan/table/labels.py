@@ -44,7 +44,7 @@ class LabelColumn:
         self.presence = Column(size)
         """1 where the node has the key."""
         self.labelled = 0
-        """How many rows have the key."""
+        """Number of rows with the key."""
         self.domains_version = 0
         """Changes when a value gets its first row, or loses its last."""
         self._uses: list[int] = []

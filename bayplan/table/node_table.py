@@ -76,7 +76,7 @@ class NodeTable:
         """The view of each row, up to a version of `node_changes`."""
         self._infos_at = -1
         self.node_count = 0
-        """How many nodes the cluster has."""
+        """Number of nodes of the cluster."""
 
     def __len__(self) -> int:
         """Rows in use, those without a node included."""
@@ -112,7 +112,7 @@ class NodeTable:
         return self._live_rows[1]
 
     def count(self, rows: Rows) -> int:
-        """How many rows `rows` stands for."""
+        """Number of rows that `rows` stands for."""
         if rows is ALL:
             return self.size.rows
         return len(range(*rows.indices(len(self)))) if isinstance(rows, slice) else len(rows)
@@ -151,8 +151,8 @@ class NodeTable:
     def fork_row(self, row: int) -> NodeTable:
         """A table of just `row`, for a what-if: its pods can be changed, this table stays as it is.
 
-        Pod terms belong to the whole cluster and are not in it: plugins keep what they need of them in the
-        CycleState and adjust it in `add_pod` and `remove_pod`.
+        Pod terms belong to the whole cluster and are not in it: plugins store the ones they need in the CycleState and
+        adjust it in `add_pod` and `remove_pod`.
         """
         return RowFork(self, row)
 
@@ -170,7 +170,7 @@ class AmountColumns(Protocol):
     def pod_count_column(self) -> Column: ...
 
     def count(self, rows: Rows) -> int:
-        """How many rows `rows` stands for."""
+        """Number of rows that `rows` stands for."""
 
 
 class AmountsCopy:
@@ -187,7 +187,7 @@ class AmountsCopy:
         self.pod_count_column = table.pod_count_column.copy(size)
 
     def count(self, rows: Rows) -> int:
-        """How many rows `rows` stands for."""
+        """Number of rows that `rows` stands for."""
         return self._table.count(rows)
 
     def cells_used_by(self, pod: Pod) -> list[tuple[memoryview, int]]:
@@ -223,7 +223,7 @@ class RowFork(NodeTable):
         return (NodeInfo(self, row) for row in self.numbers(rows).tolist())
 
     def __getattr__(self, name: str) -> Any:
-        """Called for what is not there yet."""
+        """Called for missing attributes."""
         if name in RESOURCES:
             made: Any = OneRowResources(getattr(self._source, name), self._row)
         elif name == "pod_count_column":

@@ -52,7 +52,7 @@ class OneRowResources(ResourceColumns):
 
 
 class OneRowPodCount(Column):
-    """How many pods are on one row."""
+    """Number of pods on one row."""
 
     __slots__ = ("_pods",)
 
@@ -66,7 +66,7 @@ class OneRowPodCount(Column):
 
 
 class OneRowPriorities(PriorityColumns):
-    """How many pods of each priority are on one row."""
+    """Number of pods of each priority on one row."""
 
     def __init__(self, counts: dict[int, int]) -> None:
         self._counts = counts

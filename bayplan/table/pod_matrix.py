@@ -107,7 +107,7 @@ class PodMatrix:
         return self.resources.get(resource)
 
     def _fill(self, row: int, pods: list[Pod]) -> None:
-        """Write the pods of a row; places beyond the `count` of the row keep what they had, with an empty priority."""
+        """Write the pods of a row; places beyond the `count` of the row are unchanged, with an empty priority."""
         self.pods[row] = pods
         usages = [pod.usage for pod in pods]
         if len(pods) > self._places or row >= self._rows or not self._has_all(usages):

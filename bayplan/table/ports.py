@@ -38,7 +38,7 @@ class PortColumns:
         return [column for column in columns if column.data[row]]
 
     def restore(self, row: int, taken: list[Column]) -> None:
-        """Make what is taken at `row` what it was (writer only)."""
+        """Restore the taken ports of `row` (writer only)."""
         for by_ip in self._taken.values():
             for column in by_ip.values():
                 column.data[row] = False

@@ -23,7 +23,7 @@ class RowCounts(Generic[K]):
         self._rows: dict[K, dict[int, int]] = {}
 
     def __len__(self) -> int:
-        """How many things occur somewhere."""
+        """Number of things that occur somewhere."""
         return len(self._rows)
 
     def __iter__(self) -> Iterator[K]:
@@ -31,16 +31,16 @@ class RowCounts(Generic[K]):
         return iter(self._rows)
 
     def rows(self, key: K) -> Mapping[int, int]:
-        """Where a thing occurs, and how often there."""
+        """Rows of a thing, and its number on each."""
         return self._rows.get(key, NO_ROWS)
 
     def at(self, key: K, row: int) -> int:
-        """How often a thing occurs on one row."""
+        """Number of occurrences of a thing on one row."""
         return self.rows(key).get(row, 0)
 
     @property
     def changes(self) -> Mapping[K, int]:
-        """How a what-if's row differs from the row it is a copy of; nothing for a whole table."""
+        """Difference of a what-if's row from the row it is a copy of; empty for a whole table."""
         return {}
 
     def add(self, key: K, row: int, change: int) -> int:

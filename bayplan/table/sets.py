@@ -1,4 +1,4 @@
-"""SetColumn: a column of interned sets, for what a node has several of: taints, declared features.
+"""SetColumn: a column of interned sets, such as taints and declared features.
 
 A cluster has few distinct sets: a question is answered once per distinct set, then looked up per row.
 """

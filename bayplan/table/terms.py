@@ -142,7 +142,7 @@ def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None)
 
 
 class LabelClass:
-    """Pods that no selector can tell apart: one namespace, equal labels."""
+    """Pods that no selector can distinguish: one namespace, equal labels."""
 
     __slots__ = ("aliases", "counts", "leaving", "live", "live_counts", "sample")
 
@@ -175,7 +175,7 @@ class TermCounts:
         self._terms_by_label: dict[tuple[str, str] | None, dict[PodTerm, DomainCounts]] = {}
         """By a label that their selectors insist on; under None those that insist on none."""
         self.dropped = 0
-        """How many terms were dropped: their counts are no longer kept up to date."""
+        """Number of dropped terms: their counts are no longer up to date."""
 
     def count(self, term: PodTerm) -> DomainCounts:
         """The counts of `term`, made from the pods there are when the term is new."""

@@ -74,7 +74,7 @@ class RefStep(NamedTuple):
 
 
 class VolumeUse:
-    """`refs` counts the pods of each row by what they use; `steps` logs which of these came to a row, or left it."""
+    """`refs` counts the pods of each row by their volumes; `steps` logs which of these came to a row, or left it."""
 
     def __init__(self, size: Size) -> None:
         self._size = size

@@ -28,7 +28,7 @@ class WhatIf:
 
 
 def bare_node(table: NodeTable, row: int) -> NodeInfo:
-    """The node as if it were known by its object alone: without its pods, and without what is known of images."""
+    """The node with its object alone: without its pods and its images."""
     what_if = WhatIf(table, row)
     for pod in what_if.node.pods:
         what_if.remove_pod(pod)

@@ -143,7 +143,7 @@ class TableWriter:
         return row
 
     def end_trial(self, pod: Pod, hidden: Hidden) -> None:
-        """Take off its node what `try_pod` put there."""
+        """Take a pod of `try_pod` off its node."""
         row = self.table.row_of[pod.node_name]
         self._keep_ports(row, pod)
         _take_out(self.table.pods[row], pod.uid)
@@ -213,7 +213,7 @@ class TableWriter:
         table = self.table
         row = table.row_of.get(node_name)
         if row is not None:
-            table.row_changes.mark(row)  # no column, but what fits beside those pods
+            table.row_changes.mark(row)  # no column, but the room beside those pods
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Record the labels of a namespace."""

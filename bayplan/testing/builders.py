@@ -1,7 +1,7 @@
 """Builders: nodes, pods and other objects for tests, and a table and a handle made of them.
 
-Every object goes through the decoder, so it is exactly what a cluster would have sent. Fields
-without a parameter are given in Kubernetes' own form: `make_pod(spec={"hostNetwork": True})`.
+Every object goes through the decoder, so it is exactly as a cluster would have sent it. Fields without a parameter are
+given in Kubernetes' own form: `make_pod(spec={"hostNetwork": True})`.
 """
 
 from __future__ import annotations

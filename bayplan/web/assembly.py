@@ -48,7 +48,7 @@ SCRIPTS = (
     "edit.js",
     "main.js",
 )
-"""In join order: each uses only what comes before it, or what runs later."""
+"""In join order: each uses only code before it, or code that runs later."""
 
 
 def assemble(data: Any, *, is_live: bool) -> str:

@@ -21,7 +21,7 @@ Tree = dict[str, Any]
 class ClientAuthorities(msgspec.Struct):
     """Authorities of clients and of proxies, and the headers in which proxies name the user.
 
-    `context` is the server's; it asks clients for a certificate once there is an authority.
+    `context` is the server's; it requests a certificate of clients once there is an authority.
     """
 
     context: ssl.SSLContext

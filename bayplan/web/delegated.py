@@ -80,7 +80,7 @@ class ExpiringCache(Generic[Value]):
 
 
 class ReviewTimes(NamedTuple):
-    """How long answers of the API server are kept, in seconds."""
+    """Seconds that answers of the API server are cached."""
 
     token: float = KEPT_S
     allowed: float = KEPT_S

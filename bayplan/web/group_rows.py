@@ -26,7 +26,7 @@ class PageGroup(msgspec.Struct, frozen=True):
 
 
 class GroupCluster(Protocol):
-    """Where pod groups, pods and nodes are read."""
+    """Sources of pod groups, pods and nodes."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """All objects of `kind`, in `namespace` when given."""
@@ -51,7 +51,7 @@ def groups_tree(groups: Iterable[PageGroup], history: History) -> list[Tree]:
 
 
 def live_groups(cluster: GroupCluster) -> Iterator[PageGroup]:
-    """The groups of a cluster as they are now; the cause is what the scheduler wrote to the condition of a group."""
+    """The groups of a cluster as they are now; the cause is the scheduler's text in the condition of a group."""
     groups = [group for group in cluster.list("PodGroup") if isinstance(group, PodGroup)]
     if not groups:
         return

@@ -35,7 +35,7 @@ def named_check(name: str, is_well: Callable[[], bool], problem: str) -> HealthC
 
 
 class HealthMetrics:
-    """The results of checks: what kube-scheduler serves under /metrics/slis."""
+    """The results of checks, as kube-scheduler serves them under /metrics/slis."""
 
     def __init__(self) -> None:
         self.latest = GaugeFamily(

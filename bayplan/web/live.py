@@ -33,9 +33,9 @@ from .history import FORMAT, History
 from .value_numbers import Tree
 
 PAUSE_S = 0.4
-"""How long changes are collected before a long-poll returns."""
+"""Seconds for which changes are collected before a long-poll returns."""
 PATIENCE_S = 25.0
-"""How long a long-poll waits without changes."""
+"""Seconds that a long-poll waits without changes."""
 MOST_EVENTS = 100_000
 """A longer history is dropped; a new one starts with the next request, and its pages reload."""
 IDLE_S = 300.0
@@ -106,7 +106,9 @@ class PageSource(msgspec.Struct, frozen=True):
     """Makes the cluster view for counterfactuals; None if they are not computed."""
     is_ready: Callable[[], bool] = always
     begin_question: Callable[[], AnswerBody] | None = None
-    """Reads the cluster, and returns what answers a question about it, on any thread; None means no questions."""
+    """Reads the cluster, and returns a function that answers a question about it, on any thread; None for no
+    questions.
+    """
     edit: AnswerBody | None = None
     """Handles a request to change an object; None if nothing can be changed."""
 

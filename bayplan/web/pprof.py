@@ -42,7 +42,7 @@ class Sampler(threading.Thread):
             self.sample()
 
     def sample(self) -> None:
-        """Count what each thread does."""
+        """Count the stacks of the threads."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, frame in sys._current_frames().items():
             if ident != self.ident:

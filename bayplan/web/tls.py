@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..cluster.certificates import Certificate
 
 LOOK_AGAIN_S = 60.0
-"""How often the files are checked for renewal."""
+"""Interval of the checks of the files for renewal."""
 
 PAIR_NAME = "kube-scheduler"
 TLS_VERSIONS = {
@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 
 
 class ServingTls(msgspec.Struct, frozen=True):
-    """The certificate of a server and what it accepts, by the flags --tls-* and --cert-dir."""
+    """The certificate of a server and its protocol versions, by the flags --tls-* and --cert-dir."""
 
     cert_file: Path | None = None
     key_file: Path | None = None
     folder: Path | None = None
-    """Where the certificate is, and is written to if it is not there; without files only."""
+    """Folder of the certificate, which is written if it is missing; used if no files are given."""
     min_version: str = ""
     ciphers: Sequence[str] = ()
     """Cipher suites of TLS up to 1.2, by their IANA names; those of 1.3 cannot be chosen."""
@@ -156,7 +156,7 @@ def _names_in(cert: Path) -> list[str]:
 def _choose(
     connection: ssl.SSLObject, name: str | None, contexts: dict[str, ssl.SSLContext]
 ) -> None:
-    """Let the connection use the certificate for the name that the client asked for."""
+    """Let the connection use the certificate for the name that the client sent."""
     if name is None:
         return
     wild = f"*.{name.partition('.')[2]}"

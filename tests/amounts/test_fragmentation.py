@@ -1,4 +1,4 @@
-"""Fragmentation: the tables give what the definition says, for any nodes and tasks."""
+"""Fragmentation: the tables equal the definition, for any nodes and tasks."""
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ def test_both_forms_give_the_fall_that_the_definition_gives(
 
 
 def placed(free: list[int], milli: int) -> list[list[int]]:
-    """What is free of each GPU once `milli` is given away, in each way that matters; none when it does not fit."""
+    """Free amounts of each GPU once `milli` is given away, in each way that matters; none when it does not fit."""
     if milli and milli < WHOLE:
         return [
             [*free[:gpu], left - milli, *free[gpu + 1 :]]

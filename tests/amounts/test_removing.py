@@ -77,7 +77,7 @@ def searches(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def search(case: dict[str, Any], is_compiled: bool) -> tuple[Any, list[Any]]:
-    """What the search finds, and the victims on every row."""
+    """Result of the search, and the victims on every row."""
     protected: Bools | None = case["protected"]
 
     def protect(rows: Ints) -> Bools | None:

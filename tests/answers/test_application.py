@@ -1,4 +1,4 @@
-"""Apply: what `kubectl apply` of a new version leads to, step by step."""
+"""Apply: the steps that follow `kubectl apply` of a new version."""
 
 import json
 from typing import Any
@@ -116,7 +116,7 @@ def test_an_unchanged_manifest_does_nothing() -> None:
 
 
 def applied(there: dict[str, Any], new: dict[str, Any], last: Any = None) -> Any:
-    """The object after kubectl apply, and what is known of its template."""
+    """The object after kubectl apply, and the known state of its template."""
     if last is not None:
         noted = {"annotations": {LAST_APPLIED: json.dumps(last)}}
         there = {**there, "metadata": {**there["metadata"], **noted}}

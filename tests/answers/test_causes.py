@@ -1,4 +1,4 @@
-"""Causes: what leads to a rejection is named, and the remedies include what undoes it."""
+"""Causes: the cause of a rejection is named, and the remedies undo it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What kubectl drain refuses, in its words."""
+"""Refusals of kubectl drain, in its words."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pod groups in what-if, capacity and compare; and what is said of groups that the gates leave without effect."""
+"""Pod groups in what-if, capacity and compare; and notes on groups that the gates leave without effect."""
 
 from typing import Any
 

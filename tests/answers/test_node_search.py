@@ -1,4 +1,4 @@
-"""How many nodes are needed: for any change, of several kinds in turn, and few in all."""
+"""Number of nodes that are needed: for any change, of several kinds in turn, and few in all."""
 
 from typing import Any
 

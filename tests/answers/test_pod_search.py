@@ -1,4 +1,4 @@
-"""Pods by the name of what they belong to: any kind that makes pods."""
+"""Pods by the name of their owner: any kind that makes pods."""
 
 from typing import Any
 

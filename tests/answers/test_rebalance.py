@@ -1,4 +1,4 @@
-"""Rebalance: the filters accept every move, budgets hold, and the objective falls as the plan says."""
+"""Rebalance: the filters accept every move, budgets hold, and the objective falls as planned."""
 
 from collections import Counter
 from math import sqrt

@@ -1,4 +1,4 @@
-"""Outline: what can be computed from a spec without its amounts is the same for all specs of an outline."""
+"""Outline: values that do not depend on a spec's amounts are equal for all specs of an outline."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the tests of autoscaling share: node types, workloads, and a run of a simulation."""
+"""Shared by the tests of autoscaling: node types, workloads, and a run of a simulation."""
 
 from collections import Counter
 from typing import Any
@@ -84,5 +84,5 @@ def scaling_of(report: SimulationReport) -> ScalingReport:
 
 
 def launched_types(report: SimulationReport) -> dict[str, int]:
-    """How many nodes of each type the autoscaler launched."""
+    """Number of nodes of each type that the autoscaler launched."""
     return dict(Counter(node.type for node in scaling_of(report).nodes if not node.is_given))

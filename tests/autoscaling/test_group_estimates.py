@@ -1,4 +1,4 @@
-"""Estimates of node groups: the quick ways give what packing one pod after another in every group gives."""
+"""Estimates of node groups: the quick ways give the result of packing one pod after another in every group."""
 
 from typing import Any
 

@@ -41,7 +41,7 @@ def make_expression(key: str, *values: str) -> dict[str, Any]:
 
 
 def nodes_by_zone(*objects: Any, options: Any = KARPENTER, **pool: Any) -> list[int]:
-    """How many nodes each zone has at the end, the most first; every pod has a place."""
+    """Number of nodes in each zone at the end, the largest first; every pod has a place."""
     report = run_scaled(list(objects), [make_pool(BIG, **pool)], options, until_s=1800.0)
     assert not report.pending
     zones = Counter(node.zone for node in scaling_of(report).nodes if node.removed_s is None)

@@ -1,4 +1,4 @@
-"""Scaling down: which nodes go, when, and what keeps them."""
+"""Scaling down: the nodes that go, the times, and the reasons to stay."""
 
 from typing import Any
 

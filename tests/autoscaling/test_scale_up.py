@@ -1,4 +1,4 @@
-"""Scaling up: what Karpenter and Cluster Autoscaler launch, when, and what it costs."""
+"""Scaling up: launches of Karpenter and Cluster Autoscaler, their times and prices."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What holds in every run with an autoscaler, on random workloads, pools and changes."""
+"""Invariants of every run with an autoscaler, on random workloads, pools and changes."""
 
 from itertools import pairwise
 from typing import Any
@@ -63,7 +63,7 @@ def make_case(draw: st.DrawFn) -> tuple[list[Any], NodePool, AutoscalerOptions]:
 
 
 class RuleWatch:
-    """Notes what must not happen while a simulation runs."""
+    """Notes violations while a simulation runs."""
 
     def __init__(self, simulation: Simulation, pool: NodePool, kept: dict[str, str]) -> None:
         self._cluster, self._pool, self._kept = simulation.cluster, pool, kept
@@ -71,7 +71,7 @@ class RuleWatch:
         self.doomed: set[str] = set()
         """Nodes that were removed with a pod that must not be disrupted."""
         self.begun: list[tuple[int, int]] = []
-        """How many nodes were drained when one more was, and of how many."""
+        """Number of drained nodes when one more was, and of all nodes."""
         simulation.cluster.watch(self)
 
     def on_add(self, obj: Any) -> None:

@@ -40,7 +40,7 @@ def api() -> Iterator[ServerInThread]:
 
 @pytest.fixture
 def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
-    """How to reach it."""
+    """A kubeconfig for the server."""
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(make_kubeconfig(api.server.url)))
     return path

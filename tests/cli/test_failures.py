@@ -1,4 +1,4 @@
-"""How commands end when a plugin, our own code or the disk fails."""
+"""Exit of commands when a plugin, our own code or the disk fails."""
 
 import os
 import subprocess

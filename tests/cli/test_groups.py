@@ -1,4 +1,4 @@
-"""Pod groups on the command line: what is printed, what is noted, and how it ends."""
+"""Pod groups on the command line: output, notes and exit status."""
 
 import json
 from pathlib import Path

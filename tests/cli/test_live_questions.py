@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 class WatchedApi(Api):
-    """Notes every request, and refuses to list what `refused` names."""
+    """Notes every request, and refuses to list the kinds in `refused`."""
 
     requests: ClassVar[list[tuple[str, str]]] = []
     refused: ClassVar[set[str]] = set()
@@ -68,7 +68,7 @@ def ask(*args: str | Path) -> Result:
 
 
 def asked(api: ServerInThread) -> str:
-    """The note that says which cluster was asked."""
+    """The note that names the cluster."""
     return f"note: asked the cluster at {api.server.url} (context bayplan), Kubernetes v1.36.4+bayplan\n"
 
 

@@ -94,9 +94,7 @@ def test_ctrl_c_ends_the_search_with_the_best_plan_and_the_bar_shows_price_and_b
     while b"per hour" not in shown:
         shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
-    with suppress(
-        OSError
-    ):  # the other side is closed; until then what is not read blocks the process
+    with suppress(OSError):  # the other side is closed; until then unread output blocks the process
         while os.read(ours, 4096):
             pass
     os.close(ours)

@@ -1,4 +1,4 @@
-"""`bayplan simulate --pools`: what is printed, and what is refused."""
+"""`bayplan simulate --pools`: output and refusals."""
 
 import json
 from pathlib import Path

@@ -37,7 +37,7 @@ def ask(*args: str) -> Any:
 
 
 def used(report: Any) -> list[Any]:
-    """What is requested on each node at the end."""
+    """Requests on each node at the end."""
     return [
         [node["pods"]["after"], {name: use["after"] for name, use in node["resources"].items()}]
         for node in report["nodes"]

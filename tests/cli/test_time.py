@@ -1,4 +1,4 @@
-"""`bayplan simulate` in time: `--until`, `--trace`, and what is said about pods that wait."""
+"""`bayplan simulate` in time: `--until`, `--trace`, and the lines about pods that wait."""
 
 import json
 import os

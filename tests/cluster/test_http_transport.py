@@ -91,7 +91,7 @@ def test_a_status_other_than_200_is_an_error(serve: Callable[..., int]) -> None:
 
 
 def listener() -> socket.socket:
-    """A listening port that does not respond unless told to."""
+    """A listening port that does not respond by itself."""
     return socket.create_server(("127.0.0.1", 0))
 
 

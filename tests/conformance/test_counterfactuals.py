@@ -1,4 +1,6 @@
-"""What explain names for the pending pods of our own small set lets them run; the recorded ones take minutes."""
+"""The remedies that explain names for the pending pods of our own small set let them run; the recorded ones take
+minutes.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -139,7 +139,7 @@ def test_one_wrong_expectation_is_named(
     ],
 )
 def test_which_plugins_had_nothing_to_say_is_not_compared(change: Callable[[Record], None]) -> None:
-    """A skipped plugin adds nothing: the totals tell, and the format leaves these fields out."""
+    """A skipped plugin adds nothing to the totals; the format leaves these fields out."""
     case = copy.deepcopy(CASES["taints"])
     change(case["expected"]["pods"][0])
 

@@ -1,1 +1,1 @@
-"""deploy/ is held to what it promises: the image, the manifests, the dashboard and the alerts."""
+"""deploy/ keeps its promises: the image, the manifests, the dashboard and the alerts."""

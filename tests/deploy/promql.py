@@ -13,7 +13,7 @@ WORDS = {"and", "or", "unless", "bool", "offset", "inf", "nan"}
 
 
 class Names(NamedTuple):
-    """What an expression names."""
+    """The metrics and labels of an expression."""
 
     metrics: set[str]
     labels: set[str]

@@ -85,7 +85,7 @@ def check_archives(sdist: Path, wheel: Path, version: str, kernel: str) -> None:
 
 
 def try_out(wheel: Path, version: str, kernel: str, folder: Path) -> Environment:
-    """Uses the wheel, first without extras, then with what a cluster needs."""
+    """Uses the wheel, first without extras, then with those for a cluster."""
     work = folder / "work"
     work.mkdir()
     with step("install the wheel in an empty environment"):
@@ -160,7 +160,7 @@ def one_archive(folder: Path, pattern: str) -> Path:
 
 
 def tracked_files() -> list[str] | None:
-    """What git tracks and is there; None outside of a checkout."""
+    """Existing files that git tracks; None outside of a checkout."""
     if not (ROOT / ".git").exists():
         return None
     done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)

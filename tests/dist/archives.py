@@ -1,4 +1,4 @@
-"""Archives: whether an sdist and a wheel hold what they should, and nothing else.
+"""Archives: complete contents of an sdist and a wheel, and nothing else.
 
 Every check returns problems as sentences; an empty list means that all is well.
 """
@@ -93,7 +93,7 @@ def tag_problems(where: str, text: str, is_pure: bool) -> list[str]:
 
 
 def wheel_files(build: Mapping[str, Any], tracked: Collection[str]) -> set[str]:
-    """Where the files that git tracks are in a wheel, by the section [tool.hatch.build.targets.wheel]."""
+    """Paths in a wheel of the files that git tracks, by the section [tool.hatch.build.targets.wheel]."""
     roots = build.get("only-include") or build["packages"]
     moved: Mapping[str, str] = build.get("sources", {})
     excluded: Sequence[str] = build.get("exclude", ())

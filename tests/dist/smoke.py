@@ -73,7 +73,7 @@ POD_TO_BIND = {
 
 
 class SmokeError(Exception):
-    """A command did not do what it should; the message says which, what was expected and what was found."""
+    """A command failed; the message has the command, the expectation and the result."""
 
 
 def expect(where: str, found: object, expected: object) -> None:
@@ -115,7 +115,7 @@ class Environment:
     def run(
         self, *command: str, exit_code: int = 0, timeout_s: float = TIMEOUT_S
     ) -> tuple[str, str]:
-        """What a command of the environment prints to standard output and standard error."""
+        """Standard output and standard error of a command of the environment."""
         try:
             done = subprocess.run(
                 self.words(command),
@@ -226,7 +226,7 @@ def check_page(environment: Environment) -> None:
 
 
 def check_up(environment: Environment) -> None:
-    """`bayplan up` takes a pod over plain HTTP, binds it, and ends when it is told to."""
+    """`bayplan up` takes a pod over plain HTTP, binds it, and ends on a signal."""
     with environment.start("bayplan", "up", "--http", "--kubeconfig", "kubeconfig") as process:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -1,4 +1,4 @@
-"""What `make dist` says about archives that are not as they should be."""
+"""Messages of `make dist` about faulty archives."""
 
 import io
 import tarfile

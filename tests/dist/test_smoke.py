@@ -1,4 +1,4 @@
-"""What the smoke test of `make dist` says when an installed command does not do what it should."""
+"""Messages of the smoke test of `make dist` about installed commands that fail."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The check of the built site finds dead links and what is loaded from outside."""
+"""The check of the built site finds dead links and resources from outside."""
 
 import importlib.util
 from pathlib import Path

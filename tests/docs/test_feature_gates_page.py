@@ -1,4 +1,4 @@
-"""docs/feature-gates.md lists every gate with what the code says about it.
+"""docs/feature-gates.md lists every gate as it is in the code.
 
 When it fails, `python tests/docs/test_feature_gates_page.py` writes the tables anew.
 """

@@ -1,4 +1,4 @@
-"""Pages in two languages say the same: equal headings (level, in order) and equal code blocks."""
+"""Pages in two languages are equal in headings (level, in order) and code blocks."""
 
 import re
 from itertools import zip_longest
@@ -38,7 +38,7 @@ def cells(text: str) -> list[int]:
 
 
 def in_words(text: str) -> set[str]:
-    """What stands as code in the text: commands, options, names."""
+    """Code in the text: commands, options, names."""
     return set(re.findall(r"`([^`\n]+)`", re.sub(FENCE, "", text, flags=re.M | re.S)))
 
 

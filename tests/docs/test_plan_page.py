@@ -1,4 +1,4 @@
-"""docs/plan.md: the commands of the how-to are run, and print what the page shows."""
+"""docs/plan.md: the commands of the how-to are run, and print the output on the page."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ HOW_TO = PAGE.split("\n## From a live cluster")[1].split("\n## ")[0]
 
 
 def commands(text: str) -> list[tuple[list[str], str]]:
-    """The arguments of each command after a prompt, and what is shown below it."""
+    """The arguments of each command after a prompt, and the output below it."""
     blocks = re.findall(r"^```\n(\$ bayplan .*?)^```", text, re.M | re.S)
     parts = [part for block in blocks for part in re.split(r"^\$ bayplan ", block, flags=re.M)[1:]]
     return [(line.split(), shown) for line, _, shown in (part.partition("\n") for part in parts)]

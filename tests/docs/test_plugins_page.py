@@ -1,4 +1,4 @@
-"""docs/plugins.md names what plugin authors have: every column of the node table, every extension point."""
+"""docs/plugins.md names the parts for plugin authors: every column of the node table, every extension point."""
 
 import re
 from pathlib import Path

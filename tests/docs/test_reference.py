@@ -1,4 +1,4 @@
-"""Reference pages name what the code has: fields of output documents, annotations, labels and resources."""
+"""Reference pages name the fields of output documents, annotations, labels and resources in the code."""
 
 import json
 import re

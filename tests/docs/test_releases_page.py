@@ -1,4 +1,4 @@
-"""docs/releases.md lists every fact of the releases with what the code says about it.
+"""docs/releases.md lists every fact of the releases as it is in the code.
 
 When it fails, `python tests/docs/test_releases_page.py` writes the table anew.
 """

@@ -63,7 +63,7 @@ def anchors_of(path: Path) -> set[str]:
 
 
 def problem_of(link: str, path: Path) -> str | None:
-    """What is wrong with a link of the file at `path`; None when it leads somewhere."""
+    """Fault of a link of the file at `path`; None if it leads somewhere."""
     if re.match(r"[a-z]+:", link):
         return None
     file, _, anchor = link.partition("#")

@@ -36,7 +36,7 @@ def reasons(server: ServerInThread) -> set[tuple[str, str]]:
 
 
 def asking(cpu: str, **spec: Any) -> dict[str, Any]:
-    """The spec of a pod that asks for so much."""
+    """The spec of a pod with these requests."""
     resources = {"requests": {"cpu": cpu}}
     return {"containers": [{"name": "main", "image": "app:1", "resources": resources}], **spec}
 

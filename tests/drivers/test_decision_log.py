@@ -1,4 +1,4 @@
-"""Decision log: a line per attempt, rotated; explain says afterwards why a pod went where it went."""
+"""Decision log: a line per attempt, rotated; explain reads the reason for a placement from it."""
 
 import asyncio
 import json

@@ -104,7 +104,7 @@ def test_lease_that_is_lost_in_between_stops_what_was_decided(
 
     async def work(driver: KubeDriver) -> None:
         nonlocal leads
-        leads = False  # the scheduler is not told yet: it decides, and nothing is sent
+        leads = False  # the scheduler does not know yet: it decides, and nothing is sent
         driver.lead()
         while await driver.call(lambda: backing_off(driver)) == 0:
             await asyncio.sleep(0.01)

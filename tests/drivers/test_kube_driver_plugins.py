@@ -124,7 +124,7 @@ def test_asynchronous_plugin_runs_on_the_schedulers_thread(
 
 
 class SecretReader(PreBindPlugin):
-    """Notes what it reads of the pods that it binds, and of their nodes."""
+    """Notes the fields that it reads of the pods that it binds, and of their nodes."""
 
     name = "SecretReader"
     reads_whole_objects = True

@@ -1,7 +1,7 @@
 """Conftest: the servers of the end-to-end tests: the embedded one, and a real one where it is installed.
 
-Tests that use `server` or `cluster` run once with each. Without the binaries the real half is
-skipped, and the summary at the end says so.
+Tests that use `server` or `cluster` run once with each. Without the binaries the real half is skipped, which the
+summary at the end reports.
 """
 
 from collections.abc import Iterator

@@ -15,7 +15,7 @@ DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 
 
 def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:
-    """To record anew, write what this finds to admission_answers.json."""
+    """To record anew, write its result to admission_answers.json."""
     if missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")

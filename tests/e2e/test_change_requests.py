@@ -34,7 +34,7 @@ CONTROLLERS = (
 )
 SETTLE_S = 60.0
 STILL_S = 1.5
-"""How long a result has to stay as it is."""
+"""Seconds that a result has to stay as it is."""
 _POD = re.compile(r'pods "([^"]+)"')
 
 
@@ -285,7 +285,7 @@ def live(
 
 
 def prepare(live: LiveServer) -> None:
-    """Make the nodes, and what there is before the requests; wait until all of it runs."""
+    """Make the nodes and the objects before the requests; wait until all of them run."""
     for priority in (IMPORTANT, HIGHER):
         live.put("", priority)
     for request in REQUESTS:

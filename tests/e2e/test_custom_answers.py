@@ -14,7 +14,7 @@ DATA = Path(__file__).resolve().parents[1] / "apiserver" / "registry"
 
 
 def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:
-    """To record anew, write what this finds to custom_answers.json."""
+    """To record anew, write its result to custom_answers.json."""
     if missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
@@ -31,7 +31,7 @@ def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:
 
 
 def test_recorded_answers_to_wrong_objects_are_those_of_kube_apiserver(tmp_path: Path) -> None:
-    """To record anew, write what this finds to wrong_objects.json."""
+    """To record anew, write its result to wrong_objects.json."""
     if missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")

@@ -1,5 +1,6 @@
-"""Pod groups in the API: the recorded answers are those of a real kube-apiserver, and both servers take
-what the scheduler writes."""
+"""Pod groups in the API: the recorded answers are those of a real kube-apiserver, and both servers take the scheduler's
+writes.
+"""
 
 import json
 from pathlib import Path
@@ -26,7 +27,7 @@ GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
 @pytest.mark.parametrize("gates", [pytest.param(name, id=f"gates {name}") for name in GATE_SETS])
 def test_recorded_answers_are_those_of_kube_apiserver(gates: str, tmp_path: Path) -> None:
-    """To record anew, write what this finds to pod_group_answers.json."""
+    """To record anew, write its result to pod_group_answers.json."""
     if missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")

@@ -1,5 +1,6 @@
-"""RBAC: deploy/ grants exactly what the scheduler needs, checked by the authorizers of `bayplan up` and of a
-real kube-apiserver, which also logs what was asked."""
+"""RBAC: deploy/ grants exactly the scheduler's needs, checked by the authorizers of `bayplan up` and of a real
+kube-apiserver, which also logs what was asked.
+"""
 
 import ssl
 import subprocess

@@ -59,7 +59,7 @@ class RealControllers(NamedTuple):
         return found[0]
 
     def count(self, action: str) -> Counter[str]:
-        """How often reflectors of each type log this, in both processes."""
+        """Number of times that reflectors of each type log this, in both processes."""
         logs = (self.manager.log.read_text(), self.scheduler.log.read_text())
         pattern = re.compile(f'"{action}" type="([^"]+)"')
         return Counter(

@@ -133,7 +133,7 @@ def make_profile(name: str, more: Sequence[type[Plugin]] = ()) -> Profile:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the reference comes to about one pod."""
+    """Decision of the reference about one pod."""
 
     is_general: bool
     """PreFilter leaves all nodes to the filters."""
@@ -160,7 +160,7 @@ class World:
         self.nominated: dict[str, Pod] = {}
         self.engine = Engine(self.make_runtime(), self.table)
         self.declined = self.decided = self.refused = self.pinned = 0
-        """How often the engine left a pod to the reference, decided; found no node, took the one that a pod names."""
+        """Counts: left to the reference, decided, found no node, took the node that a pod names."""
         for number in range(nodes):
             self.set_node(number, KINDS[number % len(KINDS)])
 
@@ -219,12 +219,12 @@ class World:
     # Decisions
 
     def decide(self, pod: Pod) -> Decision | Reason:
-        """What the engine says, after a snapshot as the scheduler takes it."""
+        """Decision of the engine, after a snapshot as the scheduler takes it."""
         self.cache.snapshot.update()
         return self.engine.decide(CycleState(), pod)
 
     def refer(self, pod: Pod, runtime: ProfileRuntime | None = None) -> Outcome:
-        """What plugins come to, one after the other, without anything kept."""
+        """Results of the plugins, one after the other, without caches."""
         self.cache.snapshot.update()
         runtime = runtime or self.make_runtime()
         table, state = self.table, CycleState()

@@ -1,4 +1,4 @@
-"""Pods that differ in the claims they name form one class; plugins that may read the names tell them apart."""
+"""Pods that differ in the claims they name form one class; plugins that may read the names distinguish them."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def make_profile(points: dict[str, Any]) -> Profile:
 
 
 def decided(world: World, *claims: str, **wish: Any) -> Outcome:
-    """What becomes of a pod with these claims; the engine and the reference agree on it."""
+    """Result of a pod with these claims; the engine and the reference agree on it."""
     volumes = [claim_volume(name) for name in claims]
     return world.check(make_pod("new", spec={"volumes": volumes}, **wish))
 

@@ -1,4 +1,4 @@
-"""Describing: on which nodes the engine calls a plugin, and what would make it faster."""
+"""Describing: the nodes on which the engine calls a plugin, and ways to make it faster."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules on counts of pods per domain come to what PodTopologySpread and InterPodAffinity say node by node."""
+"""Rules on counts of pods per domain equal PodTopologySpread and InterPodAffinity node by node."""
 
 import random
 from collections.abc import Sequence

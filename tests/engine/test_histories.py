@@ -11,7 +11,7 @@ from .histories import PACKED, History, World, make_classes
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 SEEDS = {"default": 3, "whole pod": 3, "by spec": 3, "anything": 2, PACKED: 1, "gpus": 2}
-"""How many histories of each profile."""
+"""Number of histories of each profile."""
 CASES = [
     (profile, seed)
     for profile, count in SEEDS.items()

@@ -45,7 +45,7 @@ class ByAmountOfRows(ByAmount):
 
 
 class Cautious(ByAmount):
-    """Catches what is raised when it reads."""
+    """Catches errors of its reads."""
 
     name = "Cautious"
 

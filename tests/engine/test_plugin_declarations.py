@@ -170,7 +170,7 @@ def test_a_plugin_may_read_the_whole_pod_for_some_specs_only() -> None:
 
 
 class SettledBySize(PreFilterPlugin, FilterPlugin):
-    """PreFilter skips pods that ask for little, which only the amounts tell."""
+    """PreFilter skips pods with small requests, which only depends on amounts."""
 
     name = "SettledBySize"
 
@@ -216,7 +216,7 @@ def test_amounts_of_zero_are_no_amounts() -> None:
 
 
 class Faulty(FilterPlugin, ScorePlugin):
-    """Fails while `is_broken`, after it was asked about some rows."""
+    """Fails while `is_broken`, after it judged some rows."""
 
     name = "Faulty"
     is_broken = False
@@ -298,7 +298,7 @@ def test_objects_that_no_plugin_reads_leave_views_as_they_are() -> None:
 
 
 class NotForAll(FilterPlugin, PreFilterPlugin):
-    """Reads more than the row, and has nothing to say about pods without the annotation."""
+    """Reads more than the row, and skips pods without the annotation."""
 
     name = "NotForAll"
 
@@ -329,7 +329,7 @@ def test_a_filter_that_pre_filter_skips_is_left_out(
 
 
 class ByBudget(FilterPlugin):
-    """Keeps pods to one zone while there is a budget; does not say which objects its columns depend on."""
+    """Keeps pods to one zone while there is a budget; does not declare the objects that its columns depend on."""
 
     name = "ByBudget"
     scope = GROUPS

@@ -1,4 +1,4 @@
-"""What makes answers stale: after each kind of change the engine decides anew, and otherwise than before."""
+"""Stale answers: after each kind of change the engine decides anew, and otherwise than before."""
 
 import gc
 from collections.abc import Callable
@@ -245,7 +245,7 @@ def test_views_follow_a_table_that_outgrows_its_columns(profile: str) -> None:
 
 
 def test_scores_of_node_objects_go_by_the_nodes_that_are_feasible_now() -> None:
-    """The preferred node fills up: what is left is normalised without it."""
+    """The preferred node fills up: the others are normalised without it."""
     world = make_world()
     world.change_node(1, labels={"disk": "nvme"})
     preferred = [(90, "nvme"), (30, "ssd")]

@@ -167,7 +167,7 @@ class Picky(PreFilterPlugin, FilterPlugin):
 
 
 class Closing(FilterPlugin):
-    """NODE_OBJECT by spec, which reads an object, too: its cluster_key says so."""
+    """NODE_OBJECT by spec, which reads an object, too, and declares it in its cluster_key."""
 
     name = "Closing"
     scope = NODE_OBJECT
@@ -234,6 +234,6 @@ class Slots(FilterPlugin):
 WHOLE_POD = (Crowd, Silence, Rare, Average, Relative, ByPlace)
 """Of these, answers are kept for pods that are alike in everything."""
 ANYTHING = (Above, Average)
-"""These read anything, and are asked for every pod."""
+"""These read anything, and are called for every pod."""
 BY_SPEC = (Strict, Picky, Closing, Calm, Slots)
 """Of these, answers are kept for pods of one spec."""

@@ -1,4 +1,4 @@
-"""The notebook "A scheduling paper in an afternoon" runs from top to bottom, and what it says holds."""
+"""The notebook "A scheduling paper in an afternoon" runs from top to bottom, and its statements hold."""
 
 import json
 from pathlib import Path

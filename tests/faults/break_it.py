@@ -145,7 +145,7 @@ MUTANTS = [
     ),
 ]
 REDUNDANT: dict[str, str] = {}
-"""Mutants that no history can tell from the original, with the reason."""
+"""Mutants that no history distinguishes from the original, with the reason."""
 
 SUITE = MutantSuite(
     MUTANTS,

@@ -1,4 +1,4 @@
-"""Checks: what holds at every moment of a history, and what holds when it has settled.
+"""Checks: invariants of every moment of a history, and of its settled state.
 
 They read the store of the simulated API server and do their own arithmetic; nothing of the scheduler decides here.
 """
@@ -20,7 +20,7 @@ from .workload import FOREIGN
 Tree = dict[str, Any]
 
 KINDS = {"namespaces": "Namespace", "nodes": "Node", "pods": "Pod"}
-"""What the scheduler's caches are compared for."""
+"""Fields in which the scheduler's caches are compared."""
 
 
 class Watchdog:
@@ -81,12 +81,12 @@ def pods_on(store: VersionedStore, node_name: str) -> list[Tree]:
 
 
 def milli_cpu(pod: Tree) -> int:
-    """What a pod requests."""
+    """Requests of a pod."""
     return int(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"].removesuffix("m"))
 
 
 def free_milli_cpu(store: VersionedStore, priority: int | None = None) -> Counter[str]:
-    """What is free on each node; with a priority, what would be without the pods of lower ones."""
+    """Free amounts of each node; with a priority, those without the pods of lower ones."""
     free = Counter(
         {
             node["metadata"]["name"]: int(node["status"]["allocatable"]["cpu"]) * 1000
@@ -123,7 +123,7 @@ def not_bound(store: VersionedStore, with_preemption: bool) -> Iterator[str]:
 
 
 def differs(driver: KubeDriver, store: VersionedStore) -> Iterator[str]:
-    """Where the scheduler's caches are not what the server has."""
+    """Differences of the scheduler's caches from the server."""
     scheduler = driver.scheduler
     assert scheduler is not None, "the driver runs"
     yield from differences(scheduler)

@@ -41,15 +41,15 @@ from .workload import Workload
 
 HOST, PORT = "127.0.0.1", 6443  # no proxy is used for this host
 SHARES = [0.0, 0.02, 0.05, 0.1, 0.2]
-"""How many requests meet a kind of fault."""
+"""Number of requests that meet a kind of fault."""
 FAULTS_S = (8.0, 20.0)
-"""How long the faults last."""
+"""Duration of the faults."""
 SETTLED_S = 5.0
-"""How soon after the faults everything that fits is bound."""
+"""Seconds after the faults until everything that fits is bound."""
 PREEMPTED_S = 10.0
-"""How soon everything that fits by preemption is bound; the caches equal the server."""
+"""Seconds until everything that fits by preemption is bound; the caches equal the server."""
 LEASE_S = 30.0
-"""How long a new process may wait for the lease of the last one."""
+"""Seconds that a new process may wait for the lease of the last one."""
 END_S = 60.0
 MAX_BACKOFF_S = 2
 """Of pods: by default 10 s, which would hide whether the driver settles in 5 s."""
@@ -57,7 +57,7 @@ MAX_BACKOFF_S = 2
 
 @dataclass
 class HistoryReport:
-    """What came of a history."""
+    """Result of a history."""
 
     seed: int
     problems: list[str] = field(default_factory=list)
@@ -145,10 +145,10 @@ class FaultHistory:
         )
         self._driver: KubeDriver | None = None
         self._told = asyncio.Event()
-        """The process is asked to end."""
+        """The process is to end."""
 
     async def run(self) -> None:
-        """Run to the end; `report` has what came of it."""
+        """Run to the end; `report` has the result."""
         self._loop.set_exception_handler(self._on_exception)
         self._loop.serve(HOST, PORT, self._server.accept)
         self._workload.begin()
@@ -238,7 +238,7 @@ class FaultHistory:
             await asyncio.sleep(self._dice.uniform(0.1, 1))
 
     async def _run_process(self, identity: str) -> None:
-        """As `bayplan run` does, until it is told to end, or loses the lease."""
+        """As `bayplan run` does, until it is to end, or loses the lease."""
         connection = Connection(_credentials())
         options = DriverOptions(seed=self._seed, clock=self._clock, make_core=Core)
         elector = None

@@ -1,4 +1,4 @@
-"""break_it: what it breaks is still there to be broken."""
+"""break_it: the texts that it replaces still exist."""
 
 import pytest
 

@@ -22,7 +22,7 @@ PRINT_DIGEST = "from tests.faults.test_fault_histories import digest; print(dige
 
 
 def digest(seed: int) -> str:
-    """What the requests of a history, with their times, and its problems come down to."""
+    """Digest of the requests of a history, with their times, and its problems."""
     report = run_history(seed)
     return hashlib.sha256("\n".join([*report.trace, *report.problems]).encode()).hexdigest()
 

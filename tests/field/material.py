@@ -1,4 +1,4 @@
-"""Material: the projects that questions are asked about."""
+"""Material: the projects of the questions."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Question:
     is_plugin: bool = False
 
     def ask(self, project: Project, folder: Path) -> str | None:
-        """Ask it; returns what is wrong with the answer, None if nothing is."""
+        """Run it; returns the fault of the answer, None if it has none."""
         files = [word for file in project.files for word in ("-f", str(file))]
         words = [word.replace("{folder}", str(folder)) for word in self.words]
         result = CliRunner().invoke(kubectl_app if self.is_plugin else app, [*words, *files])

@@ -1,4 +1,4 @@
-"""What kube-scheduler answered about pods of the dumps, held against our answers, pod by pod."""
+"""Answers of kube-scheduler about pods of the dumps, compared with ours, pod by pod."""
 
 import gzip
 from collections.abc import Iterator

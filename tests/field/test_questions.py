@@ -16,15 +16,15 @@ SHARED_QUESTIONS = (
     "compare",
     "rebalance spread",
 )
-"""Asked about published manifests in every run of the tests; `make field` asks all of them."""
+"""Questions about published manifests in every run of the tests; `make field` has all of them."""
 
 
 QUICK = ("online-boutique", "kube-prometheus", "longhorn", "dump-readme")
-"""The projects with the most kinds of objects, and a dump; `make field` asks about all of them."""
+"""The projects with the most kinds of objects, and a dump; `make field` has all of them."""
 
 
 def quick_projects() -> list[Project]:
-    """The published manifests that every run of the tests asks about."""
+    """The published manifests of every run of the tests."""
     return [project for project in shared_projects() if project.name in QUICK]
 
 

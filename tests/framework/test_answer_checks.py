@@ -1,4 +1,4 @@
-"""Each check passes what is right, and says of the rest what was expected and what was found."""
+"""Each check passes correct input, and names expectation and finding of the rest."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a plugin reads of a custom resource through its handle."""
+"""Custom resources that a plugin reads through its handle."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""CycleState: what is kept for one attempt, and what a what-if may change of it."""
+"""CycleState: the data of one attempt, and the changes that a what-if may make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of devices: pools as nodes see them, what is in use, and claims on their way to being written."""
+"""Devices: pools as nodes see them, those in use, and claims on their way to being written."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ CARD = {"card": {"slots": "2"}}
 
 
 class World:
-    """A table of two nodes, and what a lister shows of their devices."""
+    """A table of two nodes, and a lister of their devices."""
 
     def __init__(self, *objects: Any) -> None:
         self.writer = TableWriter(NodeTable())

@@ -1,4 +1,4 @@
-"""Feature gates: defaults, stages, locks, dependencies, emulated versions, and what is not implemented."""
+"""Feature gates: defaults, stages, locks, dependencies, emulated versions, and gates that are not implemented."""
 
 import re
 
@@ -35,7 +35,7 @@ def needs_of(name: str) -> set[str]:
 
 
 def consistent(name: str, value: bool) -> dict[str, bool]:
-    """Settings with `name` at `value`, and with what its dependencies require."""
+    """Settings with `name` at `value`, and with the values that its dependencies require."""
     others = needs_of(name) if value else needed_by(name)
     states = {other: GATES[other].at(CURRENT_VERSION) for other in others}
     return {
@@ -132,7 +132,7 @@ def test_all_gates_of_a_stage_are_set_together(stage_gate: str, value: bool) -> 
     stage = STAGE_GATES[stage_gate]
     members = [n for n in NAMES if n not in STAGE_GATES and GATES[n].at("1.36").stage == stage]
     missing = {n: not value for n in members if n in EFFECTS and EFFECTS[n].missing is value}
-    # What needs a gate that is off is off, too.
+    # A gate whose dependency is off is off, too.
     off = {other: False for n, on in missing.items() if not on for other in needed_by(n)}
 
     gates = FeatureGates({stage_gate: value, **off, **missing})

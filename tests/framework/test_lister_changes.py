@@ -1,4 +1,4 @@
-"""Following: what changed in a lister since one last looked."""
+"""Following: the changes of a lister since the last read."""
 
 from bayplan.framework.handle import EmptyLister
 from bayplan.framework.lister_changes import Follower, ObjectKey, ObjectLog

@@ -52,7 +52,7 @@ def test_another_lister_has_another_version() -> None:
 
 
 class PlainLister(ObjectLister):
-    """A lister that does not say what changed."""
+    """A lister without a log of changes."""
 
     changes_since: Any = None
 

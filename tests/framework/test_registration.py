@@ -20,7 +20,7 @@ from bayplan.testing.builders import make_handle
 
 
 class Listening(FilterPlugin):
-    """Waits for what the test says."""
+    """Waits for the event of the test."""
 
     name = "Listening"
 

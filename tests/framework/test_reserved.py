@@ -1,4 +1,4 @@
-"""Reserved: what nominated pods will use, row by row."""
+"""Reserved: the future use of nominated pods, row by row."""
 
 from bayplan.api.pod import Pod
 from bayplan.framework.reserved import Reserved

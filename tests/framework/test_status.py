@@ -1,4 +1,4 @@
-"""Status: what is said, how it reads, when two are the same."""
+"""Status: reasons, text, and equality."""
 
 import pytest
 

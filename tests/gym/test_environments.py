@@ -1,4 +1,4 @@
-"""The environments: what an agent sees, what its actions do, and what it is paid."""
+"""The environments: observations, effects of actions, and rewards of an agent."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -108,7 +108,7 @@ def test_a_lease_that_passed_to_another_ends_the_leadership_at_once() -> None:
 
 
 class CandidateServer:
-    """An API server with one LeaseCandidate, whose watch is told by `ping`."""
+    """An API server with one LeaseCandidate, whose watch gets `ping`."""
 
     def __init__(self) -> None:
         self.candidate: Tree | None = None

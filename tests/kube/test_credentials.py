@@ -1,4 +1,4 @@
-"""Credentials: what a kubeconfig says, as kubectl reads it."""
+"""Credentials: a kubeconfig is read as by kubectl."""
 
 import asyncio
 import base64

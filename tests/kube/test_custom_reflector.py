@@ -94,7 +94,7 @@ class Connection:
 
 
 class Followed:
-    """What came of following FOOS until the prepared responses are used up."""
+    """Result of following FOOS until the prepared responses are used up."""
 
     def __init__(self, connection: Connection) -> None:
         self.events: list[ObjectEvent] = []

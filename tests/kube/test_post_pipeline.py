@@ -53,8 +53,7 @@ def test_invalid_http_is_rejected() -> None:
 
 
 class FakeServer:
-    """Reads requests and responds as `reply` says, given the number of earlier requests; None
-    closes the connection."""
+    """Reads requests and responds by `reply`, given the number of earlier requests; None closes the connection."""
 
     def __init__(self, reply: Callable[[int], bytes | None]) -> None:
         self._reply = reply

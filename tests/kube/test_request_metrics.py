@@ -1,4 +1,4 @@
-"""Metrics of requests: names and buckets of client-go, and what is counted once."""
+"""Metrics of requests: names and buckets of client-go, and counts that occur once."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Object check: what kube-apiserver refuses is refused when files are read, in its words."""
+"""Object check: objects that kube-apiserver refuses are refused when files are read, in its words."""
 
 import copy
 import json

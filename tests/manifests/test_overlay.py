@@ -1,4 +1,4 @@
-"""Overlay: manifests applied to a cluster: what stays, what is new, what is changed."""
+"""Overlay: manifests applied to a cluster: unchanged, new and changed objects."""
 
 from typing import Any
 

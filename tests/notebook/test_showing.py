@@ -1,4 +1,4 @@
-"""How answers look in Python and in notebooks: short texts, tables in HTML, frames and pictures."""
+"""Answers in Python and in notebooks: short texts, tables in HTML, frames and pictures."""
 
 from pathlib import Path
 from typing import Any

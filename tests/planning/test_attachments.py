@@ -79,7 +79,7 @@ def make_volume(name: str, driver: str) -> Any:
 
 
 def make_claiming(name: str, replicas: int, *requests: dict[str, Any]) -> list[Any]:
-    """A Deployment whose pods claim devices, each its own, and what belongs to it."""
+    """A Deployment whose pods claim devices, each its own, and its objects."""
     spec = {"spec": {"devices": {"requests": list(requests)}}}
     meta = {"name": name}
     api = "resource.k8s.io/v1"
@@ -155,7 +155,7 @@ def test_volumes_and_devices_are_part_of_the_bound(objects: list[Any], nodes: in
 
 
 def needs_of(*objects: Any, pool: NodePool = POOL, settings: Settings = SEEDED) -> dict[str, int]:
-    """What the pods of the first class attach."""
+    """Attachments of the pods of the first class."""
     probe = probe_workload(prepare_input([STORAGE, *objects]), [pool], settings)
     return {name: probe.classes[0].needs[name] for name in probe.attachments}
 

@@ -1,4 +1,4 @@
-"""Fleets that grow until there is a plan: what a scheduler that spreads pods needs, and where the pools end."""
+"""Fleets that grow until there is a plan: nodes for a scheduler that spreads pods, and the ends of pools."""
 
 from typing import Any
 

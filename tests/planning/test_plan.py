@@ -1,4 +1,4 @@
-"""The planner: plans with a known optimum, and what always holds."""
+"""The planner: plans with a known optimum, and invariants."""
 
 import itertools
 from typing import Any

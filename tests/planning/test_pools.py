@@ -1,4 +1,4 @@
-"""Pools: what documents come to, and what is said about faulty ones."""
+"""Pools: results of documents, and messages about faulty ones."""
 
 from pathlib import Path
 from typing import Any

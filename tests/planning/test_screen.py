@@ -1,4 +1,4 @@
-"""Guesses about fleets: what the kernel says about pods that only amounts decide about is what a simulation says."""
+"""Guesses about fleets: where only amounts decide, the kernel's result equals that of a simulation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The shadow: what is tried on it leaves no trace, and pods that will move are where they go until they are evicted."""
+"""The shadow: a trial on it leaves no trace, and pods that will move are where they go until they are evicted."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_a_pod_that_will_move_is_where_it_goes_until_it_is_evicted(
 
 
 class ToldScheduler:
-    """Writes down of which pods a scheduler is told."""
+    """Notes the pods in the events of a scheduler."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -22,7 +22,7 @@ def fleet_of(size: int) -> Fleet:
 
 
 def work(fleet: Fleet) -> tuple[int, int]:
-    """The size of a fleet, and which process says so."""
+    """The size of a fleet, and the process of the answer."""
     if fleet.size() == 13:
         raise ValueError("a plugin fails")
     if fleet.size() == 14:

@@ -53,7 +53,7 @@ def judge(
     node: Any = None,
     limit: int | None = None,
 ) -> Status:
-    """What is said of a node with so many disks."""
+    """Status of a node with so many disks."""
     old = using("old", *(disk(kind, f"d{i}") for i in range(there)), node_name="a")
     table = make_table(node or make_node("a"), pods=[old])
     plugin = kind(limit)

@@ -1,4 +1,4 @@
-"""Coscheduling: what it says at each point, and which events bring back whom it refused."""
+"""Coscheduling: its status at each point, and the events that bring refused pods back."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""DynamicResources from Reserve to PreBind: what is assumed, written, awaited, and given back."""
+"""DynamicResources from Reserve to PreBind: assumed, written, awaited and returned devices."""
 
 from typing import Any
 
@@ -251,7 +251,7 @@ SLOW = make_device(
 
 
 def say(made: DeviceWorld, kind: str) -> None:
-    """What a driver says of the device, once the claim has it."""
+    """Report of a driver about the device, once the claim has it."""
     claim = made.claim("c")
     said = {"driver": "gpu.example.com", "pool": "a", "device": "d0"}
     condition = {"type": kind, "status": "True", "reason": "Why", "message": "because"}

@@ -118,7 +118,7 @@ def test_a_node_that_has_the_resource_itself_needs_no_claim() -> None:
     ],
 )
 def test_a_node_that_has_the_resource_itself_fails_a_pod_with_claims(claim: Any) -> None:
-    """As in Kubernetes: beside a claim of the pod, one without requests is made, and nothing can be said of it."""
+    """As in Kubernetes: beside a claim of the pod, one without requests is made, which has no status."""
     made = world(None, claim, make_slice("t", "e0", node="b"))
     pod = made.add(claiming("shared", requests={GPU: 1}))
     state = made.reserve(pod, "b")

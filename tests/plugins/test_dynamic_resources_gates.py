@@ -43,9 +43,9 @@ BINDING = {"DRADeviceBindingConditions": False}
 
 
 class Case(NamedTuple):
-    """A cluster, the gates that are switched off, and what a pod is given on and off.
+    """A cluster, the gates that are switched off, and the result of a pod with them on and off.
 
-    What it is given are its devices, or what the message of the failed attempt says.
+    The result is its devices, or the message of the failed attempt.
     """
 
     gates: dict[str, bool]

@@ -44,7 +44,7 @@ def pod_naming(name: str = "mine") -> Any:
 
 
 def pod_from_template(*statuses: dict[str, str], name: str = "waiting") -> Any:
-    """A pod whose claim is generated; `statuses` say which one was."""
+    """A pod whose claim is generated; `statuses` name it."""
     entry = {"name": "gpu", "resourceClaimTemplateName": "template"}
     status = {"resourceClaimStatuses": list(statuses)}
     return make_pod(name, spec={"resourceClaims": [entry]}, status=status)

@@ -1,4 +1,4 @@
-"""What DynamicResources keeps is what it would find out afresh, whatever happened meanwhile."""
+"""The caches of DynamicResources equal a fresh computation after any change."""
 
 from typing import Any
 

@@ -35,7 +35,7 @@ def outcome(
     gates: dict[str, bool] = ON,
     release: str = "1.37",
 ) -> str:
-    """The devices that a pod is given, or what its attempt says."""
+    """The devices that a pod gets, or the message of its attempt."""
     constraints = [{constraint: NUMA}] if constraint else []
     scenario = Scenario(
         make_node("a"),

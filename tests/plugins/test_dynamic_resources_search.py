@@ -299,7 +299,7 @@ def test_the_short_way_finds_what_the_search_finds(
     reason = full.run()
 
     if short is None:
-        return  # only the search can tell
+        return  # only the search can decide
     assert (short if isinstance(short, str) else None) == reason
     if not isinstance(short, str):
         found = [[(t.plan.name, t.offer.id) for t in one] for one in short]

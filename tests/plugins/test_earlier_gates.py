@@ -29,7 +29,7 @@ def gates(*off: str) -> FeatureGates:
 
 
 def message(scenario: Scenario) -> str:
-    """What the attempt of the pod says; nothing when it is bound."""
+    """Message of the pod's attempt; empty when it is bound."""
     (attempt,) = scenario.run()
     return BOUND if scenario.pod("pod").node_name else attempt.message
 

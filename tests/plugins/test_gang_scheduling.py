@@ -1,4 +1,4 @@
-"""GangScheduling: what it says at each point. Its hints are held to the recorded ones elsewhere."""
+"""GangScheduling: its status at each point. Its hints are compared with the recorded ones elsewhere."""
 
 from typing import Any
 

@@ -30,7 +30,7 @@ Pair = tuple[str, str]
 def selects(
     term: PodAffinityTerm, owner: Pod, other: Pod, namespace_labels: Mapping[str, str]
 ) -> bool:
-    """A term of a pod that is on a node, asked about the incoming pod."""
+    """A term of a pod that is on a node, matched against the incoming pod."""
     names, selector = set(term.namespaces or ()), term.namespace_selector
     if not names and selector is None:
         names.add(owner.namespace)
@@ -41,7 +41,7 @@ def selects(
 
 
 def own_selects(term: PodAffinityTerm, pod: Pod, other: Pod) -> bool:
-    """A term of the incoming pod, asked about a pod on a node."""
+    """A term of the incoming pod, matched against a pod on a node."""
     selector = term.namespace_selector
     if selector is not None and not selector.is_empty:
         resolved = selector.matches(NAMESPACES.get(other.namespace, {}))

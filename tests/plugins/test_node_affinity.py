@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector, required and preferred terms, and what the profile adds."""
+"""NodeAffinity: nodeSelector, required and preferred terms, and those of the profile."""
 
 from typing import Any
 

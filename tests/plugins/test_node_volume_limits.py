@@ -34,7 +34,7 @@ def using(name: str, *volumes: Any, **fields: Any) -> Pod:
 
 
 def bound(name: str, **fields: Any) -> list[Any]:
-    """A claim and its volume, called `v-` and the name of the claim; of driver CSI unless said otherwise."""
+    """A claim and its volume, called `v-` and the name of the claim; of driver CSI by default."""
     fields = fields or {"driver": CSI}
     return [make_claim(name, volume=f"v-{name}"), make_volume(f"v-{name}", **fields)]
 
@@ -46,7 +46,7 @@ def judge(
     limits: dict[str, int | None] | None = None,
     gates: dict[str, bool] | None = None,
 ) -> Status:
-    """What is said of node `a`, which has a CSINode unless `limits` is empty."""
+    """Status of node `a`, which has a CSINode unless `limits` is empty."""
     table = make_table(make_node("a"), pods=there or [])
     listed = [*objects, *([make_csi_node("a", limits)] if limits else [])]
     plugin = NodeVolumeLimits.from_args(None, make_handle(table, listed, feature_gates=gates))
@@ -423,7 +423,7 @@ def test_a_row_that_another_node_takes_has_that_nodes_volumes_and_limits(world: 
 
 
 def test_changes_between_two_reads_are_counted_in_order(world: World) -> None:
-    """A claim is bound while its pods come and go: each is taken off as what it was put there."""
+    """A claim is bound while its pods come and go: each is removed with the identity of its addition."""
     first, second = using("x", "mix", node_name="a"), using("y", "mix", node_name="b")
     world.lister.add(make_claim("mix"))
     world.writer.add_pod(first)

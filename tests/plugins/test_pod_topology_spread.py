@@ -37,7 +37,7 @@ def filtered(pod: Pod, nodes: list[Node], pods: list[Pod]) -> list[Status] | Non
     return [verdict.status(position) for position in range(len(nodes))]
 
 
-PLUGIN = PodTopologySpread()  # one for all tests: what it keeps must not leak into the next pod
+PLUGIN = PodTopologySpread()  # one for all tests: its caches must not leak into the next pod
 
 
 @pytest.mark.parametrize(

@@ -345,7 +345,7 @@ def test_what_if_is_the_same_as_the_changed_counts(
     again = plugin.filter_rows(state, pod, table, table.live_rows)
     assert again.codes.tolist() == before.codes.tolist(), "the what-if touched the live counts"
 
-    # Pods being deleted and empty selectors apart, this is what a new look at the cluster sees.
+    # Pods being deleted and empty selectors apart, this equals a fresh count of the cluster.
     hard = constraints_of(pod, "DoNotSchedule")
     plain = all(c.label_selector is None or not c.label_selector.is_empty for c in hard)
     if plain and not any(other.is_terminating for other in [*gone, *come]):

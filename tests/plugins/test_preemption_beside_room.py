@@ -1,4 +1,4 @@
-"""DefaultPreemption: where other filters do not look at the pods in question, adding up finds what what-ifs find."""
+"""DefaultPreemption: where other filters do not depend on the pods in question, sums give the result of what-ifs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def worlds(draw: st.DrawFn) -> tuple[Cache, PodNominator, ObjectLister, Pod]:
 
 
 def preempt(world: tuple[Cache, PodNominator, ObjectLister, Pod], by_what_ifs: bool) -> Any:
-    """What is decided, without doing it; None when the pod fits somewhere."""
+    """The decision, without its effects; None when the pod fits somewhere."""
     cache, nominator, lister, pod = world
     table = cache.table
     handle = Handle(table, lister=lister, client=RecordingClient(), nominator=nominator)

@@ -144,7 +144,7 @@ def wanted(variant: int, priority: int, number: int) -> Pod:
 
 
 def preempt(made: tuple[Filtering, DefaultPreemption], world: World, pod: Pod) -> Any:
-    """What is decided, without doing it; None when the pod fits somewhere."""
+    """The decision, without its effects; None when the pod fits somewhere."""
     filtering, plugin = made
     table, state = world.cache.table, CycleState()
     diagnosis = Diagnosis(table, node_count=table.node_count)

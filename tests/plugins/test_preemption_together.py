@@ -83,7 +83,7 @@ def clusters(draw: st.DrawFn) -> tuple[NodeTable, list[Any], dict[str, list[Pod]
 
 
 def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], together: bool) -> Any:
-    """What is decided, or None when the pod fits somewhere."""
+    """The decision; None when the pod fits somewhere."""
     table, budgets, rivals, pod = case
     handle = make_handle(table, budgets, nominated={name: list(p) for name, p in rivals.items()})
     filters = [TaintToleration(), NodeResourcesFit()]
@@ -127,7 +127,7 @@ def test_together_and_one_by_one_decide_alike(
 
 
 class Picky(FilterPlugin):
-    """Refuses some nodes for what their objects are, after the fit rule's plugin."""
+    """Refuses some nodes by their objects, after the fit rule's plugin."""
 
     name = "Picky"
     scope = NODE_OBJECT

@@ -1,6 +1,6 @@
-"""Every in-tree Filter and Score plugin, on random clusters: all its forms say the same.
+"""Every in-tree Filter and Score plugin, on random clusters: all its forms agree.
 
-The vectors are what runs, the one-node forms are what preemption and few changed rows use: neither may drift.
+The vectors run in the scheduler, the one-node forms in preemption and for few changed rows: neither may drift.
 """
 
 from typing import Any
@@ -146,7 +146,7 @@ def spreads(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def specs(draw: st.DrawFn) -> dict[str, Any]:
-    """What pods seldom have."""
+    """Fields that pods seldom have."""
     spec: dict[str, Any] = {}
     if draw(maybe):
         rules = {"restartPolicyRules": [{"action": "RestartAllContainers"}]}

@@ -1,4 +1,4 @@
-"""Volumes and a whole scheduler: what goes wrong while a pod waits for its volumes, and what becomes of the pod."""
+"""Volumes and a whole scheduler: faults while a pod waits for its volumes, and their effect on the pod."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -46,14 +46,14 @@ MADE: list["Storage"] = []
 
 @pytest.fixture(autouse=True)
 def end() -> Iterator[None]:
-    """Stop what still waits when a test is over."""
+    """Stop remaining tasks when a test is over."""
     yield
     while MADE:
         MADE.pop().scheduler.binding_tools.parts.executor.close()  # type: ignore[attr-defined]
 
 
 class Storage(Scenario):
-    """A scenario with a volume controller that takes its time, and fails as often as it is told to."""
+    """A scenario with a slow volume controller, which fails as often as the test wants."""
 
     def __init__(self, *objects: Any, delay_s: float = 5, **options: Any) -> None:
         cluster = options.pop("cluster", None) or StorageCluster()
@@ -105,7 +105,7 @@ class Storage(Scenario):
 
     @property
     def assumed(self) -> int:
-        """How much is reserved that the cluster does not show."""
+        """Number of reservations that the cluster does not show."""
         kept = self.plugin(VolumeBinding)._current_facts()
         kept.claims.expire_all()
         kept.volumes.expire_all()
@@ -294,7 +294,7 @@ def test_a_scheduler_that_starts_again_finishes_what_another_began(make: Any) ->
     first.advance(2)
     assert not first.pod("p").node_name
 
-    second = Storage(cluster=first.cluster)  # what was assumed is lost; what was written is not
+    second = Storage(cluster=first.cluster)  # assumptions are lost; writes are not
     name = "v" if make is static else "pv-c"
     if make is static:
         second.scheduler.timers.after(5, lambda: second.bind_claim("c", name))

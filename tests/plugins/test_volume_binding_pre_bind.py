@@ -1,4 +1,4 @@
-"""VolumeBinding at PreBind: what is written, awaited, and noticed while waiting."""
+"""VolumeBinding at PreBind: writes, waits, and changes that are noticed while waiting."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class World(StorageWorld):
 
     @property
     def assumed(self) -> int:
-        """How many volumes and claims are reserved."""
+        """Number of reserved volumes and claims."""
         facts = self.plugin._current_facts()
         return len(facts.claims) + len(facts.volumes)
 
@@ -38,7 +38,7 @@ def static_world(**options: Any) -> World:
 
 
 def dynamic_world(**options: Any) -> World:
-    """Volumes are made as asked for."""
+    """Volumes are made as requested."""
     return World(make_claim("c"), make_storage_class(provisioner=CSI), **options)
 
 

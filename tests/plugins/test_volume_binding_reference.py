@@ -1,4 +1,4 @@
-"""VolumeBinding and NodeVolumeLimits against the plain way of saying it: node by node, volume by volume."""
+"""VolumeBinding and NodeVolumeLimits against a plain reference: node by node, volume by volume."""
 
 from typing import Any
 
@@ -150,7 +150,7 @@ def test_every_node_gets_the_volumes_it_would_get_alone(
             assert {c.name: v.name for v, c in given_volumes.bindings} == wanted
 
 
-# NodeVolumeLimits: counting step by step comes to what counting anew comes to
+# NodeVolumeLimits: counting step by step equals counting anew
 
 CSI = "csi.example.com"
 LIMIT = 2

@@ -1,4 +1,4 @@
-"""VolumeBinding at Reserve and Unreserve: what is assumed, and taken back whatever happens."""
+"""VolumeBinding at Reserve and Unreserve: assumptions, and their removal in every case."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class World(StorageWorld):
 
     @property
     def assumed(self) -> int:
-        """How many volumes and claims are reserved."""
+        """Number of reserved volumes and claims."""
         facts = self.plugin._current_facts()
         return len(facts.claims) + len(facts.volumes)
 
@@ -39,7 +39,7 @@ def static_world(**options: Any) -> World:
 
 
 def dynamic_world(**options: Any) -> World:
-    """Volumes are made as asked for."""
+    """Volumes are made as requested."""
     return World(make_claim("c"), make_storage_class(provisioner=CSI), **options)
 
 
@@ -197,7 +197,7 @@ def test_no_volume_stays_reserved_for_a_pod_that_does_not_have_it(
     for number, (state, node) in held.items():
         world.plugin.unreserve(state, pods[number], node)
 
-    world.fits("c0")  # the columns follow what was restored
+    world.fits("c0")  # the columns follow the restored objects
     assert world.assumed == 0
     shown = world.plugin._current_facts().finder.columns.listed
     assert {v.name: v for v in shown if v is not None} == {

@@ -73,7 +73,7 @@ def test_a_node_without_a_resource_is_judged_by_the_others() -> None:
 
     found = points(pod, HALF_CPU, with_gpu, resources=["cpu", "memory", GPU])
 
-    assert found == [100, 66]  # a third of what is free on the second node are GPUs
+    assert found == [100, 66]  # a third of the free resources of the second node are GPUs
 
 
 def test_a_node_with_nothing_free_gets_no_points() -> None:

@@ -1,4 +1,4 @@
-"""The policies on shares of GPUs: what each prefers, by hand; and what holds for all of them."""
+"""The policies on shares of GPUs: preferences of each, by hand, and invariants of all."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -133,7 +133,7 @@ def points(policy: Any, args: Any, pod: Pod, *nodes: Node, pods: tuple[Pod, ...]
 @pytest.mark.parametrize(
     ("tasks", "milli", "expected"),
     [
-        # 600 of 1000 left, where half a GPU is what is wanted: nothing is unusable before, 600 - 300 after
+        # 600 of 1000 left for tasks of half a GPU: nothing is unusable before, 600 - 300 after
         pytest.param([{"gpuMilli": 500}], 300, 42, id="0.3 of a GPU more is unusable"),
         # 400 is left of the used GPU either way; the share takes 100 of that
         pytest.param([{"gpuMilli": 900}], 100, 52, id="0.1 less: it takes what is unusable"),
@@ -265,7 +265,7 @@ def test_clustering_by_hand() -> None:
         gpu_pod("d", 1000, node_name="other"),
     )
 
-    # 25 points times what is used of 8 GPUs: 6.4, 7.4, 6 and 7 of them, as 2 is all a node has
+    # 25 points times the use of 8 GPUs: 6.4, 7.4, 6 and 7 of them, as 2 is the capacity of a node
     assert points(GpuClustering, None, gpu_pod("p", 300), *nodes, pods=pods) == [95, 73, 43, 21]
     assert points(GpuClustering, None, gpu_pod("p", 2000), *nodes, pods=pods) == [20, 23, 43, 21]
     assert points(GpuClustering, None, gpu_pod("p", 0), *nodes, pods=pods) == [0, 0, 0, 0]

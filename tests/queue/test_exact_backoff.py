@@ -1,4 +1,4 @@
-"""Feature gate SchedulerPopFromBackoffQ: what is tried during backoff, when backoff ends, when PreEnqueue runs."""
+"""Feature gate SchedulerPopFromBackoffQ: attempts during backoff, the end of backoff, the time of PreEnqueue."""
 
 from __future__ import annotations
 

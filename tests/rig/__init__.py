@@ -1,4 +1,4 @@
-"""Rig: what the tests of this project are built on, beside the builders of `bayplan.testing`.
+"""Rig: the base of this project's tests, beside the builders of `bayplan.testing`.
 
 Lives here: whole schedulers on a cluster in memory (`scenarios.py`), the runners of recorded decisions
 (`conformance/`), API servers and schedulers as processes (`live/`), an API server on virtual time (`simulated/`),

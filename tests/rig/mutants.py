@@ -28,7 +28,7 @@ FIRST_RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """What is broken, in which file, and the text that is replaced there; it occurs once."""
+    """Name of the mutation, its file, and the text that is replaced there; it occurs once."""
 
     what: str
     file: str
@@ -61,7 +61,7 @@ class MutantSuite:
     """Mutants that change no decision, with the reason."""
     tests: Sequence[str]
     copied: Sequence[str]
-    """What the tests need besides the package."""
+    """Files that the tests need besides the package."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for the tests."""
 

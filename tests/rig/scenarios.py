@@ -124,7 +124,7 @@ class Scenario:
         return plugin
 
     def part_of(self, name: str) -> str:
-        """Where the pod is: a part of the queue, `in flight`, `waiting`, `assumed`, `bound` or `gone`.
+        """State of the pod: a part of the queue, `in flight`, `waiting`, `assumed`, `bound` or `gone`.
 
         A pod in several places at once, or in none, is an error.
         """

@@ -1,4 +1,4 @@
-"""Reserve, Permit, PreBind, Bind and PostBind: what each status does."""
+"""Reserve, Permit, PreBind, Bind and PostBind: the effect of each status."""
 
 import asyncio
 from typing import Any
@@ -38,7 +38,7 @@ STATE = CycleState()
 
 
 class Steps:
-    """Makes plugins that answer as told and note that they were called."""
+    """Makes plugins with given answers that note their calls."""
 
     def __init__(self) -> None:
         self.called: list[str] = []

@@ -15,7 +15,7 @@ Work = Callable[[], Status | Awaitable[Status]]
 
 
 class Shop:
-    """An executor on a clock that is moved by hand; `done` is what came of the work, and when."""
+    """An executor on a manual clock; `done` has the results of the work, and their times."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -65,7 +65,7 @@ def test_plain_work_that_raises_is_an_error(shop: Shop) -> None:
 
 
 def test_what_finished_raises_is_not_taken_for_the_work(shop: Shop) -> None:
-    """An error in our own handling must not be told to it once more."""
+    """An error in our own handling must not reach it once more."""
     told: list[Status] = []
 
     def finished(status: Status) -> None:

@@ -1,4 +1,4 @@
-"""PreFilter, Filter and PostFilter: what each status does."""
+"""PreFilter, Filter and PostFilter: the effect of each status."""
 
 from collections.abc import Callable
 from typing import Any
@@ -284,7 +284,7 @@ def test_filter_node_stops_at_the_first_refusal() -> None:
 
 
 class Seen(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
-    """Refuses a node by the names of the pods on it, and notes what it was told and asked."""
+    """Refuses a node by the names of the pods on it, and notes its calls."""
 
     name = "Seen"
 

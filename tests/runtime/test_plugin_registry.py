@@ -1,4 +1,4 @@
-"""The registry: what it takes, and why it refuses the rest."""
+"""The registry: accepted plugins, and the reasons for refusing others."""
 
 import importlib.metadata
 import re

@@ -103,7 +103,7 @@ class Curious(FilterPlugin):
 
 
 def asked(pods: int) -> SchedulerMetrics:
-    """The metrics after pods about which plugins were asked."""
+    """The metrics after pods for which plugins were called."""
     # Without all nodes to be judged, points are run plugin by plugin.
     profile = {"percentageOfNodesToScore": 50}
     scenario = Scenario(make_node("a"), make_node("b"), profile=profile, plugins=(Curious,))

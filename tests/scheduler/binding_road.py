@@ -62,7 +62,7 @@ class Road(Scenario):
         return [(plugin, point) for plugin, point, pod in self.first.journal if pod == name]
 
     def table(self) -> dict[str, Any]:
-        """What is on each node."""
+        """Pods on each node."""
         table = self.scheduler.cache.table
         return {
             name: (table.requested.at(row), int(table.pod_count[row]), set(table.pods[row]))
@@ -75,7 +75,7 @@ class Road(Scenario):
 
 @dataclass
 class Trouble:
-    """What goes wrong, and what is left of it."""
+    """The fault, and its remains."""
 
     answers: dict[str, Any]
     message: str
@@ -88,7 +88,7 @@ class Trouble:
 
 
 def check_undone(road: Road, trouble: Trouble, table: dict[str, Any]) -> None:
-    """The pod is back in the queue, and nothing else tells that it had a node."""
+    """The pod is back in the queue, without other traces of its node."""
     queue, pod = road.scheduler.queue, road.pod("p")
     assert road.calls()[-2:] == UNDONE
     assert [call for call in road.calls() if call[1] == "unreserve"] == UNDONE

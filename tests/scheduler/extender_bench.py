@@ -34,6 +34,6 @@ class Bench(Scenario):
         )
 
     def place(self, pod: Any) -> Any:
-        """The first attempt; what extenders refuse is tried again soon, for any event will do."""
+        """The first attempt; pods that extenders refuse are tried again soon, as any event brings them back."""
         self.add(pod)
         return next(attempt for attempt in self.run() if attempt.pod.name == pod.name)

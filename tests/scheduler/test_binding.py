@@ -135,7 +135,7 @@ def test_a_bind_that_the_cluster_refuses_is_undone() -> None:
 
 
 def test_a_pod_that_was_rejected_is_not_moved_by_its_own_release() -> None:
-    """The release is told after the pod is back, and not to it."""
+    """The release is announced after the pod is back, and not to it."""
     road = Road()
     road.first.answers["permit"] = (wait("a moment"), 30)
     road.add(make_pod("p", cpu="2"))

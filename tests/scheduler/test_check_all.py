@@ -1,4 +1,4 @@
-"""alwaysCheckAllPredicates of a Policy: every filter says what it thinks of a node."""
+"""alwaysCheckAllPredicates of a Policy: every filter judges every node."""
 
 import json
 from typing import Any

@@ -74,7 +74,7 @@ class Bench:
         return self.cluster.get("Pod", namespace, name)
 
     def requested(self) -> dict[str, dict[str, int]]:
-        """What the table thinks is in use."""
+        """Amounts in use by the table."""
         table = self.scheduler.cache.table
         return {name: table.requested.at(row) for name, row in table.row_of.items()}
 
@@ -192,7 +192,7 @@ def test_who_refused_decides_what_brings_the_pod_back() -> None:
 
 
 class Counting(ScorePlugin):
-    """Counts how often it is asked."""
+    """Counts its calls."""
 
     name = "Counting"
     asked = 0

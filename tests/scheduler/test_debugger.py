@@ -1,4 +1,4 @@
-"""What SIGUSR2 shows: cache and queue, and where they differ from the cluster."""
+"""Output of SIGUSR2: cache and queue, and where they differ from the cluster."""
 
 import pytest
 

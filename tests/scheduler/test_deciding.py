@@ -39,7 +39,7 @@ ENABLED = {"plugins": {"multiPoint": {"enabled": [{"name": "Writes"}, {"name": "
 
 
 def reasons(scenario: Scenario) -> dict[str, float]:
-    """How often the reference decided, by reason."""
+    """Number of decisions of the reference, by reason."""
     values = scenario.scheduler.metrics.reference_decisions.read()
     return {reason: count for (_, reason), count in values.items()}
 

@@ -1,4 +1,4 @@
-"""What each change in the cluster does to the cache and the queue."""
+"""Effect of each change in the cluster on the cache and the queue."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ PROFILE = {"plugins": {"multiPoint": {"enabled": SCRIPTED}, "bind": {"enabled": 
 
 
 class Told(Scenario):
-    """A scenario that notes the events the queue is told of."""
+    """A scenario that notes the events of the queue."""
 
     def __init__(
         self, *objects: Any, plugins: Any = (Scripted,), profile: dict[str, Any] | None = PROFILE

@@ -1,4 +1,4 @@
-"""Extender: what is sent to a web service, and what its answers mean."""
+"""Extender: requests to a web service, and its answers."""
 
 from typing import Any
 

@@ -261,7 +261,7 @@ def test_without_score_plugins_extenders_decide_alone() -> None:
 
 
 def places(extenders: list[tuple[dict[str, Any], FakeExtender]], pods: int = 40) -> Counter[str]:
-    """Where pods go that are alike to all nodes, with the tie break of v1.36."""
+    """Nodes of pods that all nodes suit equally, with the tie break of v1.36."""
     bench = Bench(*NODES, extenders=extenders, profile=ONLY_BIND, ties=FirstFound(seed=1))
     bench.add(*(make_pod(f"p{i}") for i in range(pods)))
     return Counter(attempt.node_name for attempt in bench.run())

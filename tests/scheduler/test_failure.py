@@ -67,7 +67,7 @@ def test_the_same_failure_again_writes_nothing_new() -> None:
 
 
 def slow_failure(scenario: Scenario) -> None:
-    """Let `p` fail in PreBind after five seconds; what happens meanwhile is up to the test."""
+    """Let `p` fail in PreBind after five seconds; the test acts meanwhile."""
     scenario.plugin(Scripted).answers["pre_bind"] = DelayedResult(5, unschedulable("no"))
     scenario.add(make_pod("p"))
     scenario.run()

@@ -1,4 +1,4 @@
-"""How many nodes are looked at, which ones, and where the next search begins."""
+"""Number and choice of the nodes that are tried, and the start of the next search."""
 
 from typing import Any
 

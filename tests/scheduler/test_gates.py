@@ -130,7 +130,7 @@ def test_async_preemption_makes_room(is_on: bool) -> None:
 
 
 def with_pod_level(name: str, cpu: str, **fields: Any) -> Pod:
-    """A pod whose containers ask for 1 cpu, and which as a whole asks for `cpu`."""
+    """A pod whose containers request 1 cpu, and which as a whole requests `cpu`."""
     return make_pod(name, cpu="1", spec={"resources": {"requests": {"cpu": cpu}}}, **fields)
 
 

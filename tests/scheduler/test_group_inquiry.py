@@ -1,4 +1,4 @@
-"""GroupInquiry: it says what the scheduling cycle of the group says, and leaves no trace."""
+"""GroupInquiry: it equals the scheduling cycle of the group, and leaves no trace."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Shortcuts of the cycle of a pod group, over placements and in preemption, do what trying every member does."""
+"""Shortcuts of the cycle of a pod group, over placements and in preemption, equal trying every member."""
 
 import random
 from typing import Any
@@ -49,7 +49,7 @@ def scenario(gate: str, *objects: Any, strategy: str = "LeastAllocated") -> Scen
 
 
 def placed(seed: int) -> tuple[dict[str, str], str, str]:
-    """Where the members of a random group go in a random cluster with racks, and what is said about the group."""
+    """Nodes of the members of a random group in a random cluster with racks, and the group's status."""
     rng = random.Random(seed)
     nodes = [
         make_node(f"n{i}", cpu=str(rng.randint(1, 4)), labels={"rack": f"r{rng.randrange(7)}"})
@@ -100,7 +100,7 @@ def test_placements_are_searched_and_not_all_tried(monkeypatch: pytest.MonkeyPat
 def preempted(
     seed: int, classes: int = 1, strategy: str = "LeastAllocated"
 ) -> tuple[list[str], str]:
-    """Which pods a random group preempts in a random full cluster, and what is said about the group."""
+    """Pods that a random group preempts in a random full cluster, and the group's status."""
     rng = random.Random(seed)
     nodes = [make_node(f"n{i}", cpu="4", unschedulable=rng.random() < 0.1) for i in range(8)]
     groups = [

@@ -1,4 +1,4 @@
-"""Inquiry: it says what the scheduler says, and leaves no trace."""
+"""Inquiry: it equals the scheduler's decision, and leaves no trace."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_it_says_what_an_explained_attempt_says(fields: dict[str, Any]) -> None:
 
 
 def decisions(judging: list[int], fields: list[int]) -> list[tuple[str, str, str]]:
-    """Where pods go, and what is counted, with inquiries about pods before some of the attempts."""
+    """Nodes and counts of pods, with inquiries about pods before some of the attempts."""
     scenario = Scenario(*NODES)
     choices: list[dict[str, Any]] = [param.values[0] for param in PODS]
     made = []

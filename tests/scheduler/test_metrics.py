@@ -1,4 +1,4 @@
-"""What a scheduler at work leaves in its metrics."""
+"""Metrics of a scheduler at work."""
 
 from collections.abc import Mapping
 from typing import Any

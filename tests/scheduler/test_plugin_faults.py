@@ -1,4 +1,4 @@
-"""Plugins whose code is wrong: one line says where, in a simulation and in a scheduler that runs on."""
+"""Plugins whose code is wrong: one line names the place, in a simulation and in a scheduler that runs on."""
 
 import re
 from pathlib import Path

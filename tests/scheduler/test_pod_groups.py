@@ -440,7 +440,7 @@ def test_no_pods_are_evicted_for_a_group_with_constraints_even_where_these_have_
 
 
 def test_what_a_node_lacks_is_not_in_use_on_it() -> None:
-    """A pod that requests what its node lacks, such as one bound by hand, does not make the placement fuller."""
+    """A pod that requests a resource its node lacks, such as one bound by hand, does not make the placement fuller."""
     gpu = "example.com/gpu"
     scoring = {"type": "MostAllocated", "resources": [{"name": gpu, "weight": 1}]}
     cluster = scenario(

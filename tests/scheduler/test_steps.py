@@ -49,7 +49,7 @@ def _as_before() -> Iterator[None]:
 
 
 def log_at(verbosity: int, *pods: Any, nodes: int = 2, **options: Any) -> list[Line]:
-    """What is logged when a cluster of equal nodes gets `pods`, as the objects of the JSON form."""
+    """The log of a cluster of equal nodes that gets `pods`, as the objects of the JSON form."""
     stream = io.StringIO()
     set_up_logging(verbosity, as_json=True, stream=stream)
     names = [f"node-{number}" for number in range(nodes)]

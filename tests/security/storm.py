@@ -76,7 +76,7 @@ class Asked(NamedTuple):
 
 
 def asked(method: str, target: str) -> Asked | None:
-    """What a request asks for; None for paths that are no objects, which every account may read."""
+    """Attributes of a request; None for paths that are no objects, which every account may read."""
     path, _, query = target.partition("?")
     steps = unquote(path).strip("/").split("/")
     if steps[0] not in ("api", "apis") or len(steps) < (3 if steps[0] == "api" else 4):

@@ -1,4 +1,4 @@
-"""Secrets on disk: only their owner reads what `up` writes, also where a file existed before."""
+"""Secrets on disk: only their owner reads the files of `up`, also where a file existed before."""
 
 import asyncio
 import os

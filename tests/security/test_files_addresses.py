@@ -39,7 +39,7 @@ VOLUMES = [
 
 
 def placed(trees: list[dict[str, Any]]) -> dict[str, str]:
-    """Where the pods go."""
+    """Nodes of the pods."""
     pods = [decode_object(tree) for tree in trees]
     report = Simulation([make_node("a"), make_node("b"), *pods], seed=1).run()
     return {result.pod.name: result.attempt.node_name for result in report.pods}

@@ -1,4 +1,4 @@
-"""Targets: what was authorized is what is served, by kube-apiserver's reading of paths."""
+"""Targets: the authorized target is the served one, by kube-apiserver's reading of paths."""
 
 import json
 from pathlib import Path

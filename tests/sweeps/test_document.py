@@ -1,4 +1,4 @@
-"""The document of a sweep: what it expands to, and what is said about faults."""
+"""The document of a sweep: its expansion, and messages about faults."""
 
 from pathlib import Path
 from typing import Any

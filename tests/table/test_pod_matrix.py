@@ -1,4 +1,4 @@
-"""PodMatrix follows the table: after any change it is what a new one would be."""
+"""PodMatrix follows the table: after any change it equals a new one."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -22,7 +22,7 @@ def pod_of(name: str, **fields: Any) -> Pod:
 
 
 def shown(matrix: PodMatrix) -> list[list[Any]]:
-    """For each row its pods in order, with what is kept of them."""
+    """For each row its pods in order, with their stored values."""
     cpu = matrix.index_of("cpu")
     return [
         [

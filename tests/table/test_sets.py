@@ -1,4 +1,4 @@
-"""Set columns: taints and declared features, asked once per distinct set."""
+"""Set columns: taints and declared features, evaluated once per distinct set."""
 
 import numpy as np
 

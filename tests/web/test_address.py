@@ -1,4 +1,4 @@
-"""Links to what the page shows: the fragment of the address, the Back button, and the button that copies it."""
+"""Links to parts of the page: the fragment of the address, the Back button, and the button that copies it."""
 
 from collections.abc import Callable
 from pathlib import Path

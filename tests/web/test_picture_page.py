@@ -1,4 +1,4 @@
-"""What the tiles tell: the fullest resource, full nodes, taints, pods, and short names."""
+"""Contents of the tiles: the fullest resource, full nodes, taints, pods, and short names."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What would let a pod run, on the page: the rows and words of `bayplan explain`."""
+"""Remedies for a pod on the page: the rows and words of `bayplan explain`."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Open = Callable[..., Tab]
 
 @pytest.fixture
 def manifests(tmp_path: Path) -> Path:
-    """Three full nodes of another disk type, and a pod that asks for an SSD."""
+    """Three full nodes of another disk type, and a pod that requires an SSD."""
     nodes = [ssd_node(f"worker-{i}", cpu="4") for i in range(3)]
     for node in nodes:
         node["metadata"]["labels"]["disk"] = "hdd"

@@ -1,4 +1,4 @@
-"""The tables of nodes and pods on the page, and what can be saved."""
+"""The tables of nodes and pods on the page, and their downloads."""
 
 import csv
 import io

@@ -77,7 +77,7 @@ class _Step:
 
 
 class Candidates:
-    """The pods that may be moved, in order of their names, and what each of them has in common with others."""
+    """The pods that may be moved, in order of their names, and the properties that each shares with others."""
 
     def __init__(self, mover: Mover) -> None:
         self._mover = mover

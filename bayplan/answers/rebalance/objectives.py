@@ -54,7 +54,7 @@ def plan_rebalance(
 
 
 def _begin(mover: Mover, objective: Objective, most: int) -> tuple[float, Iterator[Move]]:
-    """The value of the objective, and the moves that improve it, each made when it is asked for."""
+    """The value of the objective, and the moves that improve it, each made on demand."""
     match objective:
         case Objective.SPREAD:
             return Balance(mover.table).value(), spread_moves(mover, most)

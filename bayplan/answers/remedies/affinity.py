@@ -134,7 +134,7 @@ def _find_partners(ask: Ask) -> Iterator[Remedy]:
 
 
 def _look_elsewhere(ask: Ask, terms: Sequence[PodAffinityTerm]) -> Iterator[Remedy]:
-    """Name the namespaces where there are pods that the terms select, if there are none where they look."""
+    """Name the namespaces with pods that the terms select, if those of the terms have none."""
     changes = []
     for i, term in enumerate(terms):
         found = elsewhere(ask.view, ask.pod, term)
@@ -150,7 +150,7 @@ def _look_elsewhere(ask: Ask, terms: Sequence[PodAffinityTerm]) -> Iterator[Reme
 
 
 def elsewhere(view: ClusterView, pod: Pod, term: PodAffinityTerm) -> dict[str, int]:
-    """Pods with the labels of the term by namespace, if there is none in the namespaces of the term."""
+    """Pods with the labels of the term by namespace, if the namespaces of the term have none."""
     if term.label_selector is None:
         return {}
     table, found = view.table, Counter[str]()

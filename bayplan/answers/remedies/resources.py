@@ -77,8 +77,7 @@ def _free(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
 
 
 def pods_giving(pods: Sequence[Pod], missing: Mapping[str, int]) -> list[Pod] | None:
-    """A small set of pods that together hold what is missing, least important first; None when all
-    are not enough."""
+    """A small set of pods that together hold the missing amounts, least important first; None if all are not enough."""
     enough = [pod for pod in pods if all(_gives(pod, n) >= a for n, a in missing.items())]
     if enough:
         leaving = [pod for pod in enough if pod.is_terminating]

@@ -60,7 +60,7 @@ class PodChange:
     why: str = ""
     successor: str = ""
     workload: str = ""
-    """`namespace/name` of what the pod belongs to."""
+    """`namespace/name` of the pod's owner."""
 
     @property
     def key(self) -> str:
@@ -88,7 +88,7 @@ class PodChange:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlaces:
-    """How far a pod group is: its members, those with a node, and the domains they are in."""
+    """Progress of a pod group: its members, those with a node, and the domains they are in."""
 
     members: int
     placed: int
@@ -220,7 +220,7 @@ class WhatIfAnswer(ShownAnswer):
     refused: list[AdmissionRefusal] = field(default_factory=list)
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster after the changes."""
     courses: list[Course] = field(default_factory=list)
-    """How drains, upgrades and roll-outs went, in the order of the changes."""
+    """Courses of drains, upgrades and roll-outs, in the order of the changes."""
     notes: list[str] = field(default_factory=list)
     """Remarks on the changes."""
     totals: TotalsChange | None = None
@@ -247,17 +247,17 @@ class WhatIfAnswer(ShownAnswer):
 
     @property
     def drains(self) -> list[DrainCourse]:
-        """How the drains went."""
+        """Courses of the drains."""
         return [course for course in self.courses if isinstance(course, DrainCourse)]
 
     @property
     def upgrades(self) -> list[UpgradeCourse]:
-        """How the upgrades went."""
+        """Courses of the upgrades."""
         return [course for course in self.courses if isinstance(course, UpgradeCourse)]
 
     @property
     def rollouts(self) -> list[RolloutCourse]:
-        """How the roll-outs went."""
+        """Courses of the roll-outs."""
         return [course for course in self.courses if isinstance(course, RolloutCourse)]
 
     def summary(self) -> dict[str, int]:

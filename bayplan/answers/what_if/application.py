@@ -1,4 +1,4 @@
-"""Application: what `kubectl apply` of manifests leads to, with the roll-outs of their workloads."""
+"""Application: the effects of `kubectl apply` of manifests, with the roll-outs of their workloads."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def _replicas(workload: Rolled) -> int | None:
 
 
 def _wanted(cluster: MemoryCluster, workload: Rolled) -> int:
-    """How many pods the workload should have."""
+    """Number of pods that the workload should have."""
     if not isinstance(workload, DaemonSet):
         return workload.replicas
     template = workload.spec.template

@@ -83,7 +83,7 @@ def read_changes(tree: Any) -> list[ClusterChange]:
 
 
 def unknown_in_changes(tree: Mapping[str, Any]) -> Iterator[str]:
-    """The fields that do not exist, in what the changes of a document add and patch."""
+    """The unknown fields of the objects that the changes of a document add and patch."""
     for i, entry in enumerate(tree["changes"]):
         for word in ("add", "patch"):
             value = entry.get(word)

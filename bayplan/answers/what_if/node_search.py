@@ -34,7 +34,7 @@ def fit_with_nodes(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> WhatIfAnswer:
-    """How many more nodes like `like` are needed until every pod fits that can fit on such a node.
+    """Number of further nodes like `like` with which every pod fits that can fit on such a node.
 
     The nodes come before `changes`, so that a drain finds them. Several names are used in turn, as for zones; with
     `fewest`, the number of each is chosen so that the sum is small, and `search.is_fewest` is true if it is proven to

@@ -96,7 +96,7 @@ class Evictions:
                 yield DrainStall(refusal_text(name, refusals), keys, (name,), is_refused=True)
 
     def land(self) -> None:
-        """Let the scheduler place what it can, and wait until evicted pods that landed have started."""
+        """Let the scheduler place pods, and wait until evicted pods that landed have started."""
         clock = self._stage.simulation.clock
         before_s = clock.monotonic()
         self._stage.land()

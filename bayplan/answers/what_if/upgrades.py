@@ -115,7 +115,7 @@ class _Upgrading:
             self._course.replaced[name] = copies[name]
 
     def _add_copies(self, names: Iterable[str]) -> dict[str, str]:
-        """Add a new node for each, and place what waited for it; returns their names."""
+        """Add a new node for each, and place the pods that waited for it; returns their names."""
         cluster, copies = self._stage.cluster, dict[str, str]()
         for name in names:
             copies[name] = next(free_names(cluster, name))

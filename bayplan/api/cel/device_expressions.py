@@ -23,7 +23,7 @@ MISSING = "expressions in CEL need the package cel-expr-python; install bayplan[
 QUANTITY, SEMVER = "@quantity", "@semver"
 MAX_INT64 = 2**63 - 1
 MAX_VALUES = 48
-"""How many values all attributes of a device may have."""
+"""Limit on the values of all attributes of a device."""
 _DOMAINS = re.compile(r"device\s*\.\s*(?:attributes|capacity)\b")
 _LITERAL = r"""(?:"[^"\\]*"|'[^'\\]*')"""
 _ONE = rf"device\.(?:attributes|capacity)\[{_LITERAL}\]"
@@ -288,7 +288,7 @@ def _environment(has_sharing: bool, has_lists: bool) -> Any:
 
 
 Function = tuple[str, Any, list[Any], bool, Any]
-"""A name, the types of the result and of the arguments, whether it is a method, and what it does."""
+"""A name, the types of the result and of the arguments, whether it is a method, and its implementation."""
 
 
 def _functions(cel: Any, has_lists: bool) -> list[Function]:

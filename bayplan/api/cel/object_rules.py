@@ -245,7 +245,7 @@ def _check_cost(comparisons: int) -> None:
 
 
 class TextGrowth(NamedTuple):
-    """How much longer than its input the text can be that an expression builds."""
+    """Upper bound on the ratio of the text that an expression builds to its input."""
 
     powers: int
     """Replacements by parts of the input."""

@@ -1,4 +1,4 @@
-"""Field causes: what is wrong with a field of an object, in the API server's words.
+"""Field causes: the faults of fields of an object, in the API server's words.
 
 Mirrors staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 """

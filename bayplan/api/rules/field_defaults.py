@@ -24,7 +24,7 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 AFFINITY_SECONDS = 10_800
 MAX_INT32 = 2**31 - 1
 _DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
-"""Group and kind of what `dataSource` of a claim may name."""
+"""Group and kind of the objects that `dataSource` of a claim may name."""
 
 
 def child(tree: Tree, name: str) -> Tree:

@@ -222,7 +222,7 @@ def network_policy_causes(tree: Tree) -> Iterator[Cause]:
 
 
 def key_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the keys of a ConfigMap or Secret that are none."""
+    """Yield the invalid keys of a ConfigMap or Secret."""
     for field in ("data", "binaryData"):
         for key in tree.get(field) or ():
             if not _KEY.fullmatch(key):
@@ -266,7 +266,7 @@ def indexed_job_causes(spec: Tree, path: str) -> Iterator[Cause]:
 
 
 def limit_range_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of the types of a LimitRange, and of what each may have."""
+    """Yield the faults of the types of a LimitRange, and of the fields that each may have."""
     types: set[str] = set()
     for i, limit in enumerate((tree.get("spec") or {}).get("limits") or ()):
         kind, path = str(limit.get("type") or ""), f"spec.limits[{i}]"

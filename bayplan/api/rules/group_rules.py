@@ -1,4 +1,4 @@
-"""Group rules: what the API server refuses of Workloads, PodGroups and their members.
+"""Group rules: the API server's validation of Workloads, PodGroups and their members.
 
 Mirrors pkg/apis/scheduling/v1alpha2/zz_generated.validations.go, pkg/apis/scheduling/validation and
 ValidateConditions of k8s.io/apimachinery/pkg/apis/meta/v1/validation. Objects are trees, as they come
@@ -330,7 +330,7 @@ def _changed(spec: Tree, old: Tree | None, name: str) -> bool:
 
 
 def _filled(value: Any) -> Any:
-    """The value without what typed clients leave out; an empty object is kept, as it is a choice."""
+    """The value without the fields that typed clients leave out; an empty object stays, as it is a choice."""
     if isinstance(value, Mapping):
         fields = ((key, _filled(part)) for key, part in value.items())
         return {key: part for key, part in fields if part not in (None, "")}

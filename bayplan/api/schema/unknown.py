@@ -30,7 +30,7 @@ _SIMILAR = 0.7
 
 
 class UnknownField(NamedTuple):
-    """The path of an unknown field within its object, and what was expected there."""
+    """The path of an unknown field within its object, and the fields that were expected there."""
 
     path: str
     expected: str

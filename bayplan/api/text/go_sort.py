@@ -125,7 +125,7 @@ class _Sorting:
             self._swap(place, first + (other - size if other >= size else other))
 
     def _choose_pivot(self, first: int, size: int) -> tuple[int, int]:
-        """The place of a middle key, and how many pairs of the keys that were looked at are in the wrong order."""
+        """The place of a middle key, and the number of compared pairs in the wrong order."""
         places = [first + size // 4 * quarter for quarter in (1, 2, 3)]
         swaps = 0
         if size >= MANY:

@@ -157,7 +157,7 @@ class ExactAmount(NamedTuple):
 
 
 def notation_of(quantity: Quantity) -> str:
-    """How the quantity is written."""
+    """Notation of the quantity: binary, decimal or with an exponent."""
     if not isinstance(quantity, str):
         return DECIMAL
     text = quantity.strip()

@@ -16,7 +16,7 @@ APPLIED_TEMPLATE = "bayplan.dev/applied-template"
 """Annotation with the digest of the template in a record that was reduced to the fields that affect placement."""
 TEMPLATE = "core.v1.PodTemplateSpec"
 DIGITS = 8
-"""Enough to tell versions apart, too few to confirm a guess at what was left out."""
+"""Enough to tell versions apart, too few to confirm a guess at the fields that were left out."""
 
 Tree = dict[str, Any]
 

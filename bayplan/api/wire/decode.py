@@ -300,7 +300,7 @@ def _is_list(kind: Any, items: Any) -> bool:
 
 
 def _unknown(head: _Head, tree: Any) -> UnknownObject | CustomWorkload:
-    """A custom workload if `tree` is one; else only what the object is called."""
+    """A custom workload if `tree` is one; else only the name of the object."""
     name = head.metadata.name
     if not head.kind:
         raise DecodeError(f"object {name}: kind" if name else "kind", NO_KIND)

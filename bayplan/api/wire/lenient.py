@@ -79,7 +79,7 @@ def drop_field(tree: Any, path: str) -> bool:
 
 
 def _next_step(found: Any, rest: str) -> tuple[Any, str]:
-    """The first key or index of a path, and what follows; None if there is no such part."""
+    """The first key or index of a path, and the rest; None if there is no such part."""
     if isinstance(found, list):
         index, _, after = rest.removeprefix("[").partition("]")
         is_there = index.isdecimal() and int(index) < len(found)

@@ -21,7 +21,7 @@ Tree = dict[str, Any]
 
 
 def whole(obj: Pod | Node | KubeObject) -> Tree:
-    """The object as it is stored, with what changed here since it was read.
+    """The object as it is stored, with the changes made here since it was read.
 
     Without `metadata.managedFields`, which kube-scheduler drops, too. An object without a source,
     as one that a test made, or of another kind, has the fields of our types only.

@@ -1,4 +1,4 @@
-"""Access: who sends a request, and what they may do.
+"""Access: authentication of requests, and the permissions of their users.
 
 Contents: users and their tokens, impersonation, the RBAC authorizer and the roles that every
 cluster has. Imports: the store, the clock. Never: HTTP (that is `web/`), a

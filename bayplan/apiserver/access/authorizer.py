@@ -38,7 +38,7 @@ ALLOWED, REFUSED = AccessDecision(True), AccessDecision(False)
 
 
 class Authorizer(Protocol):
-    """Decides what users may do."""
+    """Decides on the permissions of users."""
 
     def decide(self, user: ClusterUser, question: AccessQuestion) -> AccessDecision:
         """Whether `user` may do this."""

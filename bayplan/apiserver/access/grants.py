@@ -205,7 +205,7 @@ def _name_of(tree: Tree) -> str:
 
 
 def _without_links(tree: Tree) -> dict[str, Any]:
-    """The object without what a garbage collector changes."""
+    """The object without the fields that a garbage collector changes."""
     metadata = tree.get("metadata") or {}
     kept = {key: value for key, value in metadata.items() if key not in _KEPT_BY_COLLECTOR}
     others = {key: value for key, value in tree.items() if key not in ("apiVersion", "kind")}

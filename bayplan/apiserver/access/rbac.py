@@ -1,4 +1,4 @@
-"""RBAC: what roles and their bindings allow.
+"""RBAC: the permissions that roles and their bindings give.
 
 Mirrors plugin/pkg/auth/authorizer/rbac and pkg/apis/rbac/v1/evaluation_helpers.go.
 """

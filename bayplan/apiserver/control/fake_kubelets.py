@@ -132,7 +132,7 @@ class NodeAgents:
                 self._stages.start(pod, stages)
 
     def _complete_node(self, name: str) -> None:
-        """Write what the node's kubelet would report and its manifest does not have."""
+        """Write the fields that the node's kubelet would report and its manifest lacks."""
         store = self._registry.store
         record = store.get("nodes", ("", name))
         if record is None:
@@ -251,7 +251,7 @@ class PodResizer:
         self._timers = timers
 
     def consider(self, pod: Pod) -> None:
-        """Grant what the pod's spec asks for beyond its allocation, or write why not."""
+        """Grant the resources that the pod's spec requests beyond its allocation, or write why not."""
         statuses = pod.status.container_statuses or ()
         if all(one.resources is None for one in statuses):
             return  # it was never resized

@@ -1,4 +1,4 @@
-"""Kubelet events: what fake kubelets tell about pods, as events.
+"""Kubelet events: the events that fake kubelets write about pods.
 
 Warnings are always written. Normal events, about pods that start or stop, are written about a few pods a second only,
 as a kubelet's eventRecordQPS does: starting ten thousand pods costs no more.

@@ -1,4 +1,4 @@
-"""Kubelet statuses: what a kubelet writes about a pod as it starts, runs, crashes and ends.
+"""Kubelet statuses: the statuses that a kubelet writes for a pod that starts, runs, crashes and ends.
 
 Each function takes a whole pod and the time, and returns the pod with a new status. All containers do
 the same at the same time. Mirrors the states of pkg/kubelet/kubelet_pods.go.
@@ -126,7 +126,7 @@ def ended(tree: Tree, exit_code: int, now: str) -> Tree:
 
 
 def restarts(tree: Tree) -> int:
-    """How often the containers were started again."""
+    """Number of restarts of the containers."""
     statuses = _containers(tree.get("status") or {})
     return max((int(one.get("restartCount") or 0) for one in statuses), default=0)
 

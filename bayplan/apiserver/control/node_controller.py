@@ -137,7 +137,7 @@ class NodeController:
 
 
 def _patience_s(pod: Pod, taints: list[Taint]) -> float | None:
-    """How long the pod may stay; None means for ever."""
+    """Seconds that the pod may stay; None if it is not limited."""
     patience: list[float] = []
     for taint in taints:
         matching = [t for t in pod.tolerations if tolerated(taint, (t,))]

@@ -1,4 +1,4 @@
-"""Node status: what a fake kubelet reports about its node."""
+"""Node status: the report of a fake kubelet about its node."""
 
 from __future__ import annotations
 

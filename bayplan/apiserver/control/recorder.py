@@ -81,7 +81,7 @@ class _EventHistory(msgspec.Struct):
 
 
 class EventNames:
-    """Names of events: what an event is about, and a moment. No two are equal."""
+    """Names of events: the object of an event, and a moment. No two are equal."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

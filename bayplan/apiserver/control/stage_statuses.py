@@ -18,7 +18,7 @@ Tree = dict[str, Any]
 
 
 class StatusSink(Protocol):
-    """Writes what became of pods."""
+    """Writes the results of pods."""
 
     def write(self, pod: Pod, edit: Callable[[Tree, str], Tree]) -> Tree | None:
         """Write the status of a pod."""

@@ -1,7 +1,6 @@
 """Workload controllers: the workload controllers of the embedded cluster.
 
-They are those of a simulation. Here they keep revisions, write events about what they do, and retry
-what failed.
+They are those of a simulation. Here they also store revisions, write events about their actions, and retry failed ones.
 """
 
 from __future__ import annotations

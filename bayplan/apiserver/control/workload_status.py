@@ -325,7 +325,7 @@ def condition_of(status: Tree) -> Tree | None:
 
 
 def deadline_s(spec: Tree) -> int | None:
-    """How long a rollout may be without progress; None means for ever."""
+    """Seconds that a rollout may be without progress; None if they are not limited."""
     given = spec.get("progressDeadlineSeconds")
     return None if given is None or given >= NO_DEADLINE_S else int(given)
 

@@ -1,6 +1,6 @@
 """Object admission: apply the rules of the simulator's cluster to whole objects.
 
-An object is decoded into our type, which rejects what is invalid for placement; the rules of
+An object is decoded into our type, which rejects objects that are invalid for placement; the rules of
 `cluster.memory.admission` run; the fields they set are carried over to the object.
 """
 
@@ -67,8 +67,9 @@ class Admitting:
         return self._checked.get(sent)
 
     def admit_pod(self, tree: Tree, sent: bytes, known: CheckedSpec | None) -> Tree:
-        """A pod that is valid but for what placement needs, with the fields for that and its first status; raises
-        StatusError."""
+        """A pod that is valid except for the fields of placement, with these and its first status; raises
+        StatusError.
+        """
         if known is None:
             pod: Pod = decode(PODS, KINDS["Pod"], tree)
             known = CheckedSpec(tree["spec"], pod.spec, pod.node_name, {})
@@ -135,7 +136,7 @@ class Admitting:
         obj: Pod | PersistentVolumeClaim,
         old: PersistentVolumeClaim | None = None,
     ) -> None:
-        """Reject with StatusError what limit ranges and quotas refuse."""
+        """Reject with StatusError the objects that limit ranges and quotas refuse."""
         try:
             self._admission.check(obj, old)
         except AdmissionRefusedError as error:

@@ -36,7 +36,7 @@ class ObjectQuotas:
     def refusal(
         self, resource: ApiResource, namespace: str, tree: Tree, old: Tree | None = None
     ) -> str:
-        """Why a new object, or what it wants more than the `old` one, is refused, in words; empty if it is not."""
+        """Reason why a new object, or its growth over the `old` one, is refused; empty if it is not."""
         if not self.ledger.has_quotas or resource.storage in ELSEWHERE:
             return ""
         wanted, before = object_use(resource, tree), object_use(resource, old) if old else {}

@@ -55,7 +55,7 @@ class PodGroupRules:
         return self.are_served or resource.storage not in GATED
 
     def prepare(self, resource: ApiResource, tree: Tree, old: Tree | None = None) -> None:
-        """Set what the server sets, and drop what it does not support; raises StatusError."""
+        """Set the fields that the server sets, and drop those it does not support; raises StatusError."""
         if resource.storage in GATED:
             before = (old or {}).get("spec") or {}
             spec = _spec_of(tree)

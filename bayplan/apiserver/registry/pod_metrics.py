@@ -1,6 +1,6 @@
-"""Pod metrics: what pods and nodes use, for `kubectl top`.
+"""Pod metrics: the use of pods and nodes, for `kubectl top`.
 
-Nothing runs, so nothing is measured: a running pod uses what its containers request, a node what its pods do. The
+Nothing runs, so nothing is measured: a running pod uses the requests of its containers, a node the sum of its pods. The
 objects are marked with an annotation, and responses with a warning.
 """
 

@@ -55,7 +55,7 @@ def parse_fields(text: str) -> list[FieldTerm]:
 
 
 def selected_name(text: str) -> str:
-    """The name that every object has which a field selector matches; empty if it asks for none."""
+    """The name that every object has which a field selector matches; empty if it requires none."""
     terms = parse_fields(text)
     return next((term.value for term in terms if term.key == NAME and term.is_equal), "")
 

@@ -1,6 +1,6 @@
 """JSON patch: RFC 6902. Returns a changed copy and does not modify the object.
 
-The limits on operations and copied bytes are those of kube-apiserver; the size of what is copied is that of its JSON.
+The limits on operations and copied bytes are those of kube-apiserver; the size of a copy is that of its JSON.
 """
 
 from __future__ import annotations

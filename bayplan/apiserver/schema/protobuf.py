@@ -30,7 +30,7 @@ class ProtobufError(Exception):
 
 
 class _Message(NamedTuple):
-    """How to decode a message: its fields, and the embedded messages that are inlined in JSON."""
+    """Description of a message for decoding: its fields, and the embedded messages that are inlined in JSON."""
 
     fields: dict[int, Field]
     inlined: dict[int, str]

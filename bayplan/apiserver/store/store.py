@@ -42,7 +42,7 @@ class TooOldError(Exception):
 
 
 class Shelf:
-    """The objects of one resource, and what is notified of their changes."""
+    """The objects of one resource, and the callbacks for their changes."""
 
     __slots__ = (
         "_added",

@@ -91,7 +91,7 @@ PATHS: Mapping[str, Sequence[str]] = {
 
 
 def path_cell(column: str) -> tuple[str, Cell]:
-    """The heading of a column, and what makes its cells."""
+    """The heading of a column, and the function for its cells."""
     heading, _, rest = column.partition(" ")
     if not rest:
         return heading, cells.age

@@ -42,7 +42,7 @@ class RequestAccess:
         self._hosts = frozenset(host.lower() for host in hosts)
 
     def check_sender(self, request: WholeRequest) -> None:
-        """Reject what the page of another site sent; raises StatusError (403)."""
+        """Reject requests of another site's page; raises StatusError (403)."""
         if not self._is_ours(request.host):
             raise StatusError(403, "Forbidden", f'host "{request.host}" is not this server')
         origin = request.header("origin")

@@ -20,7 +20,7 @@ from httptools import (
 MAX_HEAD = 1 << 16
 MAX_BODY = 3 << 20
 MOST_PER_BYTE = 8
-"""How many bytes may come with each byte of a body that is sent in chunks."""
+"""Limit on the bytes on the wire per byte of a body that is sent in chunks."""
 VERSIONS = ("1.0", "1.1")
 ENCODING = "transfer-encoding"
 
@@ -110,7 +110,7 @@ class RequestReader:
                 self._parser.feed_data(rest)
                 break
             except HttpParserUpgrade as upgrade:
-                # No other protocol is spoken here: what follows the request is the next one.
+                # No other protocol is spoken here: the bytes after the request are the next one.
                 self._parser = HttpRequestParser(self)
                 rest = rest[upgrade.args[0] :]
             except HttpParserCallbackError as error:
@@ -120,7 +120,7 @@ class RequestReader:
             except HttpParserError as error:
                 raise MalformedRequestError(400, f"the request is no HTTP/1.1: {error}") from None
         if self._ended < self._begun == begun:
-            # Within one request the parser gathers a header, and skips what is written beside the size of a chunk.
+            # Within one request the parser gathers a header, and skips extensions of a chunk.
             self._overhead += len(data) - (self._body_size - read)
             if self._overhead > MAX_HEAD + MOST_PER_BYTE * self._body_size:
                 raise _too_large_head()

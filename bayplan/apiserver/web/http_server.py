@@ -36,7 +36,7 @@ SMALL_BODY = 1 << 18
 BATCH = 16
 """Most requests that one connection has answered before others have their turn."""
 LINGER_S = 5.0
-"""How long what a client still sends is read after its connection was given up, so that it gets the answer."""
+"""Seconds for which the rest of a refused request is read, so that the client gets the answer."""
 CLOSING_S = 1.0
 TOO_SLOW = "the request took too long to arrive"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -84,7 +84,7 @@ class ServedConnection(asyncio.Protocol):
         self._handler = handler
         self._crowd = crowd
         self._since_s: float | None = time.monotonic()
-        """Since when a request is expected or incomplete; None while there is none."""
+        """Since when a request is expected or incomplete; None without one."""
         self._is_known = False
         """Whether a request was answered."""
         self._admitted: WholeRequest | None = None
@@ -279,7 +279,7 @@ class ServedConnection(asyncio.Protocol):
             self._proceed()
 
     def close(self) -> None:
-        """Close the connection when what was written is sent."""
+        """Close the connection when its output is sent."""
         self._transport.close()
 
     def abort(self) -> None:
@@ -288,7 +288,7 @@ class ServedConnection(asyncio.Protocol):
 
 
 class Crowd:
-    """All connections, and what they hold together."""
+    """All connections, and the bytes they hold together."""
 
     def __init__(self) -> None:
         self.open: set[ServedConnection] = set()

@@ -31,7 +31,7 @@ def autoscaler(tree: Tree, now: datetime) -> Row:
 
 
 def _targets(metrics: Any) -> str:
-    """The targets; what is measured is unknown, as nothing is."""
+    """The targets; the current values are unknown, as nothing is measured."""
     found = []
     for metric in metrics:
         kind = str(metric.get("type") or "")

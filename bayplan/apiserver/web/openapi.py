@@ -86,7 +86,7 @@ def served_of(resource: ApiResource) -> Served:
 
 
 def _mark(served: list[Served]) -> str:
-    """A hash of what a document is built from: of custom schemas; the others do not change."""
+    """A hash of the custom schemas in a document; the others do not change."""
     names = [(one.plural, one.kind, one.is_namespaced, one.custom) for one in served]
     return blake2b(_release() + _ENCODER.encode(names), digest_size=16).hexdigest().upper()
 

@@ -103,7 +103,7 @@ class ServedWatch:
         self._timers: list[asyncio.TimerHandle] = []
 
     def begin(self, connection: ServedConnection) -> None:
-        """Send what there is, and from now on what happens."""
+        """Send the existing objects, then the changes."""
         self._connection = connection
         connection.stream(JSON_HEADERS, self)
         if self._error_line:
@@ -124,7 +124,7 @@ class ServedWatch:
         self._flush()
 
     def on_ready(self) -> None:
-        """Go on: the client has taken what was sent."""
+        """Go on: the client has read its output."""
         self._on_change()
 
     def on_lost(self) -> None:

@@ -269,7 +269,7 @@ def _warn_if_busy(runs: Sequence[Run]) -> None:
 
 
 def _name_worse(runs: Sequence[Run], changes: Sequence[RunComparison]) -> bool:
-    """Say on standard error what is worse than it was, or than it should be."""
+    """Report on standard error the figures that are worse than before, or than they should be."""
     from ...sim.bench import PodRun
 
     console = stderr_console()

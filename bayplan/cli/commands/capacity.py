@@ -73,7 +73,7 @@ class CapacityOptions:
 @takes_question
 @takes_options(CapacityOptions)
 def capacity(question: Question, options: CapacityOptions) -> None:
-    """Say how many more pods or pod groups fit, where they go, and what runs out first.
+    """Count the pods or pod groups that still fit, with their nodes and the resource that runs out first.
 
     The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Where only amounts
     decide, they are counted instead. Without -f the cluster is the one that kubectl talks to. Nothing is changed.
@@ -120,7 +120,7 @@ def capacity(question: Question, options: CapacityOptions) -> None:
 def _by_use(
     objects: Sequence[InputObject], use: MeasuredUse, find: Callable[..., Capacity]
 ) -> UseAgainstRequests:
-    """The totals by use, and how many fit if pods requested what they use."""
+    """The totals by use, and how many pods fit if requests equalled use."""
     from ...answers.measured import UseAgainstRequests, as_used
 
     usage, fits = UseAgainstRequests.of(objects, use), find(as_used(objects, use)).fits

@@ -51,7 +51,7 @@ class ClusterEntry:
 
 
 def state_folder() -> Path:
-    """Where entries are: below XDG_STATE_HOME, as far as that is set."""
+    """Folder of the entries: below XDG_STATE_HOME if that is set."""
     home = os.environ.get("XDG_STATE_HOME") or ""
     base = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
     return base / "bayplan" / "clusters"

@@ -40,7 +40,7 @@ app = CommandApp(
 
 
 class ConfigOutput(StrEnum):
-    """How a configuration is printed."""
+    """Output formats of a configuration."""
 
     TABLE = "table"
     YAML = "yaml"
@@ -176,7 +176,7 @@ def convert(
 
 
 def effective_document(effective: Effective) -> dict[str, Any]:
-    """The configuration with its defaults, and what each profile makes of it, as plain data."""
+    """The configuration with its defaults, and the resulting plugins of each profile, as plain data."""
     from ...config import (
         POINT_NAMES,
         encode_args,

@@ -1,7 +1,7 @@
 """Detached server: `bayplan up --detach`, a server that goes on when the command has ended.
 
-The process is forked before it does anything else. The child serves; the parent waits until the child
-is ready, or relays what it printed before it ended.
+The process is forked before it does anything else. The child serves; the parent waits until the child is ready, or
+relays its output if it ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DetachedServer:
         self._output = output
 
     def be_ready(self, message: Mapping[str, Any], log: Path) -> None:
-        """Write to `log` from now on, and send the parent what it prints."""
+        """Write to `log` from now on, and send the parent the output so far."""
         sys.stdout.flush()
         sys.stderr.flush()
         self._output.unlink(missing_ok=True)

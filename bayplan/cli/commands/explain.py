@@ -38,7 +38,7 @@ OPTION_NAMES = {"everything": "all"}
 
 
 class ExplainOutput(StrEnum):
-    """How an explanation is printed."""
+    """Output formats of an explanation."""
 
     TABLE = "table"
     WIDE = "wide"

@@ -34,7 +34,7 @@ app.add_typer(import_app)
 
 
 class TraceListOutput(StrEnum):
-    """How the list of traces is printed."""
+    """Output formats of the list of traces."""
 
     TABLE = "table"
     JSON = "json"

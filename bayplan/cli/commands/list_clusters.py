@@ -15,7 +15,7 @@ from .cluster_entries import ClusterEntry, running_clusters
 
 
 class ClustersOutput(StrEnum):
-    """How the clusters are printed."""
+    """Output formats of the list of clusters."""
 
     TABLE = "table"
     JSON = "json"

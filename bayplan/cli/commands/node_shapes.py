@@ -1,4 +1,4 @@
-"""Node shapes: what `bayplan up --like` makes nodes of, a type of a table or amounts."""
+"""Node shapes: the sources of nodes of `bayplan up --like`: a type of a table, or amounts."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def plan(question: Question, options: PlanOptions) -> None:
 def _by_use(
     question: Question, use: MeasuredUse, pools: Sequence[NodePool], request: PlanRequest
 ) -> UseAgainstRequests:
-    """The totals by use, and the plan for pods that request what they use."""
+    """The totals by use, and the plan for pods whose requests equal their use."""
     import msgspec
 
     from ...answers.measured import UseAgainstRequests, as_used

@@ -1,4 +1,4 @@
-"""Plugins: `bayplan config plugins`, what a configuration can name."""
+"""Plugins: `bayplan config plugins`, the plugins that a configuration can name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PluginsOutput(StrEnum):
-    """How the plugins are printed."""
+    """Output formats of the list of plugins."""
 
     TABLE = "table"
     WIDE = "wide"

@@ -1,4 +1,4 @@
-"""Record: `bayplan record`, what happens in a live cluster as a file that `bayplan replay` plays."""
+"""Record: `bayplan record`, the changes of a live cluster as a file that `bayplan replay` plays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...sim.recording_file import RecordingWriter
 
 FLUSH_S = 1.0
-"""How much is lost at most when the recording is killed."""
+"""Seconds of a recording that are lost at most if it is killed."""
 
 
 def record(
@@ -96,7 +96,7 @@ async def _record_until_told(
 
 
 class Recorder:
-    """Writes what a follower brings: first all that is there, then what changes.
+    """Writes the input of a follower: first all objects, then the changes.
 
     The file is opened when there is something to write: whatever fails before leaves an old one alone.
     """
@@ -117,7 +117,7 @@ class Recorder:
     async def record(
         self, connection: Connection, told: asyncio.Event, seconds: float | None = None
     ) -> None:
-        """Record until `told` is set, or for `seconds`; ApiError when the cluster cannot be read."""
+        """Record until `told` is set, or for `seconds`; raises ApiError if the cluster cannot be read."""
         from ...kube.cluster_reader import ClusterFollower
         from ...kube.live_cluster import read_version
 
@@ -182,7 +182,7 @@ class Recorder:
         stderr_console().print(text, highlight=False)
 
     def _write(self) -> None:
-        """Write down what was noted. Not when it is read: a full disk must not look like a lost connection."""
+        """Write the noted lines. Not when they are read: a full disk must not look like a lost connection."""
         from ...api.wire.placement_fields import clipped_tree
 
         assert self._writer is not None
@@ -198,7 +198,7 @@ class Recorder:
 
 
 def _open(to: Path | None, files: ExitStack) -> IO[bytes]:
-    """Where the recording goes; InputError when that cannot be."""
+    """The file of the recording; raises InputError if it cannot be written."""
     if to is None:
         return sys.stdout.buffer
     try:

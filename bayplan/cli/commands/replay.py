@@ -40,7 +40,7 @@ class FollowMode(StrEnum):
 
 
 class ReplayOutput(StrEnum):
-    """How the comparison is printed."""
+    """Output formats of the comparison."""
 
     TABLE = "table"
     JSON = "json"
@@ -169,7 +169,7 @@ def _judge(recorded: Recording, settings: Settings, output: ReplayOutput, everyt
 def print_report(
     report: ReplayReport | JudgedReplay, output: ReplayOutput, everything: bool
 ) -> None:
-    """Print the comparison in the form asked for."""
+    """Print the comparison in the chosen format."""
     from ..render.recorded_decisions import render_replay
 
     match output:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 LOST_LEASE = 1
 SECOND_SIGNAL = 1
 ENDING_S = 0.5
-"""How long idle threads of plugins may take to end."""
+"""Seconds that idle threads of plugins may take to end."""
 
 app = CommandApp()
 
@@ -246,7 +246,7 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
 
 
 async def show_state(driver: KubeDriver) -> None:
-    """Log what cache and queue hold, and where they differ from the cluster."""
+    """Log the contents of cache and queue, and where they differ from the cluster."""
     from ...scheduler.debugger import differences, dump
 
     scheduler = driver.scheduler

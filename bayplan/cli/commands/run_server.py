@@ -1,4 +1,4 @@
-"""Run server: what `bayplan run` shows about itself while it runs, and to whom."""
+"""Run server: the endpoints of `bayplan run`, and who may read them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AccessOptions:
 
 @dataclass(frozen=True)
 class ServingOptions:
-    """Where and how to serve; `port` 0 means not at all."""
+    """Address, port and certificates to serve with; `port` 0 turns serving off."""
 
     address: str = LOOPBACK
     port: int = SECURE_PORT
@@ -140,7 +140,7 @@ class Serving:
 
     async def _access(self, context: ssl.SSLContext) -> DelegatedAccess:
         access = self._options.access
-        # The page itself is public: what it asks for needs the token that a browser cannot send with an address.
+        # The page itself is public: its requests need the token that a browser cannot send with an address.
         allowed = [*access.always_allowed, PAGE, f"{PAGE}/"]
         authorities = self._authorities(context)
         if access.looks_up and (access.client_ca is None or access.proxy_ca is None):

@@ -44,7 +44,7 @@ DEFAULT_ADDRESS = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ShadowOptions:
-    """How long to watch, and where results go."""
+    """Duration of the watch, and the files for its results."""
 
     seconds: float | None
     evidence: Path | None

@@ -56,7 +56,7 @@ app = CommandApp()
 
 
 class Output(StrEnum):
-    """How the result is printed."""
+    """Output formats of the result."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -275,7 +275,7 @@ def print_report(
     remarks: Sequence[str],
     usage: UseAgainstRequests | None = None,
 ) -> None:
-    """Print the report in the form asked for, with the `usage` of the cluster before it."""
+    """Print the report in the chosen format, with the `usage` of the cluster before it."""
     output = options.output
     match output:
         case Output.JSON:
@@ -338,7 +338,7 @@ WriteMetrics: TypeAlias = "Callable[[SchedulerMetrics], None]"
 def metrics_to(target: str | None) -> Iterator[WriteMetrics]:
     """A writer of metrics to a file, or to standard output for `-`; nowhere for None.
 
-    A file that cannot be written is reported at once; a run that fails leaves what was there.
+    A file that cannot be written is reported at once; a run that fails leaves the former content.
     """
     if target is None:
         yield lambda metrics: None

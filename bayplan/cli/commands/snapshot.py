@@ -18,7 +18,7 @@ from ..render.progress_bar import progress_bar
 
 
 class SnapshotOutput(StrEnum):
-    """How objects are written."""
+    """Output formats of objects."""
 
     YAML = "yaml"
     JSON = "json"

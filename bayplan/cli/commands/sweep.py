@@ -22,7 +22,7 @@ FAILED = 1
 
 
 class SweepForm(StrEnum):
-    """How results are printed."""
+    """Output formats of the results."""
 
     TABLE = "table"
     JSON = "json"

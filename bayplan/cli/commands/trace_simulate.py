@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class StreamOutput(StrEnum):
-    """How the sums are printed."""
+    """Output formats of the sums."""
 
     TABLE = "table"
     JSON = "json"

@@ -456,7 +456,7 @@ def say_ready(
     entry: ClusterEntry | None,
     detached: DetachedServer | None,
 ) -> None:
-    """Write what is to be known of the cluster to its entry, and print it."""
+    """Write the description of the cluster to its entry, and print it."""
     known = replace(
         entry or ClusterEntry("", os.getpid(), ""),
         server=server.url,

@@ -1,4 +1,4 @@
-"""What if: `bayplan what-if`, what would follow from a change to a cluster."""
+"""What if: `bayplan what-if`, the consequences of a change to a cluster."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def upgrade(
 ) -> Changes:
     """Replace each node by a copy: drain it under disruption budgets, delete it, go on with the next.
 
-    Says which pods are at risk, how many wait at most, and which nodes stall; those are left as they are.
+    Prints the pods at risk, how many wait at most, and the nodes that stall; those are left as they are.
 
     Exit status: 0, 1 when pods are pending that were not before, or are lost, or a node stalls, 2 when the input is
     wrong.

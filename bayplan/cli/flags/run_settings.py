@@ -1,4 +1,4 @@
-"""Run settings: what the flags of `bayplan run` mean, together with the configuration file.
+"""Run settings: the meaning of the flags of `bayplan run` together with the configuration file.
 
 As in kube-scheduler, a file given with --config counts, and of the flags with the same meaning only those about the
 leader election count beside it; the others are named at the start.
@@ -36,7 +36,7 @@ ELECTION_NAMES = {
 
 @dataclass(frozen=True)
 class PolicyConfigMap:
-    """Where a Policy is, in the cluster."""
+    """Name of the ConfigMap with a Policy."""
 
     namespace: str
     name: str
@@ -44,7 +44,7 @@ class PolicyConfigMap:
 
 @dataclass(frozen=True)
 class LogSettings:
-    """How the log is written."""
+    """Formats of the log."""
 
     verbosity: int
     as_json: bool
@@ -70,7 +70,7 @@ class RunSettings:
     disabled_metrics: tuple[str, ...]
     write_config_to: str
     decisions: str
-    """Where a line per attempt goes; "" for nowhere."""
+    """File for a line per attempt; "" for none."""
     remarks: tuple[str, ...]
     """Remarks for the start on flags and fields without effect."""
 

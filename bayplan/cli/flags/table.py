@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class FlagKind(Enum):
-    """How the value of a flag is written."""
+    """Notation of the value of a flag."""
 
     BOOL = "true|false"
     INT = "NUMBER"

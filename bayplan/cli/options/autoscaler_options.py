@@ -1,4 +1,4 @@
-"""Autoscaler options: what commands take that simulate an autoscaler."""
+"""Autoscaler options: options of the commands that simulate an autoscaler."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def read_autoscaler(
     durations: dict[str, str | None],
     seed: int | None,
 ) -> AutoscalerOptions | None:
-    """The autoscaler that the options describe; None without pools. Raises InputError for what does not go together."""
+    """The autoscaler that the options describe; None without pools. Raises InputError for options that exclude each
+    other.
+    """
     given = {
         "--autoscaler": autoscaler,
         "--expander": expander,

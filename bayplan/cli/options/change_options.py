@@ -1,4 +1,4 @@
-"""Change options: what the commands of `bayplan what-if` have in common.
+"""Change options: options that the commands of `bayplan what-if` share.
 
 A command in `answers_change` returns its changes; one in `takes_answer_options` prints the answer itself.
 """

@@ -1,4 +1,4 @@
-"""Config options: what names a scheduler's configuration on the command line, and how it is read."""
+"""Config options: the options that name a scheduler's configuration, and its reading."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class WholeFile:
                 self._place = None
 
     def drop(self) -> None:
-        """Forget what was written; whatever was in its place stays. Nothing happens to one that is complete."""
+        """Discard the written part; an earlier file stays. A complete file is left alone."""
         for file in self._files:
             with suppress(OSError):  # the disk may be full
                 file.close()

@@ -1,4 +1,4 @@
-"""Plain values: what is given for options, converted without pydantic.
+"""Plain values: values of options, converted without pydantic.
 
 typer converts values with pydantic, whose import takes longer than all else that typer does. Most values are right as
 they are, or after one call. Those are taken here; all others, wrong ones among them, are left to typer.
@@ -25,7 +25,7 @@ def take_plain_values(params: Iterable[Any]) -> None:
 
 
 class PlainValues:
-    """Takes the place of a parameter's `get_runtime_param`, and of what that returns."""
+    """Replaces a parameter's `get_runtime_param`, and its result."""
 
     def __init__(self, param: Any) -> None:
         self._type = param.type_descriptor.annotation

@@ -1,4 +1,4 @@
-"""Pool options: what commands take that read node pools."""
+"""Pool options: options of the commands that read node pools."""
 
 from __future__ import annotations
 

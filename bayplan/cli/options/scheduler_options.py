@@ -1,6 +1,6 @@
 """Scheduler options: options of every command that asks a question about a cluster.
 
-A command that is wrapped in `takes_question` gets these options, and is called with what they come to.
+A command that is wrapped in `takes_question` gets these options, and is called with the result.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ AllOption = Annotated[bool, typer.Option("--all", help="Show all pods and nodes,
 
 
 class AnswerForm(StrEnum):
-    """How an answer is printed."""
+    """Output formats of an answer."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -119,14 +119,14 @@ AnswerOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A cluster and a scheduler, read from what was given on the command line."""
+    """A cluster and a scheduler, read from the options of the command line."""
 
     manifests: Manifests
     settings: Settings
     sources: Sequence[str] = ()
-    """Where the cluster was read."""
+    """Origin of the cluster."""
     namespace: str | None = None
-    """Where names without a namespace are to be found; None means anywhere."""
+    """Namespace of names that are given without one; None for any."""
     remarks: Sequence[str] = ()
     """Problems of the files."""
     is_strict: bool = False
@@ -217,8 +217,8 @@ def reading_files(
 ) -> Iterator[list[Path] | None]:
     """The files of the options with kubectl's meaning, while they are read; None without any.
 
-    `recursive` includes folders below folders, `kustomize` adds what is built of a folder, and `namespace` is that of
-    objects without one.
+    `recursive` includes folders below folders, `kustomize` adds the objects that a folder builds, and `namespace` is
+    that of objects without one.
     """
     from ...api.meta import reading_into
     from ...manifests.sources import searching_below
@@ -295,12 +295,12 @@ def knowing_workloads(paths: Sequence[Path] | None) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """The objects of a cluster, and the names of what they were read from."""
+    """The objects of a cluster, and the names of their sources."""
 
     manifests: Manifests
     sources: Sequence[str]
     namespace: str | None = None
-    """Where names without a namespace are to be found; None means anywhere."""
+    """Namespace of names that are given without one; None for any."""
     version: str = ""
     """The version of Kubernetes that the cluster has, or that files record; empty if unknown."""
     is_live: bool = False
@@ -362,7 +362,7 @@ def _default_namespace(live: LiveObjects) -> str | None:
 
 
 def read_files(paths: Sequence[Path], strict: bool) -> Manifests:
-    """The objects in files; what is wrong with them is printed, or an InputError with `strict`."""
+    """The objects in files; their faults are printed, or an InputError with `strict`."""
     from ...sim import read_manifests
 
     with progress_bar("reading") as on_bytes:
@@ -375,7 +375,7 @@ def read_files(paths: Sequence[Path], strict: bool) -> Manifests:
 
 
 def warn(remarks: Sequence[str], strict: bool) -> None:
-    """Print what is wrong with files on standard error; with `strict` it is an InputError, a line for each."""
+    """Print the faults of files on standard error; with `strict` they are an InputError, a line for each."""
     if remarks and strict:
         raise InputError("\n".join(remarks))
     for line in remarks:

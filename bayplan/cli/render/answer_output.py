@@ -1,4 +1,4 @@
-"""Answer output: an answer in the form that was asked for."""
+"""Answer output: an answer in the chosen format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def print_answer(
 ) -> None:
     """Print the answer: as a document of `kind`, as the lines of `names`, or as `render` does for people.
 
-    A document has the `remarks` on what was read, too; `usage` is the measured use beside requests.
+    A document has the `remarks` on the input, too; `usage` is the measured use beside requests.
     """
     if form in (AnswerForm.JSON, AnswerForm.YAML):
         document = {"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()}
@@ -84,18 +84,18 @@ def print_usage(console: Console, usage: UseAgainstRequests) -> None:
 
 
 def is_whole(everything: bool, form: AnswerForm, console: Console) -> bool:
-    """Whether all rows of a table are shown: if asked for, and where it does not go to a terminal."""
+    """Whether all rows of a table are shown: on request, and where it does not go to a terminal."""
     return everything or form is AnswerForm.WIDE or not console.is_terminal
 
 
 def print_settlement(console: Console, settled: Settlement | None) -> None:
-    """Say what became of the waiting pods before the question, if there were any."""
+    """Print the results of pods that waited before the question, if there were any."""
     if settled is not None and settled.text:
         console.print(settled.text, style="dim", markup=False, soft_wrap=True)
     print_notices(console, settled.notices if settled is not None else ())
 
 
 def print_notices(console: Console, notices: Iterable[str]) -> None:
-    """Say what else is to be known beside an answer, a line for each."""
+    """Print the notes beside an answer, a line for each."""
     for line in notices:
         console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Bench tables: tables of what was measured."""
+"""Bench tables: tables of measurements."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cache_table(runs: Sequence[PodRun]) -> Listing:
 
 
 def event_table(runs: Sequence[EventRun]) -> Listing:
-    """Events: what each costs, and how many pods it brings back."""
+    """Events: the cost of each, and the number of pods it brings back."""
     table = _table("event", ("nodes", "pods waiting", "µs/event", "moved/event"), runs)
     for run in runs:
         numbers = (
@@ -149,7 +149,7 @@ def plan_table(runs: Sequence[PlanRun]) -> Listing:
 
 
 def growth_table(growths: Sequence[Growth]) -> Listing:
-    """Growth: what a pod costs at each number of nodes, and the factors between."""
+    """Growth: the cost of a pod at each number of nodes, and the factors between."""
     sizes = sorted({run.nodes for growth in growths for run in growth.runs})
     headings = [f"µs/pod at {nodes:,}" for nodes in sizes]
     table = _table("growth", (*headings, "× µs/pod", "× p50", "× p99", "× MiB/10k pods"))
@@ -167,7 +167,7 @@ def growth_table(growths: Sequence[Growth]) -> Listing:
 
 
 def change_table(changes: Sequence[RunComparison]) -> Listing:
-    """Changes: what a run cost before and now."""
+    """Changes: the cost of a run before and now."""
     right = ("nodes", "before µs", "now µs", "change")
     table = Listing(("compared", *right, ""), right=right)
     for change in changes:
@@ -202,7 +202,7 @@ def _factors(growth: Growth, figure: Callable[[PodRun], float]) -> str:
 
 
 def _spread(run: Run) -> list[str]:
-    """How far the worst of several runs was from the best."""
+    """Distance of the worst of several runs from the best."""
     return [f"+{100 * run.spread:.0f}%"] if run.repeats > 1 else []
 
 

@@ -1,4 +1,4 @@
-"""Render capacity: how many fit, on how many nodes, what runs out, and what is left."""
+"""Render capacity: how many pods fit, on how many nodes, the resource that runs out, and the room left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster totals: what the whole cluster has, uses and has free, and its use over time as a small picture."""
+"""Cluster totals: capacity, use and free room of the whole cluster, and its use over time as a small picture."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _amounts(before: ResourceTotal, after: ResourceTotal, field: str, resource: 
 
 
 def _apart(before: ClusterTotals, after: ClusterTotals) -> dict[str, str]:
-    """The columns for what is free on nodes that are not open to every pod, by heading."""
+    """The columns for the room on nodes that are not open to every pod, by heading."""
     found = {}
     for field in ("tainted", "cordoned"):
         nodes = [getattr(totals, f"{field}_nodes") for totals in (before, after)]
@@ -61,7 +61,7 @@ def _apart(before: ClusterTotals, after: ClusterTotals) -> dict[str, str]:
 def render_use(
     console: Console, series: Sequence[UseSeries | SampledSeries], time_s: float
 ) -> None:
-    """Print peak, mean and a picture of what changed over time; nothing when nothing did."""
+    """Print peak, mean and a picture of the values that changed over time; nothing if none did."""
     if all(each.is_flat for each in series):
         return
     headings = (f"OVER {format_duration(time_s)}", "PEAK", "AT", "MEAN", "")

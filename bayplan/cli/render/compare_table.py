@@ -72,7 +72,7 @@ KINDS = {
 
 
 def _show_changes(console: Console, answer: Comparison, everything: bool) -> None:
-    """Print what the releases change about each pod in the same cluster, with the causes; of the first seed."""
+    """Print the changes by the releases for each pod in the same cluster, with the causes; of the first seed."""
     for changes in answer.changes[:: len(answer.seeds)]:
         counts, causes = changes.counts(), changes.causes()
         title = f"{changes.before} to {changes.after}, each pod in the same cluster"

@@ -20,7 +20,7 @@ from .tables import count, hint, section
 
 MAX_GROUPS = 40
 SHORT_MESSAGE = 60
-"""How long the reasons for a pending pod may be in a table."""
+"""Limit on the length of the reasons for a pending pod in a table."""
 _MESSAGE = re.compile(r"0/\d+ nodes are available: ")
 STYLES = {
     WhatIfState.RUNNING: "cyan",

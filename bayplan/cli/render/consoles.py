@@ -39,7 +39,7 @@ def stderr_console() -> Console:
 
 @contextmanager
 def written_to_stdout(console: Console) -> Iterator[None]:
-    """Write what is printed to `console` at the end, in a form that suits where it goes.
+    """Write the output to `console` at the end, in a form that suits its destination.
 
     The answer of `conclude` comes last on a terminal, and first in a pipe or a file.
     """

@@ -1,4 +1,4 @@
-"""Findings: what `bayplan doctor` found, one paragraph each."""
+"""Findings: the findings of `bayplan doctor`, one paragraph each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tables import count
 
 
 def render_findings(console: Console, findings: Sequence[Finding]) -> None:
-    """Print the findings, what may make answers differ first, and a headline."""
+    """Print the findings, those that may make answers differ first, and a headline."""
     for one in findings:
         mark, style = ("!", "yellow") if one.differs else ("-", "")
         console.print(Text(f"{mark} {one.subject}: {one.text}", style=style), soft_wrap=True)

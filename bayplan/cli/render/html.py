@@ -1,4 +1,4 @@
-"""Html: the page about a run, if one was asked for."""
+"""Html: the page about a run, on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NoPage:
-    """No page was asked for: nothing is followed and nothing written."""
+    """No page is wanted: nothing is followed and nothing written."""
 
     def follow(self, simulation: Simulation, settings: Settings) -> None:
         """The run, of a scheduler with these settings, is about to begin."""
@@ -75,7 +75,7 @@ class PageWriter(NoPage):
             },
             use={} if use is None else {pod: use.of_pod(*pod) or {} for pod in use.pods()},
         )
-        self._file.keep()  # whatever becomes of what is printed afterwards
+        self._file.keep()  # independent of later output
 
     def _view(self) -> ClusterView:
         """The cluster as it is at the end of the run, for questions."""

@@ -96,7 +96,7 @@ def _render_schedulers(console: Console, account: DecisionAccount) -> None:
 
 
 def render_gain(console: Console, gain: Gain) -> None:
-    """Print what comparing all nodes, and looking again, would gain."""
+    """Print the gain of comparing all nodes, and of a second attempt."""
     table = Listing(("WHAT IT WOULD GAIN", ""))
     points = f"{gain.points_lost:,} points in {count(gain.sampled, 'decision')}"
     per_day = f"{gain.points_lost_per_day:,.0f} per day"

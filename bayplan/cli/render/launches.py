@@ -1,4 +1,4 @@
-"""Launches: the nodes that an autoscaler launched, by type, and what they cost."""
+"""Launches: the nodes that an autoscaler launched, by type, and their price."""
 
 from __future__ import annotations
 

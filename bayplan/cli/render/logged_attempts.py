@@ -1,4 +1,4 @@
-"""Logged attempts: what a scheduler's log of decisions has about a pod."""
+"""Logged attempts: the entries of a scheduler's log of decisions about a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves: the moves in order, what each gains, and what the plan comes to."""
+"""Moves: the moves in order, the gain of each, and the result of the plan."""
 
 from __future__ import annotations
 

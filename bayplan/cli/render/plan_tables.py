@@ -1,4 +1,4 @@
-"""Plan tables: the nodes by pool, type and zone, and what they cost."""
+"""Plan tables: the nodes by pool, type and zone, and their price."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _render_seeds(console: Console, plan: NodePlan, found: OtherSeeds) -> None:
 
 
 def _render_exchange(console: Console, plan: NodePlan, exchange: NodeExchange) -> None:
-    """Print what the cluster costs now, and the steps to the plan."""
+    """Print the present price of the cluster, and the steps to the plan."""
     saved = exchange.price_before - exchange.staying_price - plan.price
     share = saved / exchange.price_before * 100 if exchange.price_before else 0.0
     _print(

@@ -22,7 +22,7 @@ Scores: TypeAlias = Sequence[PluginPoints]
 MAX_SCORED = 10
 MAX_NAMES = 3
 LONG_NAMES = 60
-"""Names that together are longer than this are not all shown: a column of them would be wider than what it is about."""
+"""Names that together are longer than this are not all shown: their column would be wider than its subject."""
 INDENT = 2
 _WORDS = re.compile(r"[A-Z][a-z0-9]*")
 _EVENT = re.compile(r"(?P<resource>.+?)(?P<actions>(?:Add|Delete|Update|All)[A-Za-z|]*)")
@@ -176,7 +176,7 @@ def wait_table(waits_for: Mapping[str, Sequence[str]]) -> Listing | Text:
 
 
 def name_events(events: Iterable[str]) -> str:
-    """Events such as `NodeAdd|UpdateNodeLabel`, by what they happen to: `Node (Add, UpdateNodeLabel)`."""
+    """Events such as `NodeAdd|UpdateNodeLabel`, grouped by their object: `Node (Add, UpdateNodeLabel)`."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for event in events:
         match = _EVENT.fullmatch(event)

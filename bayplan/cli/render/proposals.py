@@ -13,7 +13,7 @@ from .tables import count, section
 
 
 def render_rightsizing(console: Console, answer: Rightsizing) -> None:
-    """Print the proposals, the totals of the cluster with them, and what the scheduler makes of it."""
+    """Print the proposals, the totals of the cluster with them, and the scheduler's result for them."""
     numbers = ("PODS", "REQUESTED", "USED", "PROPOSED", "FREES")
     table = Listing(("WORKLOAD", "CONTAINER", "RESOURCE", *numbers), right=numbers)
     for one in answer.proposals:

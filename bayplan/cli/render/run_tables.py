@@ -47,7 +47,7 @@ def render_report(
     everything: bool = False,
     details: bool = False,
 ) -> None:
-    """Print pods, nodes, totals, what is pending and a summary.
+    """Print pods, nodes, totals, pending pods and a summary.
 
     Long tables are cut unless `everything`; with `details` each pending pod is named.
     """

@@ -15,7 +15,7 @@ from .tables import duration, section
 
 
 def render_stream(console: Console, report: StreamReport) -> None:
-    """Print totals, waiting times, what is pending, use over time and a summary."""
+    """Print totals, waiting times, pending pods, use over time and a summary."""
     render_totals(console, report.totals)
     numbers = ("MEAN", "P50", "P95", "P99", "MAX")
     table = Listing(("", *numbers), right=numbers)

@@ -26,7 +26,7 @@ Piece: TypeAlias = tuple[str, str]
 """A text and its style."""
 Cell: TypeAlias = str | Sequence[Piece]
 Span: TypeAlias = tuple[int, int]
-"""Where a part of a text begins and ends."""
+"""Beginning and end of a part of a text."""
 
 _WORD = re.compile(r"\S+")
 _PART = re.compile(r"[^-./,@_]*[-./,@_]+|[^-./,@_]+")
@@ -267,7 +267,7 @@ def _plain(cell: Cell) -> str:
 
 
 def _widths(texts: Sequence[str]) -> list[int]:
-    """The width of each text; one look at all of them is enough for the letters of most tables."""
+    """The width of each text; one check of all of them is enough for the letters of most tables."""
     return [*map(len if "".join(texts).isascii() else cell_len, texts)]
 
 

@@ -72,7 +72,7 @@ def duration(seconds: float) -> str:
 
 
 def make_bar(before: float, after: float, width: int = BAR_WIDTH) -> list[Piece]:
-    """A bar of what was in use, what was added or freed, and what is free: pieces with their styles."""
+    """A bar of the amounts in use, added or freed, and free: pieces with their styles."""
     old, new = _cells(before, width), _cells(after, width)
     return [
         ("█" * min(old, new), "blue"),

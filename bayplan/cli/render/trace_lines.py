@@ -1,4 +1,4 @@
-"""Trace lines: what happens in a simulation, one line each, as it happens."""
+"""Trace lines: the events of a simulation, one line each, as they occur."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .object_store import MemoryCluster
 
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
 KUBELET_SOURCES = ("file", "http")
-"""Where the kubelet reads static pods; the source of all others is `api`."""
+"""Folders that the kubelet reads static pods from; the source of all others is `api`."""
 DAEMON_SET, NODE = "DaemonSet", "Node"
 
 

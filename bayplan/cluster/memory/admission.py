@@ -78,7 +78,7 @@ class AdmissionRefusedError(InputError):
 
 
 class Admission:
-    """Sets the defaults of manifests, and refuses what limit ranges and quotas do not allow.
+    """Sets the defaults of manifests, and refuses objects that limit ranges and quotas do not allow.
 
     Results are cached per pod spec. With a `ledger`, quotas are applied. Objects that are from a cluster, and pods that
     have a node, are there already, and only get defaults; `all_new`: no object is.
@@ -164,7 +164,7 @@ class Admission:
         return self._all_new or not (obj.uid or (isinstance(obj, Pod) and obj.node_name))
 
     def _refresh(self) -> None:
-        """Drop what was cached for other versions of priority classes and limit ranges."""
+        """Drop the entries for other versions of priority classes and limit ranges."""
         if self._version != self._lister.version:
             self._version = self._lister.version
             self._defaulted.clear()
@@ -175,7 +175,7 @@ class Admission:
                 self._ranges.setdefault(each.namespace, []).append(each)
 
     def _with_limits(self, spec: PodSpec, namespace: str) -> tuple[PodSpec, str]:
-        """The spec with the defaults of the namespace's limit ranges, and what was set."""
+        """The spec with the defaults of the namespace's limit ranges, and the fields that were set."""
         key = spec, namespace
         if key not in self._limited:
             changed, note = limit_ranges.default_resources(spec, self._ranges[namespace])
@@ -183,7 +183,7 @@ class Admission:
         return self._limited[key]
 
     def _with_runtime_class(self, spec: PodSpec) -> PodSpec:
-        """The spec with what its class adds; as it is if `check` is going to refuse it."""
+        """The spec with the additions of its class; as it is if `check` is going to refuse it."""
         found = runtime_class_admission.class_of(spec, self._lister)
         if found is None or runtime_class_admission.class_refusal(spec, self._lister):
             return spec

@@ -22,7 +22,7 @@ from .pod_index import is_healthy
 
 SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 EVICTION_TIMEOUT = timedelta(minutes=2)
-"""How long a granted eviction counts whose pod is not deleted."""
+"""Seconds that a granted eviction counts whose pod is not deleted."""
 TOO_MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 

@@ -88,7 +88,7 @@ def share_of(amount: int | str, whole: int) -> int:
 
 
 def _expected(namespace: str, pods: ProtectedPods, find: Find, may_be_absent: bool) -> int:
-    """The sum of what the controllers of the pods want; replica sets of one deployment count once."""
+    """The sum of replicas that the controllers of the pods want; replica sets of one deployment count once."""
     wanted: dict[PodOwner, int] = {}
     for owner, count in pods.owners.items():
         found = _scale(owner, namespace, find)
@@ -130,7 +130,7 @@ class EvictionVerdict(NamedTuple):
 def ask_budget(
     budget: PodDisruptionBudget, is_ready: bool, sync_problem: str = ""
 ) -> EvictionVerdict:
-    """Whether a pod of the budget may be evicted; `sync_problem` is what its failed controller wrote."""
+    """Whether a pod of the budget may be evicted; `sync_problem` is the message of its failed controller."""
     status, name = budget.status, budget.name
     if not is_ready:
         if budget.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW:

@@ -348,7 +348,7 @@ class Controllers(WorkloadPods):
     def _roll_out(
         self, deployment: Deployment, replica_sets: list[ReplicaSet], newest: str
     ) -> list[Pod]:
-        """Make the next step of a rollout; what follows is done when pods are available or gone."""
+        """Make the next step of a rollout; the one after it is made when pods are available or gone."""
         is_available, counts = self._available.of(deployment), dict[str, rollouts.ReplicaCount]()
         for found in sorted(replica_sets, key=deployments.revision_of):
             pods = self._pods.owned_by(found, found.spec.selector)

@@ -95,7 +95,7 @@ class CronJobController:
 
     @property
     def has_work(self) -> bool:
-        """Whether a CronJob is to be looked at."""
+        """Whether a CronJob has to be processed."""
         return bool(self._noted)
 
     def run_once(self) -> list[Job]:

@@ -68,7 +68,7 @@ class JobGroups:
         return found[0] if len(found) == 1 and _is_controlled(found[0], job) else None
 
     def delete_of(self, namespace: str, job_name: str) -> None:
-        """Delete what a deleted job had."""
+        """Delete the pods of a deleted job."""
         if not self._is_on:
             return
         for workload in self._find("Workload", namespace, job_name):

@@ -61,7 +61,7 @@ def is_done(job: Job, pods: OwnedPods) -> bool:
 
 
 def ended_as(job: Job) -> str:
-    """How the job has ended, by its status: Complete or Failed; empty: it has not."""
+    """Result of the job by its status: Complete or Failed; empty while it has none."""
     for condition in job.status.conditions or ():
         if condition.type in ("Complete", "Failed") and condition.status == "True":
             return condition.type
@@ -134,7 +134,7 @@ class JobBackoffs:
         self._failures.pop(key, None)
 
     def must_wait(self, key: OwnerKey) -> bool:
-        """Whether the job may not create pods yet; it is looked at again when it may."""
+        """Whether the job may not create pods yet; it is processed again when it may."""
         found = self._failures.get(key)
         if found is None or self._time is None:
             return False

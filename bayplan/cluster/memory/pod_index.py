@@ -33,10 +33,11 @@ class OwnedPods(msgspec.Struct):
     done_indexes: set[int] = msgspec.field(default_factory=set)
     """Indexes of the pods of an indexed job that succeeded."""
     vacated: set[str] | None = None
-    """Nodes that were the target of the last of these pods since the controller of the daemons took the set; None if it
-    has to look at all nodes."""
+    """Nodes that were the target of the last of these pods since the controller of the daemons took the set; None if
+    all nodes have to be checked.
+    """
     _by_target: Counter[str] | None = None
-    """Made when it is first asked for: only daemons are counted by node."""
+    """Made on first use: only daemons are counted by node."""
 
     def put(self, pod: Pod) -> None:
         """Add or count a pod according to its phase; an earlier one of its name is dropped."""
@@ -75,7 +76,7 @@ class OwnedPods(msgspec.Struct):
                     self.vacated.add(target)
 
     def by_target(self) -> Mapping[str, int]:
-        """How many active and leaving pods have a node as their `target_node`."""
+        """Number of active and leaving pods with a node as their `target_node`."""
         if self._by_target is None:
             self._by_target = Counter(map(target_node, self))
         return self._by_target
@@ -136,7 +137,7 @@ class PodIndex:
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._pods: dict[tuple[str, str], Pod] = {}
         self._by_node: PodsByNode | None = None
-        """Made when it is first asked for: most runs change no node."""
+        """Made on first use: most runs change no node."""
         self._owned: defaultdict[OwnerKey, OwnedPods] = defaultdict(OwnedPods)
         self._orphans: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         self._adopted: dict[tuple[str, str], OwnerKey] = {}
@@ -221,7 +222,7 @@ class PodIndex:
         return self._owned[key]
 
     def free_names(self, owner: KubeObject, prefix: str) -> Iterator[str]:
-        """Unused names for the next pods of `owner`; each is to be used before the next is asked for."""
+        """Unused names for the next pods of `owner`; each is to be used before the next is drawn."""
         path = f"{owner.kind}/{owner.key}/{prefix}"
         numbers = self._numbers[owner.kind, owner.namespace, owner.name]
         for number in numbers.setdefault(prefix, count()):

@@ -1,4 +1,4 @@
-"""Quotas: what the pods and claims of a namespace use of its ResourceQuotas, and which one refuses a new object.
+"""Quotas: the use of a namespace's ResourceQuotas by its pods and claims, and the quota that refuses a new object.
 
 Mirrors CheckRequest of k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go and the evaluators of
 pkg/quota/v1/evaluator/core for pods and claims. Messages are kube-apiserver's.
@@ -83,7 +83,7 @@ class QuotaLedger:
             self._change(old, new)
 
     def on_delete(self, obj: Any) -> None:
-        """Release what the object used, or stop to follow a quota."""
+        """Release the use of the object, or stop to follow a quota."""
         if isinstance(obj, ResourceQuota):
             self._used.pop((obj.namespace, obj.name), None)
         elif self._used and isinstance(obj, Pod | PersistentVolumeClaim):
@@ -99,7 +99,7 @@ class QuotaLedger:
         return self._used.get((quota.namespace, quota.name), {})
 
     def refusal(self, obj: Counted, old: Counted | None = None) -> str:
-        """Why a new object, or what it wants more than the `old` one, is refused, in words; empty if it is not."""
+        """Reason why a new object, or its growth over the `old` one, is refused; empty if it is not."""
         if not self._used:
             return ""
         wanted = self._use_of(obj) if old is None else self._growth(old, obj)

@@ -109,7 +109,9 @@ def round_half_away(number: float) -> int:
 
 
 def rollout_limits(limits: RollingUpdate | None, replicas: int) -> tuple[int, int]:
-    """How many pods more than wanted there may be, and how many of the wanted may be unavailable; never both 0."""
+    """Number of pods that may exist beyond the wanted ones, and of wanted ones that may be unavailable; never both
+    0.
+    """
     more: int | str | None = limits.max_surge if limits is not None else None
     less: int | str | None = limits.max_unavailable if limits is not None else None
     surge = math.ceil(_share(more, replicas))

@@ -1,9 +1,8 @@
 """Stages: plays the annotations and PodStages of a pod: creating, pulling, unready, ending, restarting.
 
-The order of stages and their timers are the same in simulations and in `bayplan up`; a sink writes
-what becomes of the pod. Restarts back off as by a kubelet: the first is immediate, the next ones after
-10 s, doubled up to 5 min; a run of 10 min makes the next restart immediate again
-(pkg/kubelet/kuberuntime, doBackOff).
+The order of stages and their timers are the same in simulations and in `bayplan up`; a sink writes the states of the
+pod. Restarts back off as by a kubelet: the first is immediate, the next ones after 10 s, doubled up to 5 min; a run of
+10 min makes the next restart immediate again (pkg/kubelet/kuberuntime, doBackOff).
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from ..objects import ControllerCluster, Later
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 10.0, 300.0
 STEADY_S = 2 * MAX_BACKOFF_S
 PULL_ATTEMPT_S = 2.0
-"""How long a failed attempt to pull an image is shown, before the back-off is."""
+"""Seconds for which a failed attempt to pull an image is shown, before the back-off is."""
 
 
 class StageSink(Protocol):
-    """Writes what becomes of pods on their nodes."""
+    """Writes the states of pods on their nodes."""
 
     def create_containers(self, pod: Pod) -> None:
         """The containers are being created."""
@@ -166,7 +165,7 @@ def _is_repeated(pod: Pod, exit_code: int) -> bool:
 
 
 def backoff_s(restarts: int, ran_s: float) -> float:
-    """How long containers wait that were started again so often before, and ran for so long."""
+    """Seconds that containers wait before a restart, by the number of restarts and the length of the last run."""
     if not restarts or ran_s >= STEADY_S:
         return 0.0
     return float(min(FIRST_BACKOFF_S * 2 ** min(restarts - 1, 10), MAX_BACKOFF_S))

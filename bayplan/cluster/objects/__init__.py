@@ -1,4 +1,4 @@
-"""Objects: what all clusters have in common.
+"""Objects: the parts that all clusters have in common.
 
 Contents: the index of a cluster's objects, which is the scheduler's lister, the interface that controllers use, the
 statuses and events of pods that are bound, preempted or finished. Imports: api, framework. Never: I/O, or anything

@@ -1,6 +1,6 @@
-"""Devices of a cluster: what is offered where, who has it, and the classes that claims name.
+"""Devices of a cluster: their pools, users, and the classes that claims name.
 
-Lives here: what DynamicResources and NodeResourcesFit both need to know, one for all profiles of a scheduler (kube-
+Lives here: data that DynamicResources and NodeResourcesFit both need, one for all profiles of a scheduler (kube-
 scheduler's SharedDRAManager). May enter: `api`, `table`. Must not happen: a decision about a pod.
 """
 
@@ -58,7 +58,7 @@ class Devices:
         return known
 
     def follow(self) -> None:
-        """Take in what changed in the cluster."""
+        """Apply the changes of the cluster."""
         version = self.lister.version
         if version == self._version:
             return  # called several times for every pod

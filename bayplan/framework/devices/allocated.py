@@ -38,7 +38,7 @@ class Allocated:
         """Set the devices of a claim; None means nothing."""
         before = self._claims.get(claim_uid)
         if before is allocation or (before and allocation and before.devices is allocation.devices):
-            return  # a claim that is written keeps what it was about to get
+            return  # a claim that is written has the devices that it was about to get
         if before is not None:
             del self._claims[claim_uid]
             self._count(before, -1)
@@ -86,7 +86,7 @@ class Allocated:
 
 
 def take(left: Amounts, amounts: Amounts) -> None:
-    """Subtract `amounts` from what is left of those counters."""
+    """Subtract `amounts` from the rest of those counters."""
     for counters, used in amounts.items():
         for name, amount in used.items():
             left[counters][name] -= amount

@@ -1,7 +1,7 @@
-"""Claims: the claims as they will be once what was decided is written.
+"""Claims: the claims as they will be once the decisions are written.
 
 Mirrors the claim tracker of pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go. The lister has the last
-word: as soon as it shows what was written, or something newer, that counts.
+word: as soon as it shows the written object, or a newer one, that counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Pending(msgspec.Struct):
     key: Key
     allocation: AllocationResult
     pods: int = 1
-    """How many pods of one group share it."""
+    """Number of pods of one group that share it."""
 
 
 class TrackedClaims:
@@ -68,11 +68,11 @@ class TrackedClaims:
         self.refresh(namespace, name)
 
     def refresh(self, namespace: str, name: str) -> None:
-        """Count what the claim has."""
+        """Count the devices of the claim."""
         key = (namespace, name)
         claim, before = self.get(namespace, name), self._counted.get(key)
         if claim is before:
-            return  # as when the lister shows what was written
+            return  # as when the lister shows the write
         if before is not None and (claim is None or claim.uid != before.uid):
             del self._counted[key]
             self._count(before.uid, None)
@@ -114,7 +114,7 @@ class TrackedClaims:
     def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> AllocationResult:
         """The claim is about to get `allocation` for one more pod: other claims cannot have those devices.
 
-        Returns what it gets, which is that of another pod if the claim is about to get it for that one.
+        Returns its allocation, which is that of another pod if the claim is about to get it for that one.
         """
         uid = claim.uid
         pending = self._pending.get(uid)
@@ -139,7 +139,9 @@ class TrackedClaims:
         return True
 
     def wrote(self, claim: ResourceClaim, pending_uid: str = "") -> None:
-        """The cluster took `claim`, which the lister may show later; what was pending for `pending_uid` is in it."""
+        """The cluster took `claim`, which the lister may show later; it includes the pending write for
+        `pending_uid`.
+        """
         if self._pending.pop(pending_uid, None) is not None and pending_uid != claim.uid:
             self._allocated.set(pending_uid, None)
         namespace, name = claim.namespace, claim.name
@@ -147,7 +149,7 @@ class TrackedClaims:
         self.refresh(namespace, name)
 
     def created(self, claim: ResourceClaim) -> None:
-        """The cluster has a new claim, of which the lister may not know yet."""
+        """The cluster has a new claim, which the lister may not show yet."""
         self._created.add(claim.uid)
         self.wrote(claim)
 

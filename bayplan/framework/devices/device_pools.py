@@ -1,4 +1,4 @@
-"""Device pools: what drivers offer, and what of it a node can reach.
+"""Device pools: the devices of drivers, and those that a node can reach.
 
 Mirrors staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go. A pool is
 put together once for all nodes that see the same of its slices.
@@ -24,7 +24,7 @@ Amounts: TypeAlias = dict[str, dict[str, int]]
 
 
 class Offer:
-    """A device as it can be had; `memo` is for what others work out about it."""
+    """An available device; `memo` is for results of others about it."""
 
     __slots__ = (
         "capacity",

@@ -40,10 +40,10 @@ class NodeOffers:
 
 
 class Inventory:
-    """The pools there are, and for each row what its node sees of them.
+    """The pools, and for each row those that its node sees.
 
-    `changes` logs the rows about which anything changed: the node, what it sees, or what of that is in use; EVERY_ROW
-    when that may be any.
+    `changes` logs the rows about which anything changed: the node, its pools, or their use; EVERY_ROW if any row may
+    have changed.
     """
 
     def __init__(self, table: NodeTable, features: DeviceFeatures = ALL_FEATURES) -> None:
@@ -81,7 +81,7 @@ class Inventory:
         self._forget_rows(pool)
 
     def _forget(self, pool: Pool) -> None:
-        """Invalidate what is cached about the pool."""
+        """Invalidate the cached results about the pool."""
         self._forget_rows(pool)
         self._shared.pop(pool.id, None)
         for node_name in pool.node_names or ():
@@ -113,7 +113,7 @@ class Inventory:
             self._mark(pool)
 
     def forget_selections(self) -> None:
-        """The classes changed, and with them what requests pick."""
+        """The classes changed, and with them the devices that requests pick."""
         self._rows.clear()
 
     def at(self, row: int) -> NodeOffers:

@@ -1,4 +1,4 @@
-"""By amounts: the victims of one pod on nodes where only what pods request decides, on many nodes at once.
+"""By amounts: the victims of one pod where only requests decide, on many nodes at once.
 
 Gives the same answers as `node_victims.py`, which edits a copy of each node and runs the filters; property tests
 compare them.

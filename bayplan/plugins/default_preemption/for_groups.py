@@ -130,7 +130,7 @@ class ByRoom:
         self._room = room
         self._table = table
         self._free: dict[str, list[int]] = {}
-        """By resource, what is free at each row; negative where it is used more than once."""
+        """By resource, the free amount of each row; negative where the row is overcommitted."""
         for resource in room.amounts:
             free = free_amounts(table, resource)
             self._free[resource] = free.tolist()
@@ -161,7 +161,7 @@ class ByRoom:
         return True
 
     def _add(self, pod: Pod, sign: int) -> int:
-        """Free what a pod uses, or take it again (`sign` -1); returns the row of its node."""
+        """Free the amounts of a pod, or take them again (`sign` -1); returns the row of its node."""
         row = self._table.row_of[pod.node_name]
         usage = pod.usage
         for resource, free in self._free.items():
@@ -169,7 +169,7 @@ class ByRoom:
         return row
 
     def _count(self, row: int) -> int:
-        """How many pods of the group the row has room for."""
+        """Number of pods of the group that the row has room for."""
         if not self._accepts[row]:
             return 0
         amounts = self._room.amounts
@@ -212,8 +212,8 @@ def split_by_budgets(
 ) -> tuple[list[VictimUnit], list[VictimUnit]]:
     """Units whose removal, one after the other, would exceed some budget, and the others.
 
-    The first pod of a unit that exceeds one, and the first budget that it exceeds, end the look at the unit: what
-    comes after them is not used up.
+    The first pod of a unit that exceeds one, and the first budget that it exceeds, end the check of the unit: later
+    budgets are not used up.
     """
     if not budgets.listed:
         return [], list(units)

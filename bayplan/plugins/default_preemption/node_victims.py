@@ -41,7 +41,7 @@ class OneByOne:
         self.budgets = budgets
         self.wanted = wanted
         self.beside_room: BesideRoom | None = None
-        """How to find victims where only room counts; None if the filters cannot be reduced to room."""
+        """A search for victims by room alone; None if the filters cannot be reduced to room."""
         self.by_place = False
         """Fact `unstarted_victims_by_place` of the release."""
 

@@ -218,7 +218,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def _search(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[Preemption, Victims | Status | None]:
-        """Find the node whose victims are missed least; None when there is none, a Status for an error.
+        """Find the node whose victims matter least; None when there is none, a Status for an error.
 
         When only amounts decide, the nodes are tried together; otherwise one by one. No more of them are tried than the
         arguments ask for. Extenders are sent the victims on every candidate, so for them it is one by one.
@@ -353,8 +353,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     ) -> None:
         """Clear the nominations of lower-priority pods to the node.
 
-        While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler learns what it
-        has cleared from the API server.
+        While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler learns of its
+        own clearing from the API server.
         """
         nominated = self.handle.nominator.nominated_pods(chosen.node_name)
         rivals = [rival for rival in nominated if rival.priority < pod.priority]
@@ -435,7 +435,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
 
 def _told(status: Status) -> Status:
-    """The status, with what it is about before its message."""
+    """The status, with its subject before its message."""
     return Status(status.code, (f"preemption: {status.message}",)) if status.message else status
 
 
@@ -459,7 +459,7 @@ async def _evicted(
 
 
 def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victims | Status:
-    """The best of what the extenders leave of the candidates, which may be other victims on other nodes."""
+    """The best of the candidates that the extenders leave, which may be other victims on other nodes."""
     try:
         left = extenders.choose_victims(pod, account.candidates)
     except ExtenderError as error:

@@ -1,4 +1,4 @@
-"""Allocation results: what is written into the status of a claim that was given devices.
+"""Allocation results: the status of a claim that was given devices.
 
 Mirrors the end of Allocate and createNodeSelector of
 staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.

@@ -1,4 +1,4 @@
-"""Claim constraints: what must hold for the devices of a claim together.
+"""Claim constraints: conditions on all devices of a claim together.
 
 Mirrors matchAttributeConstraint and distinctAttributeConstraint of
 staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating, and from v1.37 on with feature gate
@@ -15,7 +15,7 @@ from ...api.dra import DeviceConstraint
 from ...framework.devices import DeviceFeatures, Offer
 
 Value: TypeAlias = tuple[str, object] | None
-"""The type and the value of an attribute; None when it is of a type that we do not know."""
+"""The type and the value of an attribute; None for an unknown type."""
 Values: TypeAlias = tuple[str, frozenset[object]]
 """The type and the values of an attribute."""
 
@@ -165,7 +165,7 @@ def _as_values(value: object) -> Values:
 
 
 def make_constraint(wanted: DeviceConstraint, features: DeviceFeatures) -> ConstraintTracker | None:
-    """The constraint that a claim asks for; None if the search does not have it."""
+    """The constraint of a claim; None if the search does not support it."""
     requests = wanted.requests or ()
     has_lists = features.list_attributes and features.release.list_constraints
     match: type[ConstraintTracker] = CommonValue if has_lists else MatchAttribute
@@ -187,7 +187,7 @@ def attribute_of(offer: Offer, name: str) -> object:
 
 
 def values_of(offer: Offer, name: str) -> object:
-    """The values of an attribute, with their type; ABSENT when there are none, or of a type that we do not know."""
+    """The values of an attribute, with their type; ABSENT when there are none, or of an unknown type."""
     found = _find(offer, name)
     if found is None:
         return ABSENT

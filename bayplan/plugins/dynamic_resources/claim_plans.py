@@ -1,4 +1,4 @@
-"""Claim plans: what claims ask for, worked out once for all claims that ask for the same.
+"""Claim plans: the requests of claims, worked out once for all claims with equal requests.
 
 Mirrors the checks of validateDeviceRequest in
 staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
@@ -70,7 +70,7 @@ class ClaimPlan(msgspec.Struct, frozen=True, eq=False):
     is_plain: bool
     """Whether it wants so many devices and nothing more, and not more than a claim can have."""
     has_config: bool
-    """Whether it, or a class it names, has something to tell the drivers."""
+    """Whether it, or a class it names, has parameters for the drivers."""
 
 
 def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> ClaimPlan:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Giving:
-    """Gives back one claim; `do` lets what a client still has to do be done."""
+    """Gives back one claim; `do` runs the remaining work of a client."""
 
     def __init__(self, handle: Handle, binder: ClaimBinder, do: Callable[[object], None]) -> None:
         self._handle = handle

@@ -32,7 +32,7 @@ class ClaimState(msgspec.Struct):
     users: list[ResourceClaimConsumer] = msgspec.field(default_factory=list)
     """Consumers that the claims are reserved for, by position; those without an entry: for the pod."""
     pending: dict[int, AllocationResult] = msgspec.field(default_factory=dict)
-    """By position: what another pod of the group is about to write to the claim."""
+    """By position: the write to the claim that another pod of the group is about to make."""
 
     has_written_pod: bool = False
     """Whether the pod's status was written with the resources of the node that devices use up."""

@@ -1,4 +1,4 @@
-"""Claim writes: write down what a pod's claims were given and who uses them, and wait until the devices are ready.
+"""Claim writes: write the devices and users of a pod's claims, and wait until the devices are ready.
 
 Mirrors bindClaim, PreBind, Unreserve and PostFilter of
 pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
@@ -41,11 +41,11 @@ RETRIES = 5
 POLL_S = 5.0
 T = TypeVar("T")
 Steps = Generator[Any, Any, T]
-"""Work that yields what a client answered, or will answer, and gets the answer back."""
+"""Work that yields the answers of a client, present or future, and is sent their values."""
 
 
 class ClaimBindingError(BayplanError):
-    """The devices of a pod cannot become its own; `result` is what metrics call it."""
+    """The devices of a pod cannot become its own; `result` is the label in metrics."""
 
     def __init__(self, message: str, result: str = "error") -> None:
         super().__init__(message)
@@ -53,14 +53,14 @@ class ClaimBindingError(BayplanError):
 
 
 class Given(msgspec.Struct, eq=False):
-    """A claim of the pod, and what it is given on its node (None if it has its devices)."""
+    """A claim of the pod, and its devices on the node (None if it has them already)."""
 
     claim: ResourceClaim
     user: ResourceClaimConsumer
     """The consumer that the claim is reserved for: the pod, or its group."""
     allocation: AllocationResult | None = None
     extended: ExtendedRequests | None = None
-    """For the claim that stands for extended resources: what it asks for."""
+    """The requests of the claim that stands for extended resources."""
     pending_uid: str = msgspec.field(default="")
 
 
@@ -142,7 +142,7 @@ class ClaimBinder:
             self._turns.leave(key, turn)
 
     def _write(self, pod: Pod, one: Given, is_stale: bool) -> Steps[ResourceClaim]:
-        """The claim with its devices and its user, written; after a conflict once more from what is there."""
+        """The claim with its devices and its user, written; after a conflict once more from the current object."""
         claim, allocation = one.claim, one.allocation
         for attempt in range(RETRIES):
             if attempt or is_stale:
@@ -253,8 +253,8 @@ class ClaimBinder:
     # Undoing
 
     def undo(self, pod: Pod, given: list[Given], has_written_pod: bool = False) -> Steps[None]:
-        """Give back what was assumed, and no longer name the pod as a user. A claim that cannot be written is left
-        as it is.
+        """Give back assumed devices, and no longer name the pod as a user. A claim that cannot be written is left as it
+        is.
         """
         for one in given:
             if one.pending_uid:
@@ -329,7 +329,7 @@ async def _drive_later(steps: Steps[T], answer: Any, finish: Callable[[T], Any])
         finished = finish(stop.value)
         return await finished if inspect.isawaitable(finished) else finished
     finally:
-        steps.close()  # what a cancelled pod holds is given back now, not when it is collected
+        steps.close()  # the devices of a cancelled pod are given back now, not when it is collected
 
 
 def is_ready(claim: ResourceClaim) -> bool:

@@ -42,7 +42,7 @@ class ExtendedRequests:
 
 
 def make_claim(pod: Pod) -> ResourceClaim:
-    """The claim for the pod's extended resources, before it is known what it asks for."""
+    """The claim for the pod's extended resources, before its requests are known."""
     owner = OwnerReference(
         api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
     )
@@ -68,8 +68,8 @@ def requests_for(
 ) -> ExtendedRequests:
     """The requests that get the pod its `resources` from devices.
 
-    A container that runs and ends before others start can use what is meant for them; of what those need beyond that,
-    the most is asked for once.
+    A container that runs and ends before others start can use devices that are meant for them; of the need beyond that,
+    the maximum is requested once.
     """
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []

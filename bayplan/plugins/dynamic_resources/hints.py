@@ -102,6 +102,6 @@ class ClaimHints:
 
 
 def after_claim_deleted(pod: Pod, old: Any, new: Any) -> Hint:
-    """The devices of a claim that is gone may be what the pod needs."""
+    """The devices of a claim that is gone may be those the pod needs."""
     gone = typed(ResourceClaim, old)
     return Hint.QUEUE if gone is None or gone.status.allocation else Hint.SKIP

@@ -29,9 +29,9 @@ from .search import (
     timed_out,
 )
 
-# First free: what the search finds where a device is free or in use, and nothing more counts.
-# The search takes the first candidate that is free, and goes back when it cannot go on. As long as it never has to
-# go back, or has nowhere to go back to, it finds what is found here.
+# First free: the result of the search if only the state of a device counts, free or in use. The search takes the first
+# free candidate, and backtracks when it cannot go on. As long as it never backtracks, or cannot, its result is the one
+# here.
 
 
 def first_free(
@@ -140,7 +140,7 @@ class Wanted:
 
 
 class CachedAnswers:
-    """For each row whether what is `wanted` can be had there, and how good it is."""
+    """Per row: whether the `wanted` devices are available there, and their score."""
 
     def __init__(self, wanted: Wanted, devices: Devices, tries: int | None) -> None:
         self.wanted = wanted

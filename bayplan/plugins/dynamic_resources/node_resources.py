@@ -36,7 +36,7 @@ ONE = ExactAmount(NANO)
 
 
 class DeviceUse(NamedTuple):
-    """A device that a claim gets, and what of its capacity."""
+    """A device that a claim gets, and the part of its capacity."""
 
     device: Device
     consumed: Mapping[str, Quantity] | None
@@ -73,7 +73,9 @@ class NodeResources:
         rows: Rows,
         verdict: Verdict,
     ) -> None:
-        """Refuse the nodes that lack what the pod and its devices need together; for others note what devices use."""
+        """Refuse the nodes that lack resources for the pod and its devices together; for others note the devices'
+        use.
+        """
         if known.answers is None or state.node_claims is None:
             return
         there = self._devices.table.numbers(rows_in(self._devices, table, rows)).tolist()
@@ -166,7 +168,7 @@ def _amounts(claim: str, use: DeviceUse) -> Iterable[tuple[str, ExactAmount]]:
 def _amount(
     claim: str, resource: str, mapping: NodeAllocatableResourceMapping, use: DeviceUse
 ) -> ExactAmount | None:
-    """How much of a resource is used; None when the device does not consume what it goes by."""
+    """Amount of a resource that is used; None if the device does not consume the capacity that it depends on."""
     multiplier = mapping.allocation_multiplier
     times = ONE if multiplier is None else ExactAmount.of(multiplier)
     key = mapping.capacity_key
@@ -195,7 +197,7 @@ def _containers(pod: Pod, known: ClaimState) -> dict[str, list[str]]:
 
 
 def judge_node(pod: Pod, claims: NodeClaimStatuses, node: NodeInfo) -> Status:
-    """Whether the node has what the containers of the pod and the devices of its claims need together."""
+    """Whether the node has the resources that the containers of the pod and the devices of its claims need together."""
     if not claims:
         return SUCCESS
     for claim in claims:

@@ -69,7 +69,7 @@ PREPARES_ONLY = Settled(commits=False)
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000
-"""How far a search may go in a second that the configuration gives it; a count, so that a run can be repeated."""
+"""Steps of a search per second of the configured time limit; a count, so that a run can be repeated."""
 MAX_CELLS = 16_000_000
 """Answers kept at most (kinds of pods times rows)."""
 
@@ -240,7 +240,7 @@ class DynamicResources(
     def _prepare(
         self, state: CycleState, found: ClaimState, pod: Pod, devices: Devices
     ) -> Status | None:
-        """Sort out what is to be allocated; a status when the pod has to wait."""
+        """Sort out the claims to allocate; a status if the pod has to wait."""
         wanted, by_group = [], pending_in(state)
         for position, claim in enumerate(found.claims):
             if claim.allocation is not None:
@@ -295,7 +295,7 @@ class DynamicResources(
             except AllocationError as error:
                 verdict.error = failure(error)
                 return verdict
-        may_fit = verdict.feasible  # where devices are lacking, nothing else is looked at
+        may_fit = verdict.feasible  # where devices are lacking, nothing else is checked
         for position in range(len(known.claims)):
             if self._is_fixed(known, position):
                 missed = ~self._reaches(known, position, table, rows) & may_fit
@@ -369,7 +369,7 @@ class DynamicResources(
         return unschedulable(reason) if self._tells_claims_kept else unschedulable()
 
     def _do(self, rest: object) -> None:
-        """Let what a client still has to do be done beside the scheduling of other pods."""
+        """Run the remaining work of a client beside the scheduling of other pods."""
         if rest is None or self.handle.executor is None:
             return
 

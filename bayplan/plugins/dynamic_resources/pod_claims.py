@@ -46,7 +46,7 @@ def group_of(pod: Pod, lister: Lister) -> PodGroup | None:
 
 
 def consumers(pod: Pod, lister: Lister) -> dict[str, ResourceClaimConsumer]:
-    """By the name of an entry of the pod: what its claim is reserved for, the pod or its group.
+    """By the name of an entry of the pod: the object that its claim is reserved for, the pod or its group.
 
     Raises ClaimNotReadyError when the group is not there, or has an entry without a claim.
     """

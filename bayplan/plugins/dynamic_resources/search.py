@@ -36,7 +36,7 @@ TIMED_OUT = "timed out trying to allocate devices"
 
 
 class Taken(NamedTuple):
-    """A device that was taken for a request, and what of it when others may use it, too."""
+    """A device that was taken for a request, and the part of it if others may use it, too."""
 
     plan: RequestPlan
     offer: Offer
@@ -44,7 +44,7 @@ class Taken(NamedTuple):
 
 
 class BranchEnd(Enum):
-    """How a branch of the search ends."""
+    """Result of a branch of the search."""
 
     NO = 0
     YES = 1
@@ -307,7 +307,7 @@ class DeviceSearch:
         return undo
 
     def _give_back(self, undo: _Undo) -> None:
-        """Undo what taking a device changed."""
+        """Undo the changes of taking a device."""
         offer = undo.taken.offer
         self.taken[undo.claim].pop()
         if offer.is_shared:
@@ -366,7 +366,7 @@ class DeviceSearch:
 
 
 def refusal(offers: NodeOffers) -> str:
-    """Why a node does not have the devices that are asked for."""
+    """Reason why a node does not have the requested devices."""
     if any(view.is_invalid for view in offers.views):
         return INVALID_POOLS
     return CANNOT_ALLOCATE
@@ -382,7 +382,7 @@ def timed_out(devices: Devices, row: int) -> SearchTimeoutError:
 
 
 def limit_of(offer: Offer, name: str) -> int:
-    """How much of a capacity a device has, in nano-units."""
+    """Capacity of a device, in nano-units."""
     limits = offer.memo.get("limits")
     if limits is None:
         limits = {key: parse_quantity(c.value) for key, c in offer.capacity.items()}

@@ -18,7 +18,7 @@ from .resolved_terms import OwnTerms
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """Some pods, counted by the domains of a topology key; `weight` is what each of them adds to a score."""
+    """Some pods, counted by the domains of a topology key; `weight` is added to a score for each of them."""
 
     label: LabelColumn
     counts: DomainCounts

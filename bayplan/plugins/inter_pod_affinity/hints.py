@@ -40,10 +40,10 @@ def affinity_events(
 
 
 def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
-    """A pod on a node came to match what the pod needs, or no longer matches what it avoids."""
+    """A pod on a node came to match a term of the pod, or no longer matches a term that it avoids."""
     before, after = typed(Pod, old), typed(Pod, new)
     if before is not None and after is not None and after.uid == pod.uid:
-        return Hint.QUEUE  # its labels changed, and with them what others avoid
+        return Hint.QUEUE  # its labels changed, and with them the terms of others that it matches
     if any(p is not None and not p.is_assigned_or_nominated for p in (before, after)):
         return Hint.SKIP
     return Hint.QUEUE if _pod_helps(pod, before, after) else Hint.SKIP
@@ -106,7 +106,7 @@ def _pod_helps(
 def _match(terms: Terms, owner: Pod, pod: Pod) -> bool:
     """Whether all terms of `owner` select `pod`; without a term, no.
 
-    Labels of namespaces are not looked up, so a namespace selector is met only by what asks for none.
+    Labels of namespaces are not looked up, so only an empty requirement meets a namespace selector.
     """
     return bool(terms) and all(
         term_selects(term, owner.namespace, pod, NO_STRINGS) for term in terms

@@ -19,7 +19,7 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 
 class OwnTerm(NamedTuple):
-    """One anti-affinity or preferred term; `weight` is negative for what repels."""
+    """One anti-affinity or preferred term; `weight` is negative if it repels."""
 
     topology_key: str
     pods: PodTerm

@@ -1,4 +1,4 @@
-"""NodePreferAvoidPods: leave nodes to others that ask, by an annotation, to be spared a controller's pods.
+"""NodePreferAvoidPods: avoid nodes whose annotation names the pod's controller.
 
 Mirrors pkg/scheduler/framework/plugins/nodepreferavoidpods/node_prefer_avoid_pods.go of v1.20.
 """

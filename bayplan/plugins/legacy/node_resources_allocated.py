@@ -63,7 +63,7 @@ class AllocationScorer(ScorePlugin):
         """int64 per node: points for one resource."""
 
     def counts(self, points: Ints) -> Any:
-        """Where a resource with these points takes part in the mean."""
+        """bool per node: a resource with these points takes part in the mean."""
         return True
 
     def mean(self, total: Ints, weight_sum: Ints) -> Ints:

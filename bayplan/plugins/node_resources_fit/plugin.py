@@ -89,7 +89,7 @@ def most_allocated_together(
 
 
 class DeviceTotals:
-    """How many devices of a class a node has, and how many of them are in use."""
+    """Number of devices of a class that a node has, and of those in use."""
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
@@ -119,7 +119,7 @@ def _is_picked(selection: Selection, offer: Offer) -> bool:
 
 TOO_MANY_PODS = "Too many pods"
 PLACED_REQUESTS = "NodeResourcesFit/placed"
-"""In the state of a pod group: some of its pods, and what they ask for together."""
+"""In the state of a pod group: some of its pods, and the sum of their requests."""
 SETTLED = Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
 
 
@@ -194,7 +194,8 @@ class NodeResourcesFit(
 
     @by_spec
     def _is_too_little(self, pod: Pod, old: Any, new: Any) -> bool:
-        """Whether the pod that left its node did not use what `pod` lacks there, and no other pod can be preempted.
+        """Whether the pod that left its node did not use a resource that `pod` lacks there, and no other pod can be
+        preempted.
 
         kube-scheduler tries again after any pod has left. The other nodes did not change, so a new attempt would fail;
         unless `pod` was nominated to this node and may now be nominated to another.
@@ -223,7 +224,7 @@ class NodeResourcesFit(
         return SETTLED
 
     def amount_rules(self, pod: Pod) -> AmountRules:
-        if self._given(pod):  # what of devices is in use is in no row
+        if self._given(pod):  # the use of devices is in no row
             return AmountRules(self._fit_rule(pod), scores_by_more=True)
         return AmountRules(self._fit_rule(pod), self._score_rule(pod))
 
@@ -260,7 +261,7 @@ class NodeResourcesFit(
     def score_placement(
         self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments
     ) -> int:
-        """How full the nodes of the placement would be, taken together."""
+        """Utilisation of the nodes of the placement, taken together."""
         weights = self._strategy.weights
         known = state.get(PLACED_REQUESTS)
         if known is None or known[0] is not assigned.pods:  # on most placements the same pods fit

@@ -73,7 +73,7 @@ def requested_to_capacity_ratio(
 
 
 def make_strategy(wanted: ScoringStrategy | None) -> Strategy:
-    """The strategy that a configuration asks for."""
+    """The strategy of a configuration."""
     if wanted is None:
         return least_allocated({"cpu": 1, "memory": 1})
     weights = Counter[str]()

@@ -78,7 +78,7 @@ class AttachedVolumes:
     # Following
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
-        """Take over what happened to pods and nodes, and to the objects in `changes` (None for all)."""
+        """Apply the changes of pods and nodes, and of the objects in `changes` (None for all)."""
         refs, nodes = self.table.volumes.refs, self.table.node_changes
         log = self.table.volumes.steps
         steps = log.entries_since(self._ref_version)
@@ -89,7 +89,7 @@ class AttachedVolumes:
             return
         for step in steps:
             self._count(step.ref, step.row, step.change)
-        # Not earlier: what a volume was taken for when it came, it must be taken for when it goes.
+        # Not earlier: a volume must have the same identity when it goes as when it came.
         for ref in {step.ref for step in steps if not refs.rows(step.ref)}:
             self._forget(ref)
         for row in rows:
@@ -263,7 +263,7 @@ class _Attachments:
 
 
 class WhatIfCounts:
-    """The counts on the one row of a what-if: the row it is a copy of, and what the change of pods does to it."""
+    """The counts on the one row of a what-if: those of the row it is a copy of, and the effect of the changed pods."""
 
     def __init__(self, whole: AttachedVolumes, fork: NodeTable) -> None:
         self._row = whole.table.row_of[fork.names[0]]

@@ -52,7 +52,7 @@ class VolumeFault(NamedTuple):
 Identity = Attached | VolumeFault | None
 """None if the volume takes up no place."""
 Visited = Callable[[str, str], None]
-"""Told the kind and the name of each cluster-wide object that an identity depends on."""
+"""Called with the kind and the name of each cluster-wide object that an identity depends on."""
 
 
 def unvisited(kind: str, name: str) -> None:
@@ -60,7 +60,7 @@ def unvisited(kind: str, name: str) -> None:
 
 
 class Identifier(ABC):
-    """Says what the volumes of pods are, as the cluster stands."""
+    """Identities of the volumes of pods in the current cluster."""
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister

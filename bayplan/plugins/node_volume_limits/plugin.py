@@ -94,7 +94,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def _require_drivers(
         self, verdict: Verdict, volumes: Iterable[Attached], nodes: CSINodes, rows: Rows
     ) -> None:
-        """Refuse nodes that lack a driver which asks for that; behind a feature gate."""
+        """Refuse nodes that lack a driver which requires that; behind a feature gate."""
         for volume in sorted(volumes):
             driver = self.handle.lister.get("CSIDriver", "", volume.driver)
             if driver is None:

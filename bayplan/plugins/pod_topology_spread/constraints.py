@@ -44,8 +44,8 @@ class Constraint(NamedTuple):
 class ConstraintsCache:
     """The constraints of pods, read once per kind of pod.
 
-    A pod's own constraints depend on its spec, its namespace and the labels that `matchLabelKeys` names; what they
-    are given on the Services and controllers that select them.
+    A pod's own constraints depend on its spec, its namespace and the labels that `matchLabelKeys` names; default ones
+    on the Services and controllers that select them.
     """
 
     def __init__(self, defaults: tuple[TopologySpreadConstraint, ...]) -> None:

@@ -75,7 +75,7 @@ class Domains:
 
     @property
     def number(self) -> int:
-        """How many domains there are."""
+        """Number of domains."""
         return len(self.present)
 
     def marks(self, counts: DomainCounts, table: NodeTable) -> tuple[RowValues, ...]:
@@ -119,7 +119,7 @@ class Eligibility:
 
 
 class EligibilityCache:
-    """Eligibility by what of constraints and spec it depends on, forgotten when a node object changes."""
+    """Eligibility by the parts of constraints and spec that it depends on, dropped when a node object changes."""
 
     def __init__(self, comparison_operators: bool = False) -> None:
         self._comparison_operators = comparison_operators

@@ -280,8 +280,8 @@ class PodTopologySpread(
     ) -> None:
         """Count `changed` on `node` once more (`change` 1) or once less (-1).
 
-        Unlike the counts of the cluster, this takes in pods that are being deleted, and every pod
-        for an empty selector: upstream does not look at either here.
+        Unlike the counts of the cluster, this takes in pods that are being deleted, and every pod for an empty
+        selector: upstream ignores both here.
         """
         labels = node.labels
         if changed.namespace != pod.namespace:
@@ -296,7 +296,7 @@ class PodTopologySpread(
 
 
 def _most_allowed(constraint: Constraint, domains: Domains, counts: Ints, pod: Pod) -> int:
-    """How many matching pods a domain may have so that `pod` can join them."""
+    """Limit on the matching pods of a domain that `pod` can join."""
     # Upstream tracks the two smallest domains, not just the smallest. A what-if changes
     # the domain of one node only, and then both come to the same.
     lowest = domains.lowest(counts) if is_enough(constraint, domains) else 0
@@ -304,7 +304,7 @@ def _most_allowed(constraint: Constraint, domains: Domains, counts: Ints, pod: P
 
 
 def _topology_size(table: NodeTable, rows: Rows, number: int, label: LabelColumn) -> int:
-    """How many domains the nodes lie in that `rows` stand for, a `number` of them."""
+    """Number of domains of the nodes that `rows` stand for, a `number` of them."""
     if is_per_node(label, table):
         return number
     seen = np.zeros(label.slots, dtype=np.bool_)

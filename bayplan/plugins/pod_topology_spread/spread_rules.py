@@ -17,7 +17,7 @@ from .spread_plans import SpreadPlan
 
 
 def limits_of(plan: SpreadPlan, pod: Pod) -> tuple[MaxSkew, ...]:
-    """How far apart domains may be, by each DoNotSchedule constraint."""
+    """Limit on the difference between domains, by each DoNotSchedule constraint."""
     return tuple(
         MaxSkew(
             domains.counted(counts),
@@ -79,7 +79,7 @@ def nodes_key_of(
 
 
 def is_enough(constraint: Constraint, domains: Domains) -> bool:
-    """Whether there are as many domains as the constraint asks for; otherwise the emptiest counts as empty."""
+    """Whether there are as many domains as the constraint requires; otherwise the emptiest counts as empty."""
     return domains.number >= constraint.min_domains
 
 

@@ -1,7 +1,7 @@
-"""AssumedObjects: volumes and claims as they will be once what was decided is written.
+"""AssumedObjects: volumes and claims as they will be once the decisions are written.
 
 Mirrors pkg/scheduler/framework/plugins/volumebinding/{passive_assume_cache,assume_cache}.go. The lister has the last
-word: as soon as it shows another version of an object, what was assumed of the old one is void.
+word: as soon as it shows another version of an object, the assumption about the old one is void.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 
 class OutOfSyncError(BayplanError):
-    """The object changed, or went, since it was looked at."""
+    """The object changed, or went, since it was read."""
 
 
 class AssumedObjects(Generic[Object]):
@@ -34,7 +34,7 @@ class AssumedObjects(Generic[Object]):
         self.touched: set[Key] = set()
 
     def __len__(self) -> int:
-        """How many objects are assumed."""
+        """Number of assumed objects."""
         return len(self._assumed)
 
     def listed(self, namespace: str, name: str) -> Object | None:
@@ -56,7 +56,7 @@ class AssumedObjects(Generic[Object]):
         return assumed
 
     def assume(self, obj: Object) -> None:
-        """Let `obj` stand for the object of its name, which must not have changed since it was looked at."""
+        """Let `obj` stand for the object of its name, which must not have changed since it was read."""
         listed = self.listed(obj.namespace, obj.name)
         if listed is None:
             raise OutOfSyncError(f'{self.plural} "{obj.key}" not found')
@@ -71,7 +71,7 @@ class AssumedObjects(Generic[Object]):
     def restore(self, obj: Object) -> None:
         """Let the cluster's object stand for itself again, unless another version than `obj` is assumed.
 
-        That is so when `obj` was written: what was assumed holds until the lister shows it.
+        That is so when `obj` was written: the assumption holds until the lister shows it.
         """
         assumed = self._assumed.get(_key(obj))
         if assumed is not None and assumed.resource_version == obj.resource_version:
@@ -81,7 +81,7 @@ class AssumedObjects(Generic[Object]):
             self.expire(obj.namespace, obj.name)
 
     def expire(self, namespace: str, name: str) -> None:
-        """The cluster's object came, changed or went: drop what was assumed of another version."""
+        """The cluster's object came, changed or went: drop the assumption about another version."""
         assumed = self._assumed.get((namespace, name))
         if assumed is not None:
             listed = self.listed(namespace, name)

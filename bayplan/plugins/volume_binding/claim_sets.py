@@ -22,7 +22,9 @@ CLAIM = "PersistentVolumeClaim"
 
 
 class PodClaims(msgspec.Struct):
-    """The claims of a pod that are `bound`, and those that are `delayed`: to be bound to what suits the node."""
+    """The claims of a pod that are `bound`, and those that are `delayed`: to be bound to a volume that suits the
+    node.
+    """
 
     bound: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     delayed: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
@@ -58,7 +60,7 @@ def check_claims(pod: Pod, lister: Lister) -> Status | None:
 def sort_claims(
     pod: Pod, claims: AssumedObjects[PersistentVolumeClaim], lister: Lister
 ) -> PodClaims | Status:
-    """The claims of the pod by what is to be done; or a refusal, since a controller must bind one first."""
+    """The claims of the pod by the work that is left; or a refusal, since a controller must bind one first."""
     sorted_claims, immediate = PodClaims(), False
     for name, _ in _names(pod):
         claim = claims.get(pod.namespace, name)

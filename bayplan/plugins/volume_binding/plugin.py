@@ -2,7 +2,7 @@
 
 Mirrors pkg/scheduler/framework/plugins/volumebinding/volume_binding.go. `claim_sets.py` sorts the claims of a pod,
 `volume_search.py` finds the nodes, `volume_writes.py` gives a pod its volumes; `volume_columns.py` and
-`storage_capacity.py` keep what is there to be given as columns, `assumed.py` what was given and is not written yet.
+`storage_capacity.py` have the available volumes as columns, `assumed.py` what was given and is not written yet.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ WITHOUT_CLAIMS_SCORED = Settled(pre_filter=SKIP, commits=False)
 
 
 class BindingState(msgspec.Struct):
-    """The pod's claims, and from Reserve on what it was given (None if there is nothing to give)."""
+    """The pod's claims, and from Reserve on its volumes (None if there are none to assume)."""
 
     claims: PodClaims
     is_filtered: bool = False

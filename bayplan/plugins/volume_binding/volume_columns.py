@@ -250,7 +250,7 @@ class VolumeColumns:
         return choice
 
     def _suitable(self, claim: PersistentVolumeClaim) -> Bools:
-        """bool per volume: it may be taken, and is all that the claim asks for."""
+        """bool per volume: it may be taken, and meets the claim's requirements."""
         spec = claim.spec
         wanted = self._access_bits(spec.access_modes)
         suitable: Bools = self._free_to_take.view & (

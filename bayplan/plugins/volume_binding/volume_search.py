@@ -126,7 +126,7 @@ class Finder:
     def _check_bound(
         self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: FoundVolumes
     ) -> None:
-        """Each row is judged up to its first fault: what comes after a missing volume does not matter."""
+        """Each row is judged up to its first fault: objects after a missing volume do not matter."""
         for claim in claims:
             volume = self._volumes.get("", claim.spec.volume_name)
             if volume is None:
@@ -178,7 +178,7 @@ class Finder:
     def _check_provision(
         self, provision: Provision, table: NodeTable, rows: Rows, found: FoundVolumes
     ) -> None:
-        """Note where the volume cannot be made; a row that lacks something already is not looked at."""
+        """Note where the volume cannot be made; a row that lacks something already is skipped."""
         asked = provision.needed & ~found.no_match & ~found.no_space
         if not asked.any():
             return
@@ -224,7 +224,7 @@ def _is_node(table: NodeTable, name: str, rows: Rows) -> Bools:
 
 
 def _allowed(storage_class: StorageClass) -> Alternatives | None:
-    """Where volumes of the class may be made; None for everywhere. A term that cannot be read allows nothing."""
+    """Topologies in which volumes of the class may be made; None for all. A term that cannot be read allows nothing."""
     if not storage_class.allowed_topologies:
         return None
     alternatives = []

@@ -64,7 +64,7 @@ class Binder:
         self._timeout_s = timeout_s
 
     def assume(self, found: FoundVolumes, position: int, node_name: str) -> PodVolumes:
-        """Count as given what was found for one row. Raises OutOfSyncError, and then nothing is assumed."""
+        """Assume the volumes that were found for one row. Raises OutOfSyncError, and then nothing is assumed."""
         given = PodVolumes()
         try:
             for binding in found.bindings:
@@ -88,7 +88,7 @@ class Binder:
         return given
 
     def restore(self, given: PodVolumes) -> None:
-        """Count as given no longer what the cluster does not show yet."""
+        """Drop the assumptions that the cluster does not show yet."""
         for volume, _ in given.bindings:
             self._volumes.restore(volume)
         for claim in given.provisions:
@@ -112,7 +112,7 @@ class Binder:
     async def _write(self, given: PodVolumes) -> None:
         """Write volumes, then claims. Earlier writes stay when a later one fails; the rest is restored.
 
-        There is no way back: the volume controller, or the next attempt, finishes what was begun.
+        There is no way back: the volume controller, or the next attempt, finishes the work.
         """
         bindings = provisions = 0
         try:
@@ -134,7 +134,7 @@ class Binder:
     def _check(self, pod: Pod, given: PodVolumes) -> bool:
         """Whether all is bound; raises BindingError when that will never be.
 
-        Reads the cluster and not what is assumed, which may be another pod's by now.
+        Reads the cluster and not the assumptions, which may be another pod's by now.
         """
         if self._row_of(pod.node_name) is None:
             name = pod.node_name
@@ -150,7 +150,7 @@ class Binder:
         volume = _listed(self._volumes, written, doing)
         seen = _listed(self._claims, claim, doing)
         if is_older(volume, written):
-            return False  # the cluster has yet to show what was written
+            return False  # the cluster has yet to show the write
         self._check_reach(pod, volume)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.name}"')

@@ -68,7 +68,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def evaluate(expression: Expression, text: str, env: Env) -> Any:
-    """The value of an expression; raises InputError, without the place, where there is none."""
+    """The value of an expression; raises InputError, without its place in the file, if it has none."""
     try:
         return expression(env)
     except TypeError as error:

@@ -29,7 +29,7 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field=
 
 
 class CacheUse(msgspec.Struct, frozen=True):
-    """How often the caches of one name had an answer, had none, and dropped their answers."""
+    """Hits, misses and invalidations of the caches of one name."""
 
     hits: int
     misses: int

@@ -1,4 +1,4 @@
-"""Memory: the memory of this process, and what its children used."""
+"""Memory: the memory of this process, and of its children."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Op objects: build the objects of an op by number.
 
-Completes templates with what the API server, kubelets or volume controllers would fill in: names,
-namespaces, host names, and the two sides of a bound volume.
+Completes templates with the fields that the API server, kubelets or volume controllers would set: names, namespaces,
+host names, and the two sides of a bound volume.
 
 Mirrors test/integration/scheduler_perf/node_util.go and CreatePodWithPersistentVolume in
 test/utils/runners.go.

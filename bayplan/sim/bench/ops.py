@@ -231,7 +231,9 @@ class Simulate(Op, frozen=True):
 
 
 class AskQuestion(Op, frozen=True):
-    """Run a question, such as `bayplan explain`, on what the ops before it create, and measure its process (ours)."""
+    """Run a question, such as `bayplan explain`, on the objects of the ops before it, and measure its process
+    (ours).
+    """
 
     opcode = "ask"
     question: tuple[str, ...] = ()

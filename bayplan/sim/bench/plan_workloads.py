@@ -20,7 +20,7 @@ GPU = "example.com/gpu-milli"
 
 
 class ServiceKind(NamedTuple):
-    """How the requests of a kind of Deployments are drawn."""
+    """Distribution of the requests of a kind of Deployments."""
 
     weight: int
     milli_cpu: tuple[int, ...]

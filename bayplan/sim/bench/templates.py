@@ -62,7 +62,7 @@ class Marked:
         return _MARKED.sub(lambda mark: _shown(self.value(int(mark[1]), env)), text)
 
     def value(self, number: int, env: Env) -> Any:
-        """The value of an expression; InputError, without the place, where there is none."""
+        """The value of an expression; raises InputError, without its place in the file, if it has none."""
         return evaluate(self.expressions[number], self.texts[number], env)
 
     def evaluate(self, value: Any, env: Env) -> Any:

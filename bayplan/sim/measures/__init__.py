@@ -1,4 +1,4 @@
-"""Measures: what a run is judged by: use of resources, fragmentation, waiting times, counts.
+"""Measures: the measures of a run: use of resources, fragmentation, waiting times, counts.
 
 Contents: a description of each measure (`description.py`), the measures as pure functions of node amounts or of a
 report, their values over time, and statistics over seeds. Imports: the results of `sim`, table, cluster, api. Never:

@@ -1,4 +1,4 @@
-"""Amounts: what nodes offer and what pods use of it, as one array per resource."""
+"""Amounts: the capacity of nodes and its use by pods, as one array per resource."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class NodeAmounts(msgspec.Struct, frozen=True):
         return len(self.is_open)
 
     def free(self, resource: str) -> Ints:
-        """int64 per node: what is left; 0 on cordoned nodes, and of a resource that no node has."""
+        """int64 per node: free amount; 0 on cordoned nodes, and of a resource that no node has."""
         if resource not in self.offered:
             return np.zeros(len(self), dtype=np.int64)
         left = np.maximum(self.offered[resource] - self.used[resource], 0)
@@ -67,7 +67,7 @@ class NodeAmounts(msgspec.Struct, frozen=True):
         return shares
 
     def total_share(self, resource: str) -> float:
-        """The part in use of what all nodes offer; 0 without capacity."""
+        """Share of all nodes' capacity that is in use; 0 without capacity."""
         offered = int(self.offered[resource].sum())
         return int(self.used[resource].sum()) / offered if offered else 0.0
 

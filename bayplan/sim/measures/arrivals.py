@@ -1,4 +1,4 @@
-"""Arrivals: how much was allocated when how much had been asked for, pod by pod.
+"""Arrivals: the allocated share by the requested share, pod by pod.
 
 Pods that end or are preempted are not subtracted: this is the course of a cluster that is filled.
 """
@@ -18,9 +18,9 @@ from .over_time import known_resources
 
 
 def arrival_rows(pods: Sequence[PodResult], nodes: Sequence[NodeUse]) -> Iterator[dict[str, Any]]:
-    """One row per pod, in the order of the first attempts: the demand that has arrived, and what is allocated.
+    """One row per pod, in the order of the first attempts: the demand so far, and the allocated amounts.
 
-    Both are shares of what the nodes offer, per resource, with what was in use before the run.
+    Both are shares of the nodes' capacity, per resource, and include the use before the run.
     """
     left = [use for use in nodes if use.removed_s is None]
     objects: list[Pod | Node] = [*(use.node for use in left), *(result.pod for result in pods)]

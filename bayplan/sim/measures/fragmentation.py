@@ -1,4 +1,4 @@
-"""Fragmentation: what is free, but of no use to the workload, because it is split over nodes.
+"""Fragmentation: free amounts that are of no use to the workload, because they are split over nodes.
 
 Two measures. `stranded_share` is about one typical pod. `unusable` is the measure of "Beware of
 Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC'23), for
@@ -58,11 +58,10 @@ def unusable(
 ) -> Floats:
     """float64 per node: the free amount of `resource` that a task of the mix is expected to be unable to use.
 
-    For a task that does not ask for the resource, or does not fit on the node by its requests, that is all that
-    is free. For another one it is what is free in parts too small for it. `parts` (nodes x parts, int64) has the
-    free amount of each part of a node, such as its GPUs, a complete one being `whole`: a task asks for a share of
-    one part, or for several complete ones. Without it the free amount of a node is one pool. Cordoned nodes have
-    nothing free.
+    For a task that does not ask for the resource, or does not fit on the node by its requests, that is all that is
+    free. For another one it is the amount in parts too small for it. `parts` (nodes x parts, int64) has the free amount
+    of each part of a node, such as its GPUs, a complete one being `whole`: a task asks for a share of one part, or for
+    several complete ones. Without it the free amount of a node is one pool. Cordoned nodes have nothing free.
     """
     free = {name: amounts.free(name) for name in {*mix.resources, resource, PODS}}
     left = free[resource]
@@ -97,7 +96,7 @@ def _fit(free: Mapping[str, Ints], requests: Mapping[str, int], apart: str | Non
 def free_and_lost(
     amounts: NodeAmounts, mix: RequestMix, resource: str, parts: Ints | None = None
 ) -> tuple[int, float]:
-    """The free amount of a resource on all nodes, and what of it is expected to be unusable."""
+    """The free amount of a resource on all nodes, and the part of it that is expected to be unusable."""
     free = amounts.free(resource) if parts is None else parts[amounts.is_open]
     return int(free.sum()), float(unusable(amounts, mix, resource, parts).sum())
 

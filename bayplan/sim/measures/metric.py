@@ -1,7 +1,7 @@
 """Metric: a measure over several seeds: its mean with a confidence interval, and whether two differ.
 
-Intervals are those of Student's t distribution with 95 percent. Two schedulers are compared in pairs: run
-by run with the same seed, so that what a seed makes easy or hard for both does not count.
+Intervals are those of Student's t distribution with 95 percent. Two schedulers are compared in pairs: run by run with
+the same seed, so that the effect of a seed on both does not count.
 """
 
 from __future__ import annotations

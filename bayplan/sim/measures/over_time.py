@@ -24,7 +24,7 @@ NODE, ON_NODE, WAITING = range(3)
 class RunMoves(msgspec.Struct, frozen=True):
     """Moves of a run, one row each, in order: nodes, pods on nodes and pods without one.
 
-    Amounts (moves x resources, int64) are negative for what goes.
+    Amounts (moves x resources, int64) are negative for pods that go.
     """
 
     resources: list[str]
@@ -46,7 +46,7 @@ class RunMoves(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(moves: Iterable[UseMove]) -> RunMoves:
-        """The moves as arrays, with cpu and memory, the resources that pods ask for and nodes have, and `pods`."""
+        """The moves as arrays, with cpu and memory, the resources that pods request and nodes have, and `pods`."""
         moves = list(moves)
         resources = known_resources(obj for _, obj, _ in moves)
         numbers: dict[str, int] = {}
@@ -97,7 +97,7 @@ class RunMoves(msgspec.Struct, frozen=True):
         return by_node.total(is_used.astype(np.int64)).astype(np.int64)
 
     def share(self, amounts: Ints, resource: str) -> Floats:
-        """float64 per move: the amount after it as a share of what all nodes offer; 0 without capacity."""
+        """float64 per move: the amount after it as a share of the nodes' capacity; 0 without capacity."""
         column = self.resources.index(resource)
         offered = np.cumsum(self.offered[:, column])
         shares = np.zeros(len(offered))
@@ -183,7 +183,7 @@ class _ByNode(msgspec.Struct, frozen=True):
 
 
 def known_resources(objects: Iterable[Pod | Node]) -> list[str]:
-    """Cpu, memory, the other resources that nodes have and pods ask for, and `pods` at the end."""
+    """Cpu, memory, the other resources that nodes have and pods request, and `pods` at the end."""
     offered: dict[str, None] = {}
     asked: set[str] = set()
     for obj in objects:
@@ -211,7 +211,7 @@ def series_of(moves: RunMoves, end_s: float, mix: RequestMix) -> Iterator[UseSer
 
 
 def _series(name: str, moves: RunMoves, values: Floats | Ints, end_s: float) -> UseSeries:
-    """The values as a series: what happens at the same time is one change."""
+    """The values as a series: simultaneous events are one change."""
     found = np.asarray(values, dtype=np.float64)
     last = moves.ends_moment()
     times, found = moves.times_s[last], found[last]

@@ -107,7 +107,7 @@ def _measure_fragments(
 
 
 def measure_groups(report: RunRecord) -> dict[str, float]:
-    """How many groups started, after which time, and how fragmented the domains are."""
+    """Number of started groups, their times, and the fragmentation of the domains."""
     groups = report.groups
     members = [r.pod for r in report.pods if pod_group_of(r.pod) is not None]
     typical = typical_request(members, tuple({name for pod in members for name in pod.requests}))

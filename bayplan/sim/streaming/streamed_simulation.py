@@ -91,7 +91,7 @@ class LeavingPods:
             self._deleted.append(obj)
 
     def run(self) -> None:
-        """Remove the pods that finished, and forget what went."""
+        """Remove the pods that finished, and forget deleted ones."""
         if self._finished:
             finished, self._finished = self._finished, []
             for pod in finished:

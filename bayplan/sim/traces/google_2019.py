@@ -78,8 +78,8 @@ class Google2019(PublishedTrace):
     """The files of a cell in a folder. The largest machine has `cpus` cores and `memory_gib`.
 
     Each submission of a task is a pod: created when it was submitted, it runs as long as there from scheduling to its
-    end. Alloc instances are pods, too; tasks within them are left out, for they use what these reserve. A machine is
-    there from its first event on; with `machine_events`, it goes, comes back and changes as in the trace.
+    end. Alloc instances are pods, too; tasks within them are left out, for they use the reservation of these. A machine
+    is there from its first event on; with `machine_events`, it goes, comes back and changes as in the trace.
     """
 
     folder: Path
@@ -190,7 +190,9 @@ class _Submission:
 
     @property
     def duration_s(self) -> float | None:
-        """How long it ran; if it never did, how long it wanted to; None means until after the end."""
+        """Duration of its run, or if it never ran the duration that it wanted; None if it ended after the end of the
+        trace.
+        """
         if self.end_us is None:
             return None
         start_us = self.submitted_us if self.scheduled_us is None else self.scheduled_us
@@ -209,7 +211,7 @@ def _events(folder: Path) -> Iterator[Event]:
     order = 0
     for row in shards(folder, INSTANCES):
         if _whole(row, "alloc_collection_id", 0) > 0:
-            continue  # it runs within what an alloc instance reserves
+            continue  # it runs within the reservation of an alloc instance
         at_us = _whole(row, "time", 0)
         if at_us >= NEVER_US:
             continue

@@ -75,7 +75,7 @@ class GoogleMachines:
         return bool(self._attributes)
 
     def manifests(self, window: TraceWindow, with_changes: bool) -> Iterator[Manifest]:
-        """Yield the nodes and, `with_changes`, a Timeline of what happens to them later."""
+        """Yield the nodes and, `with_changes`, a Timeline of their later changes."""
         rows = sorted(shards(self._folder, MACHINES), key=lambda row: row.amount("time") or 0.0)
         present: dict[str, Manifest] = {}
         later: list[Manifest] = []

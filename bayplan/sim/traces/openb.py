@@ -20,7 +20,7 @@ from .trace_manifests import Manifest, in_values, make_node, make_pod, times
 
 QOS = "bayplan.dev/qos"
 MANY_PODS = "1001"
-"""Pods that a node takes in the FGD paper's experiments: this is never what a node lacks."""
+"""Pods that a node takes in the FGD paper's experiments: never the limit of a node."""
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = (

@@ -1,4 +1,4 @@
-"""Published: what importers of published traces have in common: their tables, and a window of time."""
+"""Published: the common part of importers of published traces: their tables, and a window of time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TraceFormat:
     name: str
     about: str
     schema: str
-    """Where its schema is published."""
+    """Address of its published schema."""
     files: tuple[TraceTable, ...]
 
 

@@ -20,7 +20,7 @@ Manifest: TypeAlias = dict[str, Any]
 
 HOSTNAME = "kubernetes.io/hostname"
 TRACE_NAME = "bayplan.dev/trace-name"
-"""An annotation: what the trace calls the pod. Names in a cluster are stricter than those of traces."""
+"""An annotation: the pod's name in the trace. Names in a cluster are stricter than those of traces."""
 MAX_PODS = 110
 """Pod limit of a node, the kubelet's default, where the trace does not state one."""
 MORE_DOMAINS_THAN_NODES = 2**31 - 1
@@ -29,7 +29,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
 
 
 def dns_name(text: str) -> str:
-    """The text as a name of a node: lower case, with `-` for what a name must not have."""
+    """The text as a name of a node: lower case, with `-` for characters that a name must not have."""
     return _NOT_IN_NAMES.sub("-", text.lower()).strip("-.")
 
 

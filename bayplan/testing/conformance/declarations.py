@@ -165,7 +165,7 @@ def _committed(plugin: Plugin, pod: Pod, node_name: str) -> Iterator[tuple[str, 
 
 
 def _contents(plugin: Plugin) -> dict[str, Any]:
-    """Copies of the plugin's attributes that are plain containers or values, and of what its client has recorded."""
+    """Copies of the plugin's attributes that are plain containers or values, and of its client's records."""
     plain = (int, str, tuple, list, dict, set, frozenset)
     held = {**vars(plugin), **{f"client.{k}": v for k, v in vars(plugin.handle.client).items()}}
     return {name: copy.copy(value) for name, value in held.items() if isinstance(value, plain)}

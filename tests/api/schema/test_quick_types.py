@@ -1,4 +1,4 @@
-"""Quick types: what they accept, the walk through the fields accepts, and nothing is unknown in it."""
+"""Quick types: the walk through the fields accepts all that they accept, and finds no unknown field in it."""
 
 from typing import Any
 

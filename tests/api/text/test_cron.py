@@ -1,4 +1,4 @@
-"""Cron: what a CronJob may say, and when it is due."""
+"""Cron: valid and invalid schedules of a CronJob, and their times."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

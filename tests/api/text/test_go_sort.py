@@ -32,7 +32,7 @@ def test_the_order_is_that_of_go(comparison: str, keys: list[int], places: list[
 
 
 def test_a_heap_ends_a_sort_with_bad_pivots() -> None:
-    """A comparison that always says yes makes every partition one-sided, until the limit is reached."""
+    """A comparison that is always true makes every partition one-sided, until the limit is reached."""
     keys = list(range(200))
 
     assert sorted(go_sorted(keys, keys, lambda one, other: True)) == keys

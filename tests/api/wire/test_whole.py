@@ -1,4 +1,4 @@
-"""Whole: all fields of an object, with what changed since it was read."""
+"""Whole: all fields of an object, with its changes since it was read."""
 
 from typing import Any
 

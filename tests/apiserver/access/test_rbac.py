@@ -359,7 +359,7 @@ def role(name: str, *rules: dict[str, Any]) -> dict[str, Any]:
 
 
 def let_jane(rbac: RbacApi, *rules: dict[str, Any]) -> None:
-    """Let jane write roles, and do what the rules say, everywhere."""
+    """Let jane write roles, with the given rules, everywhere."""
     rbac.make(CLUSTER_ROLES, role("author", WRITE_ROLES, *rules))
     rbac.bind(CLUSTER_BINDINGS, "ClusterRole", "author", user("jane"))
 

@@ -1,4 +1,4 @@
-"""Fake kubelets: what they report about nodes, and how long terminating pods stay."""
+"""Fake kubelets: their reports about nodes, and the time that terminating pods stay."""
 
 from typing import Any
 

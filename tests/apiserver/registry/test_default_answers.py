@@ -22,7 +22,7 @@ DIFFER = re.compile(
     r"|spec\.clusterIPs?|spec\.healthCheckNodePort|spec\.ports\.nodePort"
     r"|status\.lastPhaseTransitionTime|spec\.devices\.taints\.timeAdded"
 )
-"""Fields that differ by nature: times, uids, and what is allocated."""
+"""Fields that differ by nature: times, uids, and allocated values."""
 SERVER_OPTIONS = re.compile(r"metadata\.finalizers|status\.(acceptedNames\..*|conditions)")
 """The recording server had no protection of storage objects, and definitions are accepted later there."""
 

@@ -1,4 +1,4 @@
-"""Custom resources over HTTP: what a definition serves, from its creation to its end."""
+"""Custom resources over HTTP, from the creation of a definition to its end."""
 
 from pathlib import Path
 from typing import Any

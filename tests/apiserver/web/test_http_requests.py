@@ -1,4 +1,4 @@
-"""Requests on a connection: what is read from bytes, in whatever pieces they come, and what is rejected."""
+"""Requests on a connection: bytes in any pieces are read, or rejected."""
 
 from contextlib import suppress
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What kubectl asks for besides objects: metrics from requests, and refusals where containers would be needed."""
+"""Requests of kubectl besides objects: metrics from requests, and refusals where containers would be needed."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ def write(name: str, *objects: dict[str, Any]) -> str:
 
 
 def simulate(*args: str, code: int = 0, stdin: str | None = None) -> tuple[str, str]:
-    """Run the command within this process; returns what it printed and its complaints."""
+    """Run the command within this process; returns its output and its complaints."""
     result = CliRunner().invoke(app, ["simulate", *args], input=stdin)
     assert result.exit_code == code, result.output
     return result.stdout, result.stderr

@@ -1,4 +1,4 @@
-"""bayplan research bench: what it prints, what it writes, and how it ends."""
+"""bayplan research bench: output, files and exit status."""
 
 import json
 from pathlib import Path

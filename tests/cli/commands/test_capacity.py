@@ -1,4 +1,4 @@
-"""`bayplan capacity`: what is printed, and how it ends."""
+"""`bayplan capacity`: output and exit status."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayplan compare`: what is printed, and how it ends."""
+"""`bayplan compare`: output and exit status."""
 
 import json
 from pathlib import Path

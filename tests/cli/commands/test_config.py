@@ -1,4 +1,4 @@
-"""`bayplan config`: what is printed where, and how it ends."""
+"""`bayplan config`: output, its streams, and exit status."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ SMALL_POLICY = policy(
 
 
 def run(*args: str, code: int = 0, stdin: str | None = None) -> tuple[str, str]:
-    """Run the command within this process; returns what it printed and its complaints."""
+    """Run the command within this process; returns its output and its complaints."""
     result = CliRunner().invoke(app, ["config", *args], input=stdin)
     assert result.exit_code == code, result.output
     return result.stdout, result.stderr

@@ -72,7 +72,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
 def test_an_installed_package_has_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wheel is laid out as pyproject.toml says; its own files are preferred to those of a checkout."""
+    """The wheel is laid out as in pyproject.toml; its own files are preferred to those of a checkout."""
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
         "targets"
     ]["wheel"]

@@ -1,4 +1,4 @@
-"""`bayplan explain`: what is said about a pod, and how it ends."""
+"""`bayplan explain`: the account of a pod, and the exit status."""
 
 import inspect
 import json
@@ -28,7 +28,7 @@ def write(*objects: dict[str, Any]) -> str:
 
 
 def explain(*args: str, code: int = 0) -> tuple[str, str]:
-    """Run the command within this process; returns what it printed and its complaints."""
+    """Run the command within this process; returns its output and its complaints."""
     result = CliRunner().invoke(app, ["explain", *args])
     assert result.exit_code == code, result.output
     return result.stdout, result.stderr

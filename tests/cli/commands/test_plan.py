@@ -1,4 +1,4 @@
-"""`bayplan plan`: what is printed, and how it ends."""
+"""`bayplan plan`: output and exit status."""
 
 import io
 import json

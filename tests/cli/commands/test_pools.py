@@ -1,4 +1,4 @@
-"""`bayplan plan pools`: what is printed, and how it ends."""
+"""`bayplan plan pools`: output and exit status."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayplan rebalance`: what is printed, and how it ends."""
+"""`bayplan rebalance`: output and exit status."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bayplan run` as a process, against an API server: what it serves, its lease, its signals and its exit status."""
+"""`bayplan run` as a process, against an API server: its endpoints, its lease, its signals and its exit status."""
 
 import json
 import signal
@@ -73,13 +73,13 @@ class Running:
                 pass
 
     def end(self) -> tuple[int, str]:
-        """The exit status and what it said."""
+        """The exit status and the output."""
         _, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, err
 
 
 def attempts(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """So often as there is time, a little apart; fails when the process ends or never does what is waited for."""
+    """Repeats until the condition holds; fails when the process ends or the time is over."""
     end = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end:
         if process.poll() is not None:
@@ -371,7 +371,7 @@ def test_wrong_options(
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[Running]:
-    """One that can be reached from elsewhere, of a cluster whose server asks for a token."""
+    """A server on all addresses, of a cluster whose API server requires a token."""
     with api_server(runs_pods=False, token="secret") as api:
         running = Running(api, tmp_path, "--bind-address=0.0.0.0")
         running.until_ready()  # probes need none
@@ -387,14 +387,14 @@ def test_beyond_the_loopback_tokens_are_asked_for(guarded: Running) -> None:
         code, text = guarded.get(path)
         assert code == 403
         assert f'User "system:anonymous" cannot get path "{path}"' in json.loads(text)["message"]
-    # The page itself says nothing of the cluster, and browsers have no token to show when they open it.
+    # The page itself has no data of the cluster, and browsers have no token to send when they open it.
     code, text = guarded.get("/page")
     assert code == 200
     assert '{"isLive":true}' in text
 
 
 class Page:
-    """What a browser that shows the page has received."""
+    """Data that a browser that shows the page has received."""
 
     def __init__(self, running: Running) -> None:
         self._running = running
@@ -406,7 +406,7 @@ class Page:
         return json.loads(text)
 
     def until_on(self, node: str, pod: str) -> None:
-        """Follow what changes until the pod is told to run on the node."""
+        """Follow the changes until the pod has the node."""
         state, names = self._state, list(self._state["pods"]["name"])
         told = len(state["events"]["t"])
         for _ in attempts(self._running.process):
@@ -425,7 +425,7 @@ class Page:
                     return
 
     def judge(self, pod: str) -> Any:
-        """What a click on the pod shows."""
+        """Data of a click on the pod."""
         return self._ask(f"/page/pod?namespace=default&name={pod}")
 
 

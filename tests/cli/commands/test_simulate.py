@@ -1,4 +1,4 @@
-"""`bayplan simulate`: what is printed where, and how it ends."""
+"""`bayplan simulate`: output, its streams, and exit status."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`bayplan research sweep`: what is printed, and how it ends."""
+"""`bayplan research sweep`: output and exit status."""
 
 import json
 from pathlib import Path

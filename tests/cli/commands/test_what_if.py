@@ -1,4 +1,4 @@
-"""`bayplan what-if`: what is printed, and how it ends."""
+"""`bayplan what-if`: output and exit status."""
 
 import json
 import re
@@ -16,7 +16,7 @@ FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.ya
 
 
 def what_if(*args: str, code: int = 0) -> tuple[str, str]:
-    """Run the command within this process; returns what it printed and its complaints."""
+    """Run the command within this process; returns its output and its complaints."""
     result = CliRunner().invoke(app, ["what-if", *args, *FILES])
     assert result.exit_code == code, result.output
     return result.stdout, result.stderr

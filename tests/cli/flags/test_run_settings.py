@@ -1,4 +1,4 @@
-"""What the flags of `bayplan run` mean, beside a configuration file and without one."""
+"""Meaning of the flags of `bayplan run`, beside a configuration file and without one."""
 
 import json
 from pathlib import Path

@@ -19,7 +19,7 @@ FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.ya
 
 
 class FailedError(Exception):
-    """What goes wrong in between."""
+    """The errors in between."""
 
 
 def test_until_it_is_complete_the_old_one_is_there(tmp_path: Path) -> None:

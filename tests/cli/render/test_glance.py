@@ -1,4 +1,4 @@
-"""What a reader sees first: groups of pending pods, totals, use over time, and node names without their suffix."""
+"""The first lines of a report: groups of pending pods, totals, use over time, and node names without their suffix."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""`bayplan simulate --metrics`: what the scheduler counted, beside the result."""
+"""`bayplan simulate --metrics`: the counts of the scheduler, beside the result."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tables: bars, durations, and what is left out on a terminal."""
+"""Tables: bars, durations, and omissions on a terminal."""
 
 import io
 

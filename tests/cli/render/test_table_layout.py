@@ -1,4 +1,4 @@
-"""Listings at every width: what is broken, what is left out, and what never is."""
+"""Listings at every width: broken texts, omitted columns, and columns that always stay."""
 
 import io
 import re

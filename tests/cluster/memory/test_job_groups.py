@@ -1,4 +1,4 @@
-"""The groups of jobs, compared with what kube-controller-manager v1.36.4 made of the same jobs."""
+"""The groups of jobs, compared with those that kube-controller-manager v1.36.4 made of the same jobs."""
 
 from typing import Any
 

@@ -55,7 +55,7 @@ class RolloutRig:
         return [found.replicas for found in self.cluster.list("ReplicaSet")]
 
     def cpus(self) -> dict[str, int]:
-        """What each pod requests, which tells its template."""
+        """Requests of each pod, by which its template is known."""
         return {
             pod.name: pod.requests["cpu"] // 1000
             for pod in sorted(self.cluster.list("Pod"), key=lambda pod: pod.name)

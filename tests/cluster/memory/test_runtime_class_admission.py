@@ -1,4 +1,4 @@
-"""Runtime classes: what a RuntimeClass adds to new pods, and what it refuses."""
+"""Runtime classes: additions to new pods, and refusals."""
 
 from typing import Any
 

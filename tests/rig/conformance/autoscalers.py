@@ -79,7 +79,7 @@ def _plans(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str
 
 
 def _plan(simulation: Simulation) -> LaunchPlan:
-    """What is planned for the pods without a node, before the scheduler tries one of them."""
+    """The plan for the pods without a node, before the scheduler tries one of them."""
     simulation.begin()
     controller = simulation._controller
     assert isinstance(controller, Autoscaler)
@@ -105,7 +105,9 @@ def _carried_out(
 
 
 def _outcome(plan: LaunchPlan, nodes: list[Node], pods: list[Pod], new: int) -> dict[str, Any]:
-    """What cases compare: pods with the label `app: x` by zone and by host, new nodes, and pods without a place."""
+    """The compared values of a case: pods with the label `app: x` by zone and by host, new nodes, and pods without a
+    place.
+    """
     zones = {node.name: node.labels.get(ZONE, "") for node in nodes}
     counted = [pod.node_name for pod in pods if pod.labels.get("app") == "x"]
     return {

@@ -81,7 +81,7 @@ def differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, A
 
 
 class RecordedGroups(RecordedCluster):
-    """Notes the condition that a cycle writes; the recording determines what is stored."""
+    """Notes the condition that a cycle writes; the recording determines the stored one."""
 
     written: PodGroupCondition | None = None
 
@@ -110,7 +110,7 @@ class GroupHistory:
             ended=self._note_part,
         )
         self._parts: dict[str, str | None] = {}
-        """Where each pod went when its attempt ended; a later member may activate it again."""
+        """The node of each pod when its attempt ended; a later member may activate it again."""
         self._preemptions: dict[str, PostFilterResult] = {}
         for profile in self._scheduler.profiles.values():
             self._listen(profile)
@@ -120,7 +120,7 @@ class GroupHistory:
             self._cluster.add(obj)
 
     def _listen(self, profile: ProfileRuntime) -> None:
-        """Note what comes of PostFilter."""
+        """Note the result of PostFilter."""
         run: Callable[..., tuple[PostFilterResult, Status]] = profile.filtering.run_post_filters
 
         def noted(

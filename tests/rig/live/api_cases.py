@@ -150,7 +150,7 @@ def _shown(answer: ApiAnswer) -> Tree:
 
 
 def _resources_in(tree: Tree, spec: Tree) -> Tree:
-    """The resources of containers, and what the limit ranges say that they have set, if there are any."""
+    """The resources of containers, and the annotation of limit ranges about them, if there are any."""
     containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
     resources = [container["resources"] for container in containers if container.get("resources")]
     note = (tree["metadata"].get("annotations") or {}).get("kubernetes.io/limit-ranger")

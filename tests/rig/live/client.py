@@ -38,7 +38,7 @@ class LiveResponse(NamedTuple):
 
 
 class RefusedError(AssertionError):
-    """The server did not do what a test relies on."""
+    """The server violated an assumption of a test."""
 
 
 class Watch:

@@ -33,7 +33,7 @@ POD_GROUP_GATES = (
     "TopologyAwareWorkloadScheduling",
     "WorkloadAwarePreemption",
 )
-"""What a server and its scheduler need for pod groups, with all that they can do."""
+"""Gates of a server and its scheduler for pod groups with all features."""
 DEVICE_GATES = ("DRADeviceTaintRules", "DRANodeAllocatableResources")
 """Gates of device allocation that are off by default."""
 ALPHA_VERSIONS = {

@@ -1,7 +1,7 @@
 """Fault proxy: stands between a scheduler and an API server, and makes some of the requests fail.
 
-Which ones is data (`tests/rig/faults.py`). The proxy speaks plain HTTP to the scheduler, and to the API server as its
-kubeconfig says. `end` switches the faults off and cuts the watches that stall.
+Which ones is data (`tests/rig/faults.py`). The proxy speaks plain HTTP to the scheduler, and to the API server by its
+kubeconfig. `end` switches the faults off and cuts the watches that stall.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FaultProxy:
 
     def __init__(self, kubeconfig: Path, folder: Path, faults: Faults) -> None:
         self.injected: Counter[str] = Counter()
-        """How often each fault was injected."""
+        """Number of injections of each fault."""
         self._upstream = LiveClient(kubeconfig)
         self._faults = faults
         self._count = 0

@@ -1,4 +1,4 @@
-"""The fault proxy injects what its data says, and nothing once it is told to end."""
+"""The fault proxy injects the faults of its data, and none once it is to end."""
 
 import http.client
 from collections import Counter

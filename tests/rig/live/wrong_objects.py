@@ -1,4 +1,4 @@
-"""Wrong objects: what an API server answers to objects with faults."""
+"""Wrong objects: answers of an API server to objects with faults."""
 
 from __future__ import annotations
 

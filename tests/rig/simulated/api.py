@@ -1,4 +1,4 @@
-"""Api: what requests do to the store: discovery, lists, watches, bindings, statuses, deletions, leases, events."""
+"""Api: effects of requests on the store: discovery, lists, watches, bindings, statuses, deletions, leases, events."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from .store import ExpiredVersionError, Tree, VersionedStore, is_finished
 
 PAGE = 8
-"""Lists are given in pages of this size, also when more is asked for."""
+"""Lists are given in pages of this size, also when a request allows more."""
 SERVED = {
     "/api/v1": ("namespaces", "nodes", "pods"),
     "/apis/policy/v1": ("poddisruptionbudgets",),
     "/apis/coordination.k8s.io/v1": ("leases",),
 }
 GRACE_S = 1.0
-"""How long a pod that runs takes to end after its deletion."""
+"""Seconds that a running pod takes to end after its deletion."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Tree).decode
@@ -44,7 +44,7 @@ class WatchReply(NamedTuple):
 
 
 class BindingRequest(NamedTuple):
-    """A binding that was asked for, and whether it was written."""
+    """A requested binding, and whether it was written."""
 
     name: str
     uid: str
@@ -64,10 +64,10 @@ class SimulatedApi:
         self.on_status: Callable[[Tree, Tree], None] = lambda pod, status: None
         """Called with a pod and the status that a patch is to give it."""
         self.events = 0
-        """How many events were written."""
+        """Number of written events."""
 
     def answer(self, method: str, target: str, body: bytes) -> Reply | WatchReply:
-        """Do what a request asks for."""
+        """Carry out a request."""
         path, _, text = target.partition("?")
         if method == "GET" and path in _DISCOVERED:
             return Reply(200, _DISCOVERED[path])

@@ -22,7 +22,7 @@ BOOKMARK_S = (1.0, 8.0)
 WATCH_LIFE_S = (5.0, 60.0)
 """When a watch without a fault is ended by the server."""
 IN_PIECES = 0.3
-"""How many responses arrive in two pieces."""
+"""Share of responses that arrive in two pieces."""
 HEAD_END = b"\r\n\r\n"
 WATCH_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 RESET = ConnectionResetError(104, "Connection reset by peer")
@@ -49,7 +49,7 @@ class SimulatedServer:
         self.trace: list[str] = []
         self.requests = 0
         self.injected: Counter[str] = Counter()
-        """How often each fault was injected."""
+        """Number of injections of each fault."""
         self.has_faults = True
         self.is_away = False
         self._connections: dict[ServerConnection, None] = {}
@@ -88,7 +88,7 @@ class SimulatedServer:
         self.is_away = False
 
     def end_faults(self) -> None:
-        """Inject no more faults; cut what is stalled."""
+        """Inject no more faults; cut stalled watches."""
         self.has_faults = False
         self.come_back()
         self.note("the faults end")
@@ -115,7 +115,7 @@ class SimulatedServer:
         self.loop.call_later(seconds, action)
 
     def latency_s(self) -> float:
-        """How long something takes from one end to the other."""
+        """Seconds from one end to the other."""
         return self.dice.uniform(*LATENCY_S)
 
     def note(self, what: str) -> None:
@@ -148,7 +148,7 @@ class ServerConnection:
         self._requests: deque[HttpRequest] = deque()
         self._is_busy = False
         self._rest = b""
-        """The second piece of what is being delivered."""
+        """The second piece of a response."""
         self.is_closed = False
         self._is_cut = False
         """By the server, which does nothing more for it."""
@@ -162,7 +162,7 @@ class ServerConnection:
         self._work()
 
     def closed(self) -> None:
-        """The client has gone; what has arrived is still done."""
+        """The client has gone; requests that have arrived are still carried out."""
         self.is_closed = True
         self._server.ended(self)
 
@@ -187,7 +187,7 @@ class ServerConnection:
         self._transport.deliver(data)
 
     def end(self) -> None:
-        """Close the connection after what was sent."""
+        """Close the connection after its output."""
         self._deliver_rest()
         self.cut()
 

@@ -1,4 +1,4 @@
-"""The simulated API server answers as a real one, in virtual time, and injects what its data says."""
+"""The simulated API server answers as a real one, in virtual time, and injects the faults of its data."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ Work = Callable[[SimulatedServer, Connection], Awaitable[Any]]
 
 
 def run(work: Work, faults: Faults | None = None) -> Any:
-    """What comes of work on a server with one pod, and the virtual time that it took."""
+    """Result of work on a server with one pod, and the virtual time that it took."""
 
     async def go() -> Any:
         async def identify() -> Identity:
@@ -62,7 +62,7 @@ def binding(uid: str, node_name: str) -> Tree:
 
 
 async def lines_of(connection: Connection, version: int) -> list[str]:
-    """What a watch gives until it ends."""
+    """Events of a watch until it ends."""
     query: dict[str, str | int] = {
         "watch": "true",
         "resourceVersion": version,

@@ -1,4 +1,4 @@
-"""Plan workloads: what they consist of, and a small one from the command to the figures."""
+"""Plan workloads: their parts, and a small one from the command to the figures."""
 
 from pathlib import Path
 

@@ -226,7 +226,7 @@ class ByOtherLabel(ByTier):
 
 
 class SaysNothing(ByTier):
-    """Claims to have nothing to say."""
+    """Claims to have no effect."""
 
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
         return ()

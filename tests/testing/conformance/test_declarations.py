@@ -49,7 +49,7 @@ TABLE = make_table(
 
 
 class Prepared(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Correct: what it settles is what it does, and neither Filter nor Score needs it."""
+    """Correct: it settles its real effects, and neither Filter nor Score needs it."""
 
     name = "Prepared"
     said: ClassVar[Settled] = Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
@@ -180,7 +180,7 @@ class CountsInState(PreFilterPlugin, NotBesideApp, PreFilterExtensions):
 
 
 class ByService(ScorePlugin):
-    """Reads objects, and does not say so."""
+    """Reads objects, and does not declare it."""
 
     name = "ByService"
     scope: ClassVar[Scope] = NODE_OBJECT

@@ -1,7 +1,7 @@
 """Definition rules: the faults of a CustomResourceDefinition besides its schemas, in kube-apiserver's words.
 
-Mirrors k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go. As there, what all versions
-have in common is named as if it stood once for all of them.
+Mirrors k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go. As there, faults that all
+versions share are named once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Definitions: the CustomResourceDefinitions of a cluster, and the resources that they add to the catalog.
 
 Mirrors k8s.io/apiextensions-apiserver/pkg/controller/{status,establish} and its strategy. Names are accepted when a
-definition is written, not some time after: what is created can be used at once.
+definition is written, not some time after, so it can be used at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Definitions:
     # Objects of custom resources, and definitions; others are not touched
 
     def prepare(self, resource: ApiResource, tree: Tree, old: Tree | None = None) -> None:
-        """Set what the server sets, and drop what the schema does not have; raises StatusError."""
+        """Set the fields that the server sets, and drop those that the schema lacks; raises StatusError."""
         if resource.custom is not None:
             if old is None and resource.custom.is_terminating:
                 raise StatusError(405, "MethodNotAllowed", _NO_MORE)

@@ -74,7 +74,7 @@ def has_rules(schema: Tree) -> bool:
 
 
 def unavailable_rules(schema: Tree) -> Iterator[str]:
-    """Yield what cannot be evaluated here: the place of each rule, and why."""
+    """Yield the rules that cannot be evaluated here: the place of each, and the reason."""
     for node, path in _nodes(schema, ""):
         typed = set(_typed_names(node))
         for i, rule in enumerate(node[RULES]):

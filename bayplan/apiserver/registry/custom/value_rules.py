@@ -180,8 +180,9 @@ def _number_causes(value: float, schema: Tree, path: str) -> Iterator[Cause]:
 
 
 def _boundary_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    """Yield the limits of an integer that are none, or out of the range of its format: kube-apiserver checks them with
-    each value."""
+    """Yield the limits of an integer that are no integers, or out of the range of its format: kube-apiserver checks
+    them with each value.
+    """
     if schema.get("type") != "integer":
         return
     name = str(schema.get("format") or "")
@@ -249,7 +250,7 @@ def _object_causes(value: Tree, schema: Tree, path: str, old: Any) -> Iterator[C
 
 
 def embedded_causes(value: Any, schema: Tree | None, path: str) -> Iterator[Cause]:
-    """Yield what embedded objects lack."""
+    """Yield the fields that embedded objects lack."""
     if schema is None:
         return
     if isinstance(value, list):

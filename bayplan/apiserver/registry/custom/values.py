@@ -1,4 +1,4 @@
-"""Values: what a structural schema does to an object: unknown fields and nulls are dropped, defaults are set.
+"""Values: the effects of a structural schema on an object: unknown fields and nulls are dropped, defaults are set.
 
 Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}. All functions modify the object.
 """

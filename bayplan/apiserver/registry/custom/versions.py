@@ -33,7 +33,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 
 class CustomSchema:
-    """A structural schema, and what it does to objects."""
+    """A structural schema, and its effects on objects."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
