@@ -6,7 +6,7 @@ open to all, and itself. Imports are read from the source; nothing is executed.
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -154,7 +154,7 @@ FORBIDDEN_OUTSIDE: dict[str, set[str]] = {
     "policies": IO_MODULES | {"time"},
     "scheduler": IO_MODULES,
 }
-# What each part of cluster/ may import of the others.
+# Imports that each part of cluster/ may have of the others.
 CLUSTER_PARTS: dict[str, set[str]] = {"objects": set(), "memory": {"objects"}}
 TABLE_WRITERS = {"table", "cache", "testing"}
 # These may name every plugin: one maps names to classes, the other is the package's public
@@ -164,21 +164,22 @@ UNREASONED = re.compile(r"except (Base)?Exception( as \w+)?:$|# type: ignore\[[\
 PLUGIN_LISTS = {"plugins/in_tree.py", "plugins/__init__.py"}
 
 
-def imported_modules(file: str, source: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) of every import in `source`; relative ones are made absolute.
+@cache
+def imported_modules(file: str, source: str) -> list[tuple[int, str]]:
+    """Return (line, dotted name) of every import in `source`; relative ones are made absolute.
 
     `from a import b` gives `a.b`, since `b` may be a module.
     """
     package = ["bayplan", *Path(file).parts[:-1]]
+    found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = [*base, *(node.module.split(".") if node.module else [])]
-            for alias in node.names:
-                yield node.lineno, ".".join([*module, alias.name])
+            found += [(node.lineno, ".".join([*module, alias.name])) for alias in node.names]
+    return found
 
 
 def violations(file: str, source: str) -> list[str]:
@@ -266,8 +267,20 @@ def module_graph(package: Path) -> dict[str, set[str]]:
     return graph
 
 
+def without_leaves(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return the modules that import others of the result; empty if there is no circle."""
+    rest = graph
+    while True:
+        inner = {name: targets & rest.keys() for name, targets in rest.items()}
+        inner = {name: targets for name, targets in inner.items() if targets}
+        if len(inner) == len(rest):
+            return inner
+        rest = inner
+
+
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """Return a circle through each module that is on one, each circle once, as a path back to its start."""
+    graph = without_leaves(graph)
     found: dict[frozenset[str], list[str]] = {}
     for start in sorted(graph):
         paths = [[start]]

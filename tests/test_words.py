@@ -41,18 +41,23 @@ WORDS = (
 FOUND = re.compile(rf"(?<![\w-])({'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
 
 
-HEADLESS = re.compile(r"(?:^|[.;:] )(What(?!-if| if)|Who|Whose|None:) [^?]*?(?:[.;:]|$)")
+HEADLESS = re.compile(
+    r"(?:^|[.;:] )(What(?!-if| if)|Who|Whose|How (?:many|much|long|often|far)|None:) [^?]*?(?:[.;:]|$)"
+)
 """A sentence of prose that begins with a headless clause, or "None:" where "None if" is meant."""
+PROSE = re.compile(r'"""(.*?)"""|#([^\n]*)', re.DOTALL)
+"""Docstrings and comments. The tokenizer of Python 3.11 takes seconds for the package."""
 
 
 def headless(path: Path) -> list[str]:
     """Return where a docstring or comment of `path` has a headless sentence."""
     content = path.read_text(encoding="utf-8")
     found = []
-    for token in tokenize.generate_tokens(io.StringIO(content).readline):
-        prose = token.type == tokenize.COMMENT or token.string.startswith('"""')
-        text = " ".join(token.string.strip('"# ').split()) if prose else ""
-        found += [f"{path}:{token.start[0]}: {match[0]}" for match in HEADLESS.finditer(text)]
+    for prose in PROSE.finditer(content):
+        text = " ".join((prose[1] or prose[2] or "").split())
+        if hits := HEADLESS.findall(text):
+            line = content.count("\n", 0, prose.start()) + 1
+            found += [f"{path}:{line}: {hit}" for hit in hits]
     return found
 
 
@@ -86,6 +91,8 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def findings(path: Path) -> list[str]:
     """Return where `path` has one of the words."""
+    if not FOUND.search(" ".join(path.read_text(encoding="utf-8").replace("_", " ").split())):
+        return []  # neither in prose nor in code: no need for the tokenizer
     return [
         f"{path.relative_to(ROOT)}:{line}: {match[0]}"
         for line, text in texts_of(path)
@@ -123,9 +130,13 @@ def test_documents_stay_clean() -> None:
     assert not found, "\n".join(found)
 
 
-def test_no_sentence_of_the_package_is_headless() -> None:
+@pytest.mark.parametrize("place", ["bayplan", "benchmarks", "tests"])
+def test_no_sentence_is_headless(place: str) -> None:
     found = [
-        hit for path in files_below("bayplan") if path.suffix == ".py" for hit in headless(path)
+        hit
+        for path in files_below(place)
+        if path.suffix == ".py" and not is_excluded(path)
+        for hit in headless(path)
     ]
 
     assert not found, "\n".join(found)
@@ -137,6 +148,7 @@ def test_no_sentence_of_the_package_is_headless() -> None:
         ("What the plugin waits for.", True),
         ("A status. What it says is shown.", True),
         ("The price. None: unknown.", True),
+        ("How many nodes there are.", True),
         ("What if a node goes away?", False),
         ("Events that the plugin waits for. None if it has none.", False),
     ],

@@ -75,7 +75,7 @@ class BalanceRule(NamedTuple):
 
 
 class AlignmentRule(NamedTuple):
-    """How much the mix of resources that a pod asks for and the mix that is free on a node have in common.
+    """Similarity of the mix of a pod's requests and the mix of a node's free resources.
 
     `parts` has (resource, what the pod asks for). Each is counted as a share of what the node has, and the shares of a
     mix sum to 1. Resources that a node does not have do not count.

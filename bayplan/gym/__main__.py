@@ -1,4 +1,4 @@
-"""How many steps an environment makes in a second of CPU time: python -m bayplan.gym [--nodes 1000] [--pods 5000]."""
+"""Steps of an environment per second of CPU time: python -m bayplan.gym [--nodes 1000] [--pods 5000]."""
 
 from __future__ import annotations
 

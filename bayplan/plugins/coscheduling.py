@@ -1,8 +1,8 @@
 """Coscheduling: the pods of a labelled group are bound together or not at all.
 
-The label `pod-group.scheduling.sigs.k8s.io/name` or `scheduling.x-k8s.io/pod-group` names the group of a pod. How many
-must run together is in the PodGroup of that name (scheduling.x-k8s.io/v1alpha1) or, for groups by the first label
-without such an object, in the label `.../min-available`. Off unless a profile enables it.
+The label `pod-group.scheduling.sigs.k8s.io/name` or `scheduling.x-k8s.io/pod-group` names the group of a pod. The
+number that must run together is in the PodGroup of that name (scheduling.x-k8s.io/v1alpha1) or, for groups by the first
+label without such an object, in the label `.../min-available`. Off unless a profile enables it.
 """
 
 from __future__ import annotations

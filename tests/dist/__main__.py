@@ -1,8 +1,8 @@
 """`make dist`: build sdist and wheel into dist/, check them, try the wheel in an empty environment.
 
-The wheel holds the compiled kernel if it can be compiled here. What an installation without a compiler gets, the pure
-wheel, is built beside it and tried, too. Ends with 0 when all is well, with 1 and the problems when not. Needs Python
-with what pyproject.toml requires for building, and `build`.
+The wheel holds the compiled kernel if it can be compiled here. The pure wheel, for installations without a compiler, is
+built beside it and tried, too. Ends with 0 when all is well, with 1 and the problems when not. Needs Python with what
+pyproject.toml requires for building, and `build`.
 """
 
 from __future__ import annotations

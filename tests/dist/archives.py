@@ -25,7 +25,7 @@ DIST_INFO = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENS
 
 
 def sdist_problems(sdist: Path, tracked: Collection[str] | None, version: str) -> list[str]:
-    """Compares an sdist with the files that git tracks; None: not a checkout, only metadata is checked."""
+    """Compares an sdist with the files that git tracks; outside of a checkout (None) only metadata is checked."""
     root = f"{PACKAGE}-{version}/"
     with tarfile.open(sdist) as archive:
         members = [member for member in archive.getmembers() if not member.isdir()]

@@ -23,5 +23,5 @@ def make_world(profile: str = "default", count: int = 12) -> World:
 
 
 def decided(world: World, **wish: Any) -> Outcome:
-    """What becomes of a pod; the engine and the reference agree on it."""
+    """Result of a pod; the engine and the reference agree on it."""
     return world.check(make_pod("new", **wish))

@@ -31,7 +31,7 @@ TABLE_MUTANTS = [
         "key = (pod.pod_class, pod.deletion_timestamp is None)",
         "key = (pod.pod_class, True)",
     ),
-    # What the table logs
+    # Entries of the table's logs
     Mutant(
         "a pod that comes is not logged",
         WRITER,

@@ -122,14 +122,14 @@ MUTANTS = [
         "self._pool.answered(self.pending.popleft(), answer)",
         "self._pool.answered(self.pending.pop(), answer)",
     ),
-    # What is written otherwise
+    # Different writes
     Mutant(
         "a pod with a running patch is bound without it",
         STATUSES,
         "        wanted = self._next[pod.uid] = StatusChange()\n        wanted.bind = bind\n",
         "        self._next[pod.uid] = StatusChange()\n",
     ),
-    # What arrives
+    # Arrivals
     Mutant(
         "a pod that goes while it is assumed keeps its room",
         HANDLERS,

@@ -1,8 +1,8 @@
 """History: one run of the scheduler against a simulated API server, with everything chosen by a seed.
 
-What `bayplan run` puts together runs here, too: the driver with its reflectors, senders and events, and the lease in
-some histories. Virtual time takes the place of the clock and of the threads. Faults last for a while; soon after they
-end, everything that fits is bound and the caches equal the server.
+The parts of `bayplan run` run here, too: the driver with its reflectors, senders and events, and the lease in some
+histories. Virtual time takes the place of the clock and of the threads. Faults last for a while; soon after they end,
+everything that fits is bound and the caches equal the server.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def budget(allowed: int) -> PodDisruptionBudget:
 DB = {"app": "db"}
 A = make_node("a")
 
-# Who must go
+# Victims
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_a_nomination_to_another_node_does_not_matter(nominated: str) -> None:
     assert outcome.result.nominated_node_name == "a"
 
 
-# What is done about it
+# Effects
 
 
 def test_a_victim_that_is_leaving_is_not_evicted_again() -> None:

@@ -38,7 +38,7 @@ def numa(number: int) -> str:
 
 
 def place(devices: list[Any], *claims: Any, taken: tuple[str, ...] = ()) -> list[str] | None:
-    """The devices of a node that a pod with those claims gets, claim by claim; None: it cannot be placed."""
+    """The devices of a node that a pod with those claims gets, claim by claim; None if it cannot be placed."""
     others = [make_claim("other", devices=[f"a/{name}" for name in taken])] if taken else []
     slices: list[Any] = [make_slice("s", *devices, node="a")]
     if any("consumesCounters" in device for device in devices):

@@ -322,7 +322,7 @@ def test_a_pod_of_another_scheduler_is_ignored_until_it_runs() -> None:
     assert bench.requested() == {"a": {"cpu": 1000}}
 
 
-# What does not get on a node
+# Pods that get no node
 
 
 def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:

@@ -30,7 +30,7 @@ def make_extender(fake: FakeExtender, **config: Any) -> HTTPExtender:
     return HTTPExtender(ExtenderConfig(**given), fake)
 
 
-# What is sent
+# Requests
 
 
 def test_names_are_sent_to_an_extender_that_caches_the_nodes() -> None:
@@ -111,7 +111,7 @@ def test_victims_are_sent_by_uid_or_whole(cached: bool) -> None:
     assert sent == {"UID": "v1"} if cached else sent["metadata"]["name"] == "v"
 
 
-# What answers mean
+# Answers
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_errors(verb: str, answer: Any, text: str) -> None:
     assert text in str(raised.value)
 
 
-# Who is asked
+# Calls
 
 
 def with_resources(where: str, kind: str) -> Pod:

@@ -1,4 +1,4 @@
-"""The scheduling cycle of a pod group, in an embedded cluster. What kube-scheduler decides is in tests/conformance."""
+"""The scheduling cycle of a pod group, in an embedded cluster. Decisions of kube-scheduler are in tests/conformance."""
 
 from collections.abc import Sequence
 from typing import Any

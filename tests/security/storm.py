@@ -197,7 +197,7 @@ def storm_requests(seed: int, count: int) -> Iterator[tuple[RandomRequest, bool]
             path += ("&" if "?" in path else "?") + rng.choice(("watch=1", "watch=", "watch=true"))
         if rng.random() < 0.05:
             yield _attack(rng), rng.random() < 0.5
-        # What ends the storm itself is left out.
+        # The end of the storm itself is left out.
         if method == "DELETE" and ("rbac." in path or "serviceaccounts" in path or "crd" in path):
             continue
         is_fatal = method != "GET" and ("rbac." in path or "namespaces/default?" in f"{path}?")

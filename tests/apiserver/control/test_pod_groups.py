@@ -199,7 +199,7 @@ def test_a_bad_condition_is_refused(api: ServerInThread) -> None:
         write(api, read(api), scheduled("True", ""))
 
 
-# What clients see
+# Views of clients
 
 
 @pytest.mark.parametrize(

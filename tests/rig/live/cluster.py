@@ -1,4 +1,4 @@
-"""Cluster: a cluster for one test on a server that many tests share. What is made through it is gone afterwards.
+"""Cluster: a cluster for one test on a server that many tests share. Its objects are removed afterwards.
 
 cluster.node("a", labels={"disk": "fast"})
 cluster.start_scheduler()

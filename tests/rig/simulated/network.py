@@ -101,7 +101,7 @@ class MemoryTransport(asyncio.Transport):
 
 
 class NetworkLoop(VirtualLoop):
-    """An event loop with its own network. What comes from "another thread" takes a random time, in order."""
+    """An event loop with its own network. Calls from "another thread" take a random time, in order."""
 
     def __init__(self, clock: ManualClock, dice: random.Random) -> None:
         super().__init__(clock)

@@ -1,7 +1,7 @@
 """Server: HTTP over in-memory connections, with the time that requests take, and with faults.
 
-A connection answers its requests one after the other, as Go's server does. What a fault does to a request, how long it
-takes and in how many pieces a response arrives come from one seed, so that equal requests have equal answers.
+A connection answers its requests one after the other, as Go's server does. The effect of a fault on a request, its time
+and the pieces of its response depend on one seed, so that equal requests have equal answers.
 """
 
 from __future__ import annotations
