@@ -13,9 +13,8 @@ from hypothesis import settings
 
 from bayplan.runtime import plugin_failures
 
-# Execution time says nothing about the code when the machine is busy. In continuous integration the
-# examples are the same in every run; elsewhere they are random, and a failure prints how to
-# reproduce it.
+# Execution time depends on the load of the machine. In continuous integration the examples are the same in every run;
+# elsewhere they are random, and a failure prints how to reproduce it.
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
