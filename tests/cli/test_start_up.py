@@ -57,7 +57,7 @@ def imported(*arguments: str, **variables: str) -> tuple[set[str], str]:
 
 
 def complete(words: str, count: int) -> tuple[set[str], str]:
-    """What a completion of the last word imports and prints."""
+    """Imports and output of a completion of the last word."""
     return imported(_BAYPLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(count))
 
 
