@@ -13,7 +13,6 @@ from ..api.containers import Container, ResourceRequirements
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.text.quantity import format_quantity
-from ..cluster.objects import ClusterObject
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from .owners import is_there
@@ -50,6 +49,8 @@ class UseAgainstRequests:
     """The answer by use, in a sentence."""
     by_use: dict[str, Any] = field(default_factory=dict)
     """The same as plain data."""
+    noun: str = "running pods"
+    """The pods that are counted."""
 
     @classmethod
     def of(cls, objects: Iterable[InputObject], use: MeasuredUse) -> UseAgainstRequests:
@@ -116,33 +117,47 @@ def with_requests(objects: Iterable[InputObject], proposed: Proposed) -> list[In
     for obj in objects:
         if isinstance(obj, Pod) and obj.node_name and is_there(obj):
             wanted = proposed(obj)
-            made.append(obj if wanted is None else _requesting(obj, wanted))
+            made.append(obj if wanted is None else requesting(obj, wanted))
         else:
             made.append(obj)
     return made
 
 
 def used_by_containers(pod: Pod, use: MeasuredUse) -> dict[str, Units] | None:
-    """The use of each container of a pod; the first has all of it where only the pod was measured."""
+    """The use of each container of a pod; None if it was not measured."""
     found = use.of_containers(pod.namespace, pod.name)
-    names = [container.name for container in pod.spec.containers or ()]
+    return shared_by_containers(found, pod.spec.containers)
+
+
+def shared_by_containers(
+    found: Mapping[str, Units], containers: Iterable[Container] | None
+) -> dict[str, Units] | None:
+    """The use of each container; the first has all of it where only pods were measured. None if there is no use."""
+    names = [container.name for container in containers or ()]
     if not found or not names:
         return None
-    if "" in found:
+    if "" in found and len(found) == 1:
         nothing = dict.fromkeys(found[""], 0)
         return {name: found[""] if i == 0 else dict(nothing) for i, name in enumerate(names)}
-    return found
+    return {name: amounts for name, amounts in found.items() if name}
 
 
-def _requesting(pod: Pod, wanted: Mapping[str, Units]) -> ClusterObject:
+def requesting(pod: Pod, wanted: Mapping[str, Units]) -> Pod:
     """The pod whose containers request these amounts."""
-    containers = tuple(
-        _with_units(one, wanted[one.name]) if one.name in wanted else one
-        for one in pod.spec.containers or ()
-    )
+    containers = resized_containers(pod.spec.containers, wanted)
     # Statuses of containers have the amounts in effect, which would count as well.
     status = replace(pod.status, container_statuses=None, resources=None, allocated_resources=None)
     return pod.with_spec(replace(pod.spec, containers=containers)).replace(status=status)
+
+
+def resized_containers(
+    containers: Iterable[Container] | None, wanted: Mapping[str, Units]
+) -> tuple[Container, ...]:
+    """The containers, with these requests where they are given."""
+    return tuple(
+        _with_units(one, wanted[one.name]) if one.name in wanted else one
+        for one in containers or ()
+    )
 
 
 def _with_units(container: Container, amounts: Units) -> Container:

@@ -139,7 +139,7 @@ def plan(question: Question, options: PlanOptions) -> None:
     print_notes(reading.notes)
     use = read_measured(options.usage, *question.cluster)
     found = _search(question, reading.pools, request, options.existing)
-    usage = None if use is None else _by_use(question, use, reading.pools, request)
+    usage = None if use is None else _by_use(question, use, reading.pools, request, found)
     if options.to is not None:
         _write(found, options.to)
     print_answer(
@@ -156,19 +156,28 @@ def plan(question: Question, options: PlanOptions) -> None:
 
 
 def _by_use(
-    question: Question, use: MeasuredUse, pools: Sequence[NodePool], request: PlanRequest
+    question: Question,
+    use: MeasuredUse,
+    pools: Sequence[NodePool],
+    request: PlanRequest,
+    by_requests: NodePlan,
 ) -> UseAgainstRequests:
     """The totals by use, and the plan for pods whose requests equal their use."""
     import msgspec
 
-    from ...answers.measured import UseAgainstRequests, as_used
+    from ...answers.workload_use import as_planned, planned_use
+    from ...api.node import Node
+    from ...planning.fleet import fleet_objects
 
     objects = question.manifests.objects
-    manifests = msgspec.structs.replace(question.manifests, objects=as_used(objects, use))
+    manifests = msgspec.structs.replace(question.manifests, objects=as_planned(objects, use))
     found = _search(replace(question, manifests=manifests), pools, request, is_exchange=False)
-    usage, nodes = UseAgainstRequests.of(objects, use), len(found.node_names())
-    usage.by_use = {"nodes": nodes, "price": round(found.price, 6), "complete": found.is_complete}
-    number = f"{nodes:,} node{'' if nodes == 1 else 's'}"
+    offered = fleet_objects(by_requests.fleet, by_requests.options)
+    nodes = [*(objects if request.keep_existing else ()), *offered]
+    usage = planned_use(objects, use, [obj for obj in nodes if isinstance(obj, Node)])
+    count = len(found.node_names())
+    usage.by_use = {"nodes": count, "price": round(found.price, 6), "complete": found.is_complete}
+    number = f"{count:,} node{'' if count == 1 else 's'}"
     usage.conclusion = f"by measured use: {number}, {found.price:,.2f} per hour"
     if not found.is_complete:
         usage.conclusion += ", and some pods have no place"

@@ -77,7 +77,7 @@ def print_usage(console: Console, usage: UseAgainstRequests) -> None:
     section(console, table)
     if usage.measured < usage.pods:
         rest = usage.pods - usage.measured
-        text = f"{rest:,} of {usage.pods:,} running pods were not measured; they count with their requests"
+        text = f"{rest:,} of {usage.pods:,} {usage.noun} were not measured; they count with their requests"
         console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
     if usage.conclusion:
         console.print(usage.conclusion, markup=False, highlight=False, soft_wrap=True)
