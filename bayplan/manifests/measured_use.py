@@ -76,6 +76,10 @@ class MeasuredUse:
         """The measured pods."""
         return self._at
 
+    def by_pod(self) -> dict[PodName, Units]:
+        """The highest use of each pod."""
+        return {pod: self.of_pod(*pod) or {} for pod in self._at}
+
 
 def read_use(texts: Iterable[str]) -> MeasuredUse:
     """Read files, each with `cpu=` or `memory=` in front where it does not name the resource; raises InputError."""

@@ -30,6 +30,7 @@ from .accounts import MakeView, account_of_inquiry, remedies_of
 from .assembly import assemble, policy_of
 from .group_rows import groups_tree, live_groups
 from .history import FORMAT, History
+from .live_use import LiveUse, ReadUse
 from .value_numbers import Tree
 
 PAUSE_S = 0.4
@@ -111,6 +112,8 @@ class PageSource(msgspec.Struct, frozen=True):
     """
     edit: AnswerBody | None = None
     """Handles a request to change an object; None if nothing can be changed."""
+    read_use: ReadUse | None = None
+    """Reads the measured use of pods; None if nothing is measured."""
 
 
 def token_check(token: str) -> Allows:
@@ -168,6 +171,8 @@ def page_routes(source: PageSource, allows: Allows, prefix: str = "") -> list[we
     ]
     if source.begin_question is not None:
         routes.append(web.post(f"{prefix}/ask", posted(feed.ask)))
+    if source.read_use is not None:
+        routes.append(web.get(f"{prefix}/use", guarded(feed.use)))
     if source.edit is not None:
         routes.append(web.post(f"{prefix}/edit", posted(feed.edit)))
     if prefix:
@@ -194,6 +199,8 @@ class Feed:
         self._asked_at_s = 0.0
         self._is_watching = False
         self._asking = asyncio.Lock()
+        read_use = source.read_use
+        self._use = None if read_use is None else LiveUse(read_use, source.clock)
 
     # Requests
 
@@ -217,6 +224,11 @@ class Feed:
         """The scheduler's result for a pod now, without side effects."""
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
         return await self._run(lambda: self._judge(namespace, name))
+
+    async def use(self, request: web.Request) -> Tree:
+        """The measured use of pods."""
+        assert self._use is not None, "there is a route only where use is read"
+        return await self._use.tree()
 
     async def ask(self, body: bytes) -> Tree:
         """Consequences of a change: computed beside the scheduler, one question at a time."""
@@ -248,6 +260,7 @@ class Feed:
             "can": {
                 "ask": self._source.begin_question is not None,
                 "edit": self._source.edit is not None,
+                "use": self._use is not None,
             },
             **history.first_state(),
             **history.told({}),

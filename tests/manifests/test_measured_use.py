@@ -21,6 +21,13 @@ def matrix(*found: Any) -> str:
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": found}})
 
 
+METRICS_SERVER = (
+    '{"kind":"PodMetricsList","apiVersion":"metrics.k8s.io/v1beta1","metadata":{},"items":[{"metadata":{"name":"web",'
+    '"namespace":"shop","creationTimestamp":"2026-01-01T00:00:15Z","labels":{"app":"web"}},"timestamp":'
+    '"2026-01-01T00:00:03Z","window":"15.27s","containers":[{"name":"a","usage":{"cpu":"259106n","memory":"650528Ki"'
+    '}},{"name":"b","usage":{"cpu":"0","memory":"1032Ki"}}]}]}'
+)
+"""As metrics-server writes it."""
 PODS = json.dumps(
     {
         "kind": "PodMetricsList",
@@ -46,6 +53,9 @@ def read(folder: Path, text: str, prefix: str = "") -> Any:
 @pytest.mark.parametrize(
     ("text", "prefix", "expected"),
     [
+        pytest.param(
+            METRICS_SERVER, "", {"cpu": 1, "memory": 651560 << 10}, id="of metrics-server"
+        ),
         pytest.param(PODS, "", {"cpu": 300, "memory": 96 << 20}, id="metrics.k8s.io"),
         pytest.param(
             matrix(series("a", 0.1, 0.4), series("b", 0.3, 0.1), series("", 9), series("POD", 9)),

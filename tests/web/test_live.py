@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from bayplan.answers import ClusterView
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.cluster.objects import WatchHandler
+from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.web import live
 from bayplan.web.live import PageSource, page_routes, token_check
@@ -320,3 +321,28 @@ def test_a_history_without_requests_does_not_grow(
         scenario.cluster.add(make_pod(f"late-{i}", cpu="100m"))
 
     assert feed.followed() is None
+
+
+def test_the_measured_use_is_read_again_when_it_is_old() -> None:
+    scenario = small()
+    answers = [{("default", "runs"): {"cpu": 250}}, {("default", "runs"): {"cpu": 300}}]
+
+    async def read_use() -> dict[tuple[str, str], dict[str, int]]:
+        if not answers:
+            raise InputError("metrics-server does not answer")
+        return answers.pop(0)
+
+    async def ask(client: Client) -> None:
+        state = await told(await client.get("/state", headers=TOKEN))
+        assert state["can"]["use"]
+        assert (await client.get("/use")).status == 401
+        for expected in (250, 250, 300):
+            if expected == 300:
+                scenario.clock.advance(31)
+            found = await told(await client.get("/use", headers=TOKEN))
+            assert found == {"use": {"default/runs": {"cpu": expected}}}
+        scenario.clock.advance(31)
+        found = await told(await client.get("/use", headers=TOKEN))
+        assert found == {"use": {}, "problem": "metrics-server does not answer"}
+
+    serve(scenario, ask, read_use=read_use)

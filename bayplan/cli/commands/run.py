@@ -19,6 +19,7 @@ from ..flags.command import FlagCommand, FlagValues
 from ..flags.election import make_elector
 from ..flags.run_settings import RunSettings, read_settings
 from ..options.cluster_options import chosen_cluster
+from ..options.usage_options import page_use
 from .run_server import Serving, need_web_server
 
 if TYPE_CHECKING:
@@ -214,7 +215,8 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
     driver = KubeDriver(connection, config, options)
     driver.metrics.hide(settings.disabled_metrics)
     loop.add_signal_handler(signal.SIGUSR2, lambda: loop.create_task(show_state(driver)))
-    serving = Serving(settings.serving, driver, elector, told.is_set)
+    use = page_use(settings.usage, connection)
+    serving = Serving(settings.serving, driver, elector, told.is_set, use)
     try:
         await serving.start()
         working = asyncio.ensure_future(schedule(driver, elector))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...web.access import Access
     from ...web.client_certificates import ClientAuthorities
     from ...web.delegated import DelegatedAccess
+    from ...web.live_use import ReadUse
     from ...web.route_server import WebServer
     from ...web.tls import ServingTls
 
@@ -87,7 +88,9 @@ class Serving:
         driver: KubeDriver,
         elector: LeaderElector | None,
         is_ending: Callable[[], bool],
+        read_use: ReadUse | None = None,
     ) -> None:
+        self._read_use = read_use
         self._options = options
         self._driver = driver
         self._elector = elector
@@ -114,7 +117,7 @@ class Serving:
         else:
             access = await self._access(certificate.context)
         self._server = WebServer(
-            [*self._routes(), *_page(self._driver)],
+            [*self._routes(), *_page(self._driver, self._read_use)],
             host=options.address,
             access=access,
             certificate=certificate,
@@ -329,7 +332,7 @@ def _listed(data: Mapping[str, str], key: str) -> list[str]:
     return [str(one) for one in found]
 
 
-def _page(driver: KubeDriver) -> list[web.RouteDef]:
+def _page(driver: KubeDriver, read_use: ReadUse | None) -> list[web.RouteDef]:
     """The live page; the server checks who may read it."""
     from ...answers import ClusterView
     from ...answers.questions import answer_question
@@ -360,5 +363,6 @@ def _page(driver: KubeDriver) -> list[web.RouteDef]:
         make_view=view,
         is_ready=driver.is_ready,
         begin_question=begin_question,
+        read_use=read_use,
     )
     return page_routes(source, anyone, PAGE)

@@ -34,6 +34,7 @@ from ..options.input_options import takes_input_limit
 from ..options.option_groups import takes_options
 from ..options.pool_options import InstanceTypesOption
 from ..options.scheduler_options import StrictOption
+from ..options.usage_options import page_use
 from ..render.consoles import stderr_console
 from .cluster_entries import (
     DEFAULT_NAME,
@@ -47,13 +48,13 @@ from .cluster_entries import (
     write_entry,
 )
 from .detached_server import DetachedServer, fork_server
+from .page_data import page_source
 from .run_server import need_web_server
 
 if TYPE_CHECKING:
     from ...apiserver import ApiServer
     from ...scheduler import Scheduler
     from ...sim.settings import Settings
-    from ...web.live import PageSource
     from .up_manifests import UpManifests
 
 DEFAULT_NODES = 3
@@ -212,6 +213,14 @@ class UpOptions:
             help="Port of the page on the loopback; 0: a free one.",
         ),
     ] = 0
+    usage: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Measured use of pods that the page shows beside their requests, as with bayplan capacity.",
+            show_default=False,
+        ),
+    ] = None
 
 
 @takes_input_limit
@@ -276,6 +285,7 @@ def serve(
     shape = read_shape(options.like, options.instance_types) if options.like else NodeModel()
     folder = options.data_dir.resolve() if options.data_dir is not None else None
     manifests = read_manifests(options.filename or [], options.strict)
+    use = page_use(options.usage or ())
     server = make_server(options, folder, gates, manifests)
 
     async def run() -> None:
@@ -290,7 +300,7 @@ def serve(
             running = start_scheduler(server, settings)
             path = write_kubeconfig(server, options.kubeconfig, folder or own_folder)
             if options.page:
-                shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
+                shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS, use))
                 await shown.start(options.page_port)
             say_ready(server, path, shown.url if shown is not None else "", entry, detached)
             await until_told()
@@ -375,33 +385,6 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
     plane.also_run(driver.run)
     plane.wake()
     return driver.scheduler
-
-
-def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:
-    """The data of the page."""
-    from ...answers import ClusterView
-    from ...answers.questions import answer_question
-    from ...apiserver.object_editor import ObjectEditor
-    from ...web.live import AnswerBody, PageSource
-
-    cluster = server.plane.cluster
-
-    def view() -> ClusterView:
-        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return ClusterView.with_settings(objects, settings, server.clock)
-
-    def begin_question() -> AnswerBody:
-        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return lambda body: answer_question(objects, settings, body)
-
-    return PageSource(
-        cluster,
-        server.clock,
-        lambda: scheduler,
-        make_view=view,
-        begin_question=begin_question,
-        edit=ObjectEditor(server.registry).handle,
-    )
 
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path) -> Path:

@@ -71,6 +71,8 @@ class RunSettings:
     write_config_to: str
     decisions: str
     """File for a line per attempt; "" for none."""
+    usage: tuple[str, ...]
+    """Sources of the measured use that the page shows."""
     remarks: tuple[str, ...]
     """Remarks for the start on flags and fields without effect."""
 
@@ -103,6 +105,7 @@ def read_settings(flags: FlagValues, version: str = "") -> RunSettings:
         disabled_metrics=tuple(flags.parts("disabled-metrics")),
         write_config_to=flags.text("write-config-to"),
         decisions=flags.text("decisions"),
+        usage=tuple(flags.parts("usage")),
         remarks=(
             *((warning,) if warning else ()),
             *flags.remarks(),

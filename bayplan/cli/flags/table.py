@@ -74,6 +74,13 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             metavar="FILE",
         ),
         Flag(
+            "usage",
+            LIST,
+            "",
+            "Measured use of pods that the page shows beside their requests: files, or live for metrics.k8s.io.",
+            metavar="live|FILE",
+        ),
+        Flag(
             "emulated-version",
             LIST,
             "",

@@ -11,7 +11,9 @@ import typer
 from .cluster_options import chosen_cluster
 
 if TYPE_CHECKING:
+    from ...kube.connection import Connection
     from ...manifests.measured_use import MeasuredUse
+    from ...web.live_use import ReadUse, UseByPod
 
 LIVE = "live"
 UsageOption = Annotated[
@@ -43,3 +45,33 @@ def read_measured(
     server, tree = read_live_metrics(*chosen_cluster(kubeconfig, context))
     add_document(use, tree, server)
     return use
+
+
+def page_use(usage: Sequence[str], connection: Connection | None = None) -> ReadUse | None:
+    """Reads the use for a live page; None without an option. Files are read at once, the cluster's use again and again.
+
+    Raises InputError for wrong files, and for `live` without a connection.
+    """
+    if not usage:
+        return None
+    from ...errors import InputError
+    from ...manifests.measured_use import MeasuredUse, add_document, read_use
+
+    files = [text for text in usage if text != LIVE]
+    of_files = read_use(files).by_pod() if files else {}
+    is_live = len(files) < len(usage)
+    if is_live and connection is None:
+        raise InputError(
+            f"--usage: expected a file; got {LIVE}: nothing runs here, and nothing is measured"
+        )
+
+    async def read() -> UseByPod:
+        if not is_live or connection is None:
+            return of_files
+        from ...kube.live_metrics import read_metrics
+
+        use = MeasuredUse()
+        add_document(use, await read_metrics(connection), connection.server)
+        return {**of_files, **use.by_pod()}
+
+    return read

@@ -73,7 +73,7 @@ class PageWriter(NoPage):
                 one.name: list(zip(one.times_s, one.values, strict=True))
                 for one in (report.scaling.series() if report.scaling is not None else ())
             },
-            use={} if use is None else {pod: use.of_pod(*pod) or {} for pod in use.pods()},
+            use={} if use is None else use.by_pod(),
         )
         self._file.keep()  # independent of later output
 

@@ -5,7 +5,7 @@ class Data {
     this.isLive = tale.isLive;
     this.sources = tale.sources || [];
     /** What the server of a live page takes besides requests for data. */
-    this.can = tale.can || { ask: false, edit: false };
+    this.can = tale.can || { ask: false, edit: false, use: false };
     this.started = new Date(tale.started);
     this.texts = [];
     this.resources = [];
@@ -30,6 +30,8 @@ class Data {
     this.series = tale.series || {};
     /** By pod number: the measured use by resource. */
     this.use = new Map(Object.entries(tale.use || {}).map(([pod, amounts]) => [Number(pod), amounts]));
+    /** Why a live page has no measured use. */
+    this.useProblem = "";
     this.extend(tale);
     const told = tale.attempts || { pod: [] };
     told.pod.forEach((pod, i) => this.attempts.set(pod, {
@@ -52,6 +54,16 @@ class Data {
     this.time = Math.max(tale.time, this.time);
     if (tale.groups) this.groups = tale.groups;
     return tale.events.t.length;
+  }
+
+  /** Takes the measured use by namespace/name; pods that are not known yet get theirs with the next answer. */
+  measure(answer) {
+    this.useProblem = answer.problem || "";
+    this.use = new Map();
+    for (let pod = 0; pod < this.pods.name.length; pod += 1) {
+      const amounts = answer.use[`${this.namespace(pod)}/${this.podName(pod)}`];
+      if (amounts) this.use.set(pod, amounts);
+    }
   }
 
   /** Lengths of all lists, sent to the server to get the rest. */

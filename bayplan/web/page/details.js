@@ -150,6 +150,7 @@ class Details {
     const attempt = data.attempts.get(pod);
     const facts = [[tr("Requests"), kind.requests.length ? kind.requests.map(([name, value]) => `${resourceName(name)} ${amount(value, name)}`).join(", ") : tr("none")]];
     const use = data.use.get(pod);
+    if (!use && data.useProblem) facts.push([tr("Measured use"), data.useProblem]);
     if (use) facts.push([tr("Measured use"), Object.entries(use).map(([name, value]) => `${resourceName(name)} ${amount(value, name)}`).join(", ")]);
     if (kind.priority) facts.push([tr("Priority"), count(kind.priority)]);
     if (kind.owner) facts.push([tr("Owner"), kind.owner]);

@@ -1,6 +1,7 @@
 // Live: long-polls the page's own server for changes. The token is never part of a URL that is sent.
 
 const RETRY_MS = 2000;
+const USE_MS = 30000;
 
 class Live {
   constructor(app, epoch) {
@@ -65,6 +66,19 @@ class Live {
         notice(error instanceof TypeError ? tr("The server cannot be reached; retrying.") : error.message);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
+    }
+  }
+
+  /** Asks for the measured use of pods until the page is closed. */
+  async followUse() {
+    for (;;) {
+      try {
+        this.app.data.measure(await Live.ask("use", {}));
+        this.app.details.update(true);
+      } catch (error) {
+        this.app.data.useProblem = error.message;
+      }
+      await new Promise((resolve) => setTimeout(resolve, USE_MS));
     }
   }
 

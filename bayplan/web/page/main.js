@@ -123,6 +123,7 @@ async function begin() {
   app.live.told = tale.events.first + tale.events.t.length;
   window.bayplan = app;
   app.live.follow();
+  if (app.data.can.use) app.live.followUse();
 }
 
 begin();

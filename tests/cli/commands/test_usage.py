@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
-from tests.rig.api_server import ServerInThread
+from tests.rig.api_server import PODS, ServerInThread
+from tests.rig.trees import node_tree, pod_tree
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "usage"
 USE = ["--usage", str(EXAMPLES / "use.csv")]
@@ -89,12 +90,42 @@ def test_a_wrong_margin(margin: str) -> None:
 
 
 def test_the_use_of_the_live_cluster(api: ServerInThread, kubeconfig: Path) -> None:
-    result = CliRunner().invoke(
-        app, ["rebalance", *CLUSTER, "--usage", "live", "--kubeconfig", str(kubeconfig)]
-    )
+    words = ["rebalance", *CLUSTER, "--usage", "live", "--kubeconfig", str(kubeconfig)]
+
+    result = CliRunner().invoke(app, words)
+
+    assert result.exit_code == 2
+    assert "expected metrics.k8s.io, as metrics-server has it, at http" in result.stderr
+    assert "got no pods: it may have measured none yet" in result.stderr
+    api.make("/api/v1/nodes", node_tree("n0"))
+    api.make(PODS, pod_tree("p", "1", nodeName="n0"))
+    api.patch(f"{PODS}/p/status", {"status": {"phase": "Running"}})
+
+    result = CliRunner().invoke(app, words)
 
     assert result.exit_code == 0, result.output
     assert "REQUESTED" in result.stdout
+
+
+def test_a_plan_for_manifests_goes_by_the_use_of_their_workloads(tmp_path: Path) -> None:
+    manifest, use = tmp_path / "web.yaml", tmp_path / "use.csv"
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": "2"}}}
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 6, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "web", "namespace": "shop"}
+    tree = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    manifest.write_text(json.dumps(tree))
+    use.write_text("namespace,pod,cpu\nshop,web-5d4f7c9b6d-x2b7k,100m\n")
+    plan = EXAMPLES.parent / "plan"
+    words = ["plan", "-f", str(manifest), "--pools", str(plan / "pools.yaml"), "--seeds", "1"]
+    words += ["--instance-types", str(plan / "instance-types.csv"), "--time-limit", "0.3s"]
+
+    answer = json.loads(ask(*words, "--usage", str(use), "-o", "json"))
+
+    assert answer["usage"]["byUse"]["price"] < answer["price"]
+    assert answer["usage"]["totals"][0]["used"] == "600m"
+    assert (answer["usage"]["measuredPods"], answer["usage"]["runningPods"]) == (6, 6)
 
 
 def test_the_page_has_the_use_of_pods(tmp_path: Path) -> None:
