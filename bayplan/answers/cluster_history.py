@@ -52,6 +52,8 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     """Whether it shows a decision at the first attempt, about a pod that was never held back."""
     arrival: int = -1
     """Number of the change with which the pod appeared; -1 if it was there at the start."""
+    is_listed: bool = False
+    """Whether the pod waited when its scheduler started, which lists pods by namespace and name."""
 
     @property
     def pod(self) -> Pod:
@@ -94,14 +96,30 @@ class ClusterHistory:
         return self.view.cluster.get(obj.kind, obj.namespace, obj.name)
 
     def follow(
-        self, at_s: float, old: Any, new: Any, *, is_binding: bool = False, is_first: bool = False
+        self,
+        at_s: float,
+        old: Any,
+        new: Any,
+        *,
+        is_binding: bool = False,
+        is_first: bool = False,
+        is_listed: bool = False,
     ) -> Change:
         """Apply a change; None stands for an object that does not exist."""
         obj = old if new is None else new
         key = (obj.kind, obj.namespace, obj.name)
         arrival = self._note_arrival(old, new)
         change = Change(
-            self._next, at_s, key, old, new, is_binding, matters(old, new), is_first, arrival
+            self._next,
+            at_s,
+            key,
+            old,
+            new,
+            is_binding,
+            matters(old, new),
+            is_first,
+            arrival,
+            is_listed,
         )
         self._next += 1
         self._changes.append(change)
@@ -224,7 +242,7 @@ def _binding_shifts(bindings: Sequence[Change], moment: Change) -> list[Shift]:
     families = (
         _shifts([change.number for change in open_], number),
         _prefixes(open_, moment, _queue_key),
-        _prefixes(open_, moment, _arrival),
+        _prefixes(open_, moment, _list_key if moment.is_listed else _arrival),
         _exceptions(open_, moment),
     )
     mixed = (shift for group in zip_longest(*families) for shift in group if shift is not None)
@@ -257,6 +275,11 @@ def _queue_key(change: Change) -> tuple[int, int]:
 
 def _arrival(change: Change) -> int:
     return change.arrival
+
+
+def _list_key(change: Change) -> tuple[int, bool, str, str]:
+    """Place of a pod in the queue of a scheduler that has just started: those that waited come by their names."""
+    return -change.pod.priority, not change.is_listed, change.pod.namespace, change.pod.name
 
 
 def _prefixes(

@@ -22,6 +22,8 @@ from .cluster_view import ClusterView
 from .decision_judge import DecisionJudge, OnDifference
 from .judged_decision import JudgedDecision
 
+AWAY_S = 3.0
+"""Time without any decision, while new pods wait, after which a scheduler counts as started anew."""
 UNSCHEDULABLE, GATED = "Unschedulable", "SchedulingGated"
 
 
@@ -34,6 +36,8 @@ class _PendingPod(msgspec.Struct):
     """Whether it is tried in the order of arrival: it came after the start, and nothing holds it back."""
     assumed_on: str = ""
     """The node on which the scheduler counts it already, while its volumes or claims are made."""
+    is_listed: bool = False
+    """Whether it waited when its scheduler started: then it is tried in the order of a list."""
     has_decision: bool = False
 
 
@@ -85,6 +89,7 @@ class DecisionFollower:
         self._is_judged = True
         self._doubts: deque[_Doubt] = deque()
         self._pending: dict[str, _PendingPod] = {}
+        self._absences = SchedulerAbsences()
         for pod in view.pods():
             self._expect(pod, 0.0, is_start=True)
 
@@ -228,11 +233,14 @@ class DecisionFollower:
             self.pods += 1
             is_held = _is_refused(pod.status) or pod.spec.scheduling_group is not None
             self._pending[pod.uid] = _PendingPod(pod, at_s, not (is_held or is_start))
+            if not is_held:
+                self._absences.expect(pod, at_s)
 
     def _leave(self, pod: Pod, at_s: float) -> None:
         """A pod was deleted, perhaps before anything was decided about it."""
         known = self._pending.pop(pod.uid, None)
         if known is not None and not known.has_decision:
+            self._absences.forget(pod)
             self._settle(self._decision(known, at_s))
 
     # Decisions
@@ -241,6 +249,8 @@ class DecisionFollower:
         self, at_s: float, known: _PendingPod, node_name: str, stored: Pod | None, now: Pod
     ) -> None:
         """Note a decision, apply its change, and judge it: now if the present state explains it."""
+        if self._absences.end(known.pod, at_s):
+            self._note_start(known)
         is_first = known.is_fresh and not known.has_decision
         known.has_decision = True
         decision = self._decision(known, at_s)
@@ -250,7 +260,12 @@ class DecisionFollower:
             decision.nominated_node = now.nominated_node_name
         is_clear = self._is_judged and self._judge.judge(decision)
         moment = self._history.follow(
-            at_s, stored, now, is_binding=bool(node_name), is_first=is_first
+            at_s,
+            stored,
+            now,
+            is_binding=bool(node_name),
+            is_first=is_first,
+            is_listed=known.is_listed,
         )
         if not self._is_judged:
             self.skipped += 1
@@ -261,6 +276,13 @@ class DecisionFollower:
             self._settle(decision)
         else:
             self._doubts.append(_Doubt(decision, moment))
+
+    def _note_start(self, first: _PendingPod) -> None:
+        """A scheduler has started: it takes the pods that wait in another order than that of their arrival."""
+        name = first.pod.scheduler_name
+        for one in (first, *self._pending.values()):
+            if one.pod.scheduler_name == name:
+                one.is_fresh, one.is_listed = False, True
 
     def _decision(self, known: _PendingPod, at_s: float) -> JudgedDecision:
         self._number += 1
@@ -275,6 +297,36 @@ class DecisionFollower:
     def _settle(self, decision: JudgedDecision) -> None:
         self.settled += 1
         self._deliver(decision)
+
+
+class SchedulerAbsences:
+    """Finds schedulers that decide nothing for a time although new pods wait: they start, or another replica leads."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, set[str]] = {}
+        """By name of a scheduler: uids of the pods without any decision."""
+        self._silent_since_s: dict[str, float] = {}
+
+    def expect(self, pod: Pod, at_s: float) -> None:
+        """Note a new pod."""
+        waiting = self._waiting.setdefault(pod.scheduler_name, set())
+        if not waiting:
+            self._silent_since_s[pod.scheduler_name] = at_s
+        waiting.add(pod.uid)
+
+    def forget(self, pod: Pod) -> None:
+        """Note that a pod left without a decision."""
+        self._waiting.get(pod.scheduler_name, set()).discard(pod.uid)
+
+    def end(self, pod: Pod, at_s: float) -> bool:
+        """Note a decision; whether its scheduler was away before it."""
+        name = pod.scheduler_name
+        waiting = self._waiting.get(name)
+        was_silent = bool(waiting) and at_s - self._silent_since_s[name] > AWAY_S
+        if waiting:
+            waiting.discard(pod.uid)
+        self._silent_since_s[name] = at_s
+        return was_silent
 
 
 NO_CONDITION = PodCondition()

@@ -1,5 +1,6 @@
 """Decisions: recorded decisions are judged in the state of the cluster in which they were made."""
 
+import random
 from typing import Any
 
 import pytest
@@ -8,12 +9,16 @@ from bayplan.answers import ClusterView
 from bayplan.answers.decisions import DecisionFollower
 from bayplan.answers.judged_decision import JudgedDecision
 from bayplan.api.pod import Pod
+from bayplan.scheduler import RandomTies
+from bayplan.scheduler.assessment import choose
 from bayplan.sim.replay_report import ReplayVerdict
 from bayplan.testing.builders import make_node, make_pod
 
 SMALL, LARGE = make_node("small", cpu="4"), make_node("large", cpu="16")
 REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 Event = tuple[float, Any]
+WINDOW = 24
+"""Bindings that are under way at the same time."""
 
 
 def pod(name: str, node: str = "", **more: Any) -> Pod:
@@ -266,3 +271,40 @@ def test_a_binding_before_the_pod_existed_is_not_left_out() -> None:
     )
 
     assert verdicts(decisions) == [("first", "same"), ("second", "other node")]
+
+
+def listed(count: int) -> tuple[list[Any], list[Event]]:
+    """Pods that wait while no scheduler runs; one starts, takes them by priority and name, and binds concurrently."""
+    draw = random.Random(7)
+    nodes = [make_node(f"n{i}", cpu=str(8 + 6 * i), memory=f"{80 - 10 * i}Gi") for i in range(6)]
+    pods = [
+        pod(f"p{i:02}", cpu=f"{100 + 37 * i}m", memory=f"{1 + i % 3}Gi", priority=(i % 4 == 1) * 10)
+        for i in range(count)
+    ]
+    view, bound = ClusterView(nodes), []
+    for one in sorted(pods, key=lambda one: (-one.priority, one.name)):
+        node = choose(view.ask(one), RandomTies(0))
+        bound.append(one.replace(node_name=node))
+        view.replace_object(None, bound[-1])
+    arrived = draw.sample(pods, count)
+    events: list[Event] = [(1 + i / 100, one) for i, one in enumerate(arrived)]
+    for first in range(0, count, WINDOW):
+        some = bound[first : first + WINDOW]
+        bound[first : first + WINDOW] = draw.sample(some, len(some))
+    return nodes, events + [(20 + i / 100, one) for i, one in enumerate(bound)]
+
+
+def test_pods_that_wait_for_a_scheduler_to_start_are_taken_by_their_names() -> None:
+    nodes, events = listed(48)
+
+    found = {one.verdict for one in judge(nodes, events)}
+
+    assert found <= {ReplayVerdict.SAME, ReplayVerdict.EQUAL}
+
+
+def test_a_scheduler_that_works_takes_pods_in_the_order_of_their_arrival() -> None:
+    """The same bindings right after the arrival, by a scheduler that is at work, differ."""
+    nodes, events = listed(48)
+    early = [(at_s - 18 if at_s >= 20 else at_s, obj) for at_s, obj in events]
+
+    assert ReplayVerdict.OTHER in {one.verdict for one in judge(nodes, early)}
