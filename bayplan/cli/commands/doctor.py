@@ -19,9 +19,9 @@ from ..options.config_options import (
     read_settings,
 )
 from ..options.input_options import takes_input_limit
+from ..options.scheduler_options import AnswerForm, AnswerOption
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document
-from .replay import FORMS, ReplayOutput
 
 if TYPE_CHECKING:
     from ...doctor.cluster_facts import ClusterFacts, Finding
@@ -47,10 +47,7 @@ def doctor(
     kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
-    output: Annotated[
-        ReplayOutput,
-        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
-    ] = ReplayOutput.TABLE,
+    output: AnswerOption = AnswerForm.TABLE,
 ) -> None:
     """Look at a cluster, and name what may make answers differ from its scheduler.
 
@@ -100,10 +97,14 @@ def _read_live(kubeconfig: Path | None, context: str | None) -> ClusterFacts:
     return asyncio.run(read())
 
 
-def _print(facts: ClusterFacts, findings: Sequence[Finding], output: ReplayOutput) -> None:
+def _print(facts: ClusterFacts, findings: Sequence[Finding], output: AnswerForm) -> None:
     from ...api.own_documents import API_VERSION
 
-    if output is ReplayOutput.TABLE:
+    if output is AnswerForm.NAME:
+        for subject in dict.fromkeys(one.subject for one in findings if one.differs):
+            print(f"finding/{subject}")
+        return
+    if output in (AnswerForm.TABLE, AnswerForm.WIDE):
         from ..render.findings import render_findings
 
         console = stdout_console()
@@ -118,4 +119,4 @@ def _print(facts: ClusterFacts, findings: Sequence[Finding], output: ReplayOutpu
         "version": facts.version,
         "findings": [msgspec.to_builtins(one) for one in findings],
     }
-    (print_json_document if output is ReplayOutput.JSON else print_yaml_document)(document)
+    (print_json_document if output is AnswerForm.JSON else print_yaml_document)(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from ..options.config_options import (
     read_settings,
 )
 from ..options.input_options import takes_input_limit
+from ..options.scheduler_options import AnswerForm, AnswerOption
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document
 from ..render.progress_bar import progress_bar
@@ -37,17 +39,6 @@ class FollowMode(StrEnum):
 
     RECORDED = "recorded"
     OWN = "own"
-
-
-class ReplayOutput(StrEnum):
-    """Output formats of the comparison."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
-FORMS = ", ".join(ReplayOutput)
 
 
 @takes_input_limit
@@ -77,10 +68,7 @@ def replay(
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
     seed: SeedOption = None,
-    output: Annotated[
-        ReplayOutput,
-        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
-    ] = ReplayOutput.TABLE,
+    output: AnswerOption = AnswerForm.TABLE,
     everything: Annotated[
         bool, typer.Option("--all", help="Also show decisions that agree.")
     ] = False,
@@ -135,7 +123,7 @@ def replay(
         raise typer.Exit(DIFFERS)
 
 
-def _judge(recorded: Recording, settings: Settings, output: ReplayOutput, everything: bool) -> None:
+def _judge(recorded: Recording, settings: Settings, output: AnswerForm, everything: bool) -> None:
     """Print the account of the recorded decisions."""
     from ...answers.judged_decision import Agreement
     from ...answers.judged_replay import decision_tree
@@ -152,32 +140,44 @@ def _judge(recorded: Recording, settings: Settings, output: ReplayOutput, everyt
         shadow_recording(recorded, run, on_pods)
     decisions.sort(key=lambda decision: decision.number)
     gain = compute_gain(run.account, run.view, settings)
-    if output is ReplayOutput.TABLE:
-        console = stdout_console()
-        with written_to_stdout(console):
-            if everything:
-                render_decisions(console, decisions)
-            render_account(console, run.account, gain, everything)
-    else:
-        trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in decisions]
-        tree = report_tree(run.account, gain, trees)
-        (print_json_document if output is ReplayOutput.JSON else print_yaml_document)(tree)
+    match output:
+        case AnswerForm.JSON | AnswerForm.YAML:
+            trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in decisions]
+            tree = report_tree(run.account, gain, trees)
+            (print_json_document if output is AnswerForm.JSON else print_yaml_document)(tree)
+        case AnswerForm.NAME:
+            differing = [one for one in decisions if one.agreement is Agreement.DIFFERENT]
+            print_pods(one.pod.key for one in (decisions if everything else differing))
+        case _:
+            console = stdout_console()
+            with written_to_stdout(console):
+                if everything:
+                    render_decisions(console, decisions)
+                is_whole = everything or output is AnswerForm.WIDE
+                render_account(console, run.account, gain, is_whole)
     if run.account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)
 
 
-def print_report(
-    report: ReplayReport | JudgedReplay, output: ReplayOutput, everything: bool
-) -> None:
+def print_report(report: ReplayReport | JudgedReplay, output: AnswerForm, everything: bool) -> None:
     """Print the comparison in the chosen format."""
-    from ..render.recorded_decisions import render_replay
+    from ..render.recorded_decisions import chosen_decisions, render_replay
 
     match output:
-        case ReplayOutput.JSON:
+        case AnswerForm.JSON:
             print_json_document(report.to_dict())
-        case ReplayOutput.YAML:
+        case AnswerForm.YAML:
             print_yaml_document(report.to_dict())
+        case AnswerForm.NAME:
+            print_pods(one.pod.key for one in chosen_decisions(report, everything))
         case _:
             console = stdout_console()
             with written_to_stdout(console):
-                render_replay(console, report, everything)
+                is_wide = output is AnswerForm.WIDE
+                render_replay(console, report, everything, is_wide)
+
+
+def print_pods(keys: Iterable[str]) -> None:
+    """Print `pod/<namespace>/<name>` per decision; a pod with several decisions once."""
+    for key in dict.fromkeys(keys):
+        print(f"pod/{key}")

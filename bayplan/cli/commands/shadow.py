@@ -24,9 +24,10 @@ from ..options.config_options import (
     read_settings,
 )
 from ..options.input_options import seconds_if_given
+from ..options.scheduler_options import AnswerForm, AnswerOption
 from ..render.consoles import stderr_console, stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document
-from .replay import DIFFERS, FORMS, ReplayOutput
+from .replay import DIFFERS, print_pods
 
 if TYPE_CHECKING:
     from ...kube.connection import Connection
@@ -111,10 +112,7 @@ def shadow(
             help="Address of --port. Beyond the loopback only /metrics, /healthz and /readyz are served.",
         ),
     ] = DEFAULT_ADDRESS,
-    output: Annotated[
-        ReplayOutput,
-        typer.Option("-o", "--output", metavar="FORM", help=f"How to print the summary: {FORMS}."),
-    ] = ReplayOutput.TABLE,
+    output: AnswerOption = AnswerForm.TABLE,
 ) -> None:
     """Watch a live cluster beside its scheduler, and judge every decision; nothing is written to the cluster.
 
@@ -268,7 +266,7 @@ class Watching:
             StateFile(self._options.state).write(live.run.account)
 
 
-def _print(run: ShadowRun, output: ReplayOutput) -> None:
+def _print(run: ShadowRun, output: AnswerForm) -> None:
     """Print the summary, and end with 1 if a decision differs."""
     from ...answers.judged_decision import Agreement
     from ...shadow.gain import compute_gain
@@ -277,13 +275,15 @@ def _print(run: ShadowRun, output: ReplayOutput) -> None:
 
     gain: Gain = compute_gain(run.account, run.view, run.settings)
     match output:
-        case ReplayOutput.JSON:
+        case AnswerForm.JSON:
             print_json_document(report_tree(run.account, gain))
-        case ReplayOutput.YAML:
+        case AnswerForm.YAML:
             print_yaml_document(report_tree(run.account, gain))
+        case AnswerForm.NAME:
+            print_pods(one.pod for one in run.account.differences)
         case _:
             console = stdout_console()
             with written_to_stdout(console):
-                render_account(console, run.account, gain)
+                render_account(console, run.account, gain, output is AnswerForm.WIDE)
     if run.account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)

@@ -196,7 +196,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
         page.write(report, question.sources, use)
         write_cluster(simulation)
         usage = None if use is None else _usage(question, use)
-        print_report(report, options, question.remarks, usage)
+        print_report(report, options, question, usage)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
         raise typer.Exit(PENDING)
@@ -272,21 +272,25 @@ def _usage(question: Question, use: MeasuredUse) -> UseAgainstRequests:
 def print_report(
     report: SimulationReport,
     options: SimulateOptions,
-    remarks: Sequence[str],
+    question: Question,
     usage: UseAgainstRequests | None = None,
 ) -> None:
-    """Print the report in the chosen format, with the `usage` of the cluster before it."""
-    output = options.output
+    """Print the report in the chosen format, with the `usage` of the cluster before it.
+
+    Rows and names are those of the namespace of -n; documents have all pods.
+    """
+    from ..render.run_tables import of_namespace, render_report
+
+    output, remarks, namespace = options.output, question.remarks, question.given_namespace
     match output:
         case Output.JSON:
             print_json(report, remarks, usage)
         case Output.YAML:
             print_yaml(report, remarks, usage)
         case Output.NAME:
-            print_names(report)
+            print_names(of_namespace(report, namespace))
         case _:
             from ..render.plugin_results import render_explanations
-            from ..render.run_tables import render_report
 
             console = stdout_console()
             wide = output is Output.WIDE
@@ -294,8 +298,15 @@ def print_report(
             everything = details or not console.is_terminal
             with written_to_stdout(console):
                 if options.explain:
-                    render_explanations(console, report, details)
-                render_report(console, report, wide=wide, everything=everything, details=details)
+                    render_explanations(console, of_namespace(report, namespace), details)
+                render_report(
+                    console,
+                    report,
+                    wide=wide,
+                    everything=everything,
+                    details=details,
+                    namespace=namespace,
+                )
                 if usage is not None:
                     print_usage(console, usage)
                 print_notices(console, report.notices)

@@ -30,13 +30,22 @@ STYLES = {
 }
 
 
-def render_replay(console: Console, report: ReplayReport | JudgedReplay, everything: bool) -> None:
-    """Print the decisions that differ, and how many there are."""
+def chosen_decisions(
+    report: ReplayReport | JudgedReplay, everything: bool
+) -> Sequence[ReplayedPod | JudgedDecision]:
+    """The decisions that differ, or all of them."""
+    if not everything:
+        return report.differing
+    return report.decisions if isinstance(report, JudgedReplay) else report.pods
+
+
+def render_replay(
+    console: Console, report: ReplayReport | JudgedReplay, everything: bool, is_wide: bool = False
+) -> None:
+    """Print the decisions that differ, and how many there are; on a terminal the first ones unless `is_wide`."""
     is_judged = isinstance(report, JudgedReplay)
-    every: Sequence[ReplayedPod | JudgedDecision]
-    every = report.decisions if isinstance(report, JudgedReplay) else report.pods
-    pods = every if everything else report.differing
-    shown = pods if everything or not console.is_terminal else pods[:MAX_PODS]
+    pods = chosen_decisions(report, everything)
+    shown = pods if everything or is_wide or not console.is_terminal else pods[:MAX_PODS]
     if shown:
         section(console, _table(console, shown, is_judged))
         hint(console, len(pods) - len(shown), "decision" if is_judged else "pod")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rich.console import Console
 from rich.padding import Padding
@@ -46,11 +47,14 @@ def render_report(
     wide: bool = False,
     everything: bool = False,
     details: bool = False,
+    namespace: str | None = None,
 ) -> None:
     """Print pods, nodes, totals, pending pods and a summary.
 
-    Long tables are cut unless `everything`; with `details` each pending pod is named.
+    Long tables are cut unless `everything`; with `details` each pending pod is named. With a `namespace` the rows of
+    other namespaces are left out; nodes, totals and the summary are those of the whole cluster.
     """
+    whole, report = report, of_namespace(report, namespace)
     names = NodeNames.of(console, (use.node.name for use in report.nodes))
     names.tell(console)
     placed = report.placed
@@ -68,8 +72,23 @@ def render_report(
     render_pending(console, report.pending_groups, names, details=details, everything=everything)
     render_use(console, report.use_over_time(), report.time_s)
     if report.scaling is not None:
-        render_scaling(console, report.scaling, report.pods)
-    conclude(console, summary(report))
+        render_scaling(console, report.scaling, whole.pods)
+    hidden = len(whole.pods) - len(report.pods)
+    if hidden:
+        text = f"{count(hidden, 'pod')} of other namespaces not shown; -A shows them"
+        console.print(text, style="dim")
+    conclude(console, summary(whole))
+
+
+def of_namespace(report: SimulationReport, namespace: str | None) -> SimulationReport:
+    """The report without the pods of other namespaces; None leaves it as it is."""
+    if namespace is None:
+        return report
+    return replace(
+        report,
+        pods=[result for result in report.pods if result.pod.namespace == namespace],
+        preempted=[pair for pair in report.preempted if pair[0].namespace == namespace],
+    )
 
 
 def summary(report: SimulationReport) -> Text:
