@@ -46,7 +46,8 @@ OnDifference: TypeAlias = Callable[[JudgedDecision, ClusterView], None]
 class DecisionJudge:
     """Judges decisions about the pods of a history.
 
-    Pods whose scheduler has no profile are judged with the default profile if `takes_all`, else not at all.
+    Pods whose scheduler has no profile are judged with the default profile if `takes_all`, else not at all. With
+    `shows_sampled`, `on_difference` is called with sampled decisions, too.
     """
 
     def __init__(
@@ -56,7 +57,10 @@ class DecisionJudge:
         *,
         takes_all: bool = False,
         on_difference: OnDifference | None = None,
+        shows_sampled: bool = False,
     ) -> None:
+        shown = {Agreement.DIFFERENT, Agreement.SAMPLED} if shows_sampled else {Agreement.DIFFERENT}
+        self._shown = frozenset(shown)
         self._view: ClusterView = history.view
         self._history = history
         self._ties = ties
@@ -137,8 +141,8 @@ class DecisionJudge:
         self._latest.append(decision.agreement is Agreement.DIFFERENT)
         if decision.agreement is Agreement.DIFFERENT:
             self._differing[_kind_of(decision)] += 1
-            if self._on_difference is not None:
-                self._on_difference(decision, self._view)
+        if decision.agreement in self._shown and self._on_difference is not None:
+            self._on_difference(decision, self._view)
 
     def _most_states(self, decision: JudgedDecision) -> int:
         """The number of states to compare: few where decisions have differed again and again."""

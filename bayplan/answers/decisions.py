@@ -66,6 +66,7 @@ class DecisionFollower:
         takes_all: bool = False,
         deliver: Callable[[JudgedDecision], None] | None = None,
         on_difference: OnDifference | None = None,
+        shows_sampled: bool = False,
     ) -> None:
         self.pods = 0
         """The number of pods that a decision was expected for."""
@@ -82,6 +83,7 @@ class DecisionFollower:
             ties or RandomTies(),
             takes_all=takes_all,
             on_difference=on_difference,
+            shows_sampled=shows_sampled,
         )
         self._delivered: list[JudgedDecision] = []
         self._deliver = deliver or self._delivered.append

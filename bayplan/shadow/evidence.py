@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.cluster_view import ClusterView
-from ..answers.judged_decision import JudgedDecision
+from ..answers.judged_decision import Agreement, JudgedDecision
 from ..answers.judged_replay import reason_of
 from ..api.meta import KubeObject
 from ..api.node import Node
@@ -22,6 +22,7 @@ from ..scheduler.assessment import assess
 from ..sim.settings import Settings
 
 MOST_FILES = 50
+MOST_SAMPLED = 50
 INDEX = "differences.jsonl"
 KINDS_OF_NODES = frozenset({"CSINode", "ResourceSlice", "VolumeAttachment"})
 """Kinds with an object or more per node."""
@@ -29,22 +30,30 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9.-]+")
 
 
 class EvidenceFolder:
-    """Writes at most `MOST_FILES` files, and an index with a line for each.
+    """Writes at most `MOST_FILES` files, and an index with a line for each. With `takes_sampled` at most `MOST_SAMPLED`
+    files of sampled decisions come on top.
 
     A file has the objects that make the difference: the pod, its node and the pods there, if these lead to the same
     refusals; else all objects of the cluster. Fields are left out as in snapshots.
     """
 
     def __init__(
-        self, folder: Path, settings: Settings, version: str = "", most: int = MOST_FILES
+        self,
+        folder: Path,
+        settings: Settings,
+        version: str = "",
+        most: int = MOST_FILES,
+        takes_sampled: bool = False,
     ) -> None:
+        self.takes_sampled = takes_sampled
+        self._sampled = 0
         self._folder = folder
         self._settings = settings
         self._version = version
         self._most = most
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._written = len(list(folder.glob("*.json.gz")))
+            self._written = self._differing = len(list(folder.glob("*.json.gz")))
         except OSError as error:
             raise InputError(
                 f"--evidence: {folder}: expected a folder to write to; got {error.strerror}"
@@ -52,9 +61,13 @@ class EvidenceFolder:
 
     def keep(self, decision: JudgedDecision, view: ClusterView, time: str) -> str:
         """Write the state that `view` shows; returns the name of the file, "" if there are enough."""
-        if self._written >= self._most:
+        is_sampled = decision.agreement is Agreement.SAMPLED
+        is_full = self._sampled >= MOST_SAMPLED if is_sampled else self._differing >= self._most
+        if is_full:
             return ""
         self._written += 1
+        self._sampled += is_sampled
+        self._differing += not is_sampled
         objects = self._needed(decision, view)
         name = _UNSAFE.sub("-", f"{self._written:03}-{decision.pod.namespace}-{decision.pod.name}")
         path = self._folder / f"{name}.json.gz"

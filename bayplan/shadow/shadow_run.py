@@ -46,6 +46,7 @@ class ShadowRun:
             takes_all=True,
             deliver=self._take_decision,
             on_difference=self._keep_evidence if evidence is not None else None,
+            shows_sampled=evidence is not None and evidence.takes_sampled,
         )
         self._evidence = evidence
         self._files: dict[int, str] = {}

@@ -3,7 +3,10 @@
 `python -m tests.shadow.live_measurement --nodes 50 --pods 300` prints the report. The binaries are those of
 `tests/rig/live/control_plane.py`. With `--scheduler bayplan` the scheduler is `bayplan run`; with `--faults SEED` a
 proxy between shadow and API server makes requests fail; with `--extender` an extender that the shadow's configuration
-does not have prefers some nodes and refuses others.
+does not have prefers some nodes and refuses others, with `--webhook` a webhook moves bindings to other nodes, and with
+`--most-allocated` the scheduler scores otherwise. `--late` starts the scheduler when pods wait already,
+`--restart-api-server` and `--restart-shadow` interrupt the run at half its time, and `--confirm` repeats the totals of
+sampled decisions with `bayplan explain` on the evidence.
 """
 
 import argparse
@@ -17,8 +20,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,8 @@ from tests.rig.live.kinds import path_of, with_head
 from tests.rig.live.kubelets import LiveKubelets
 from tests.rig.live.schedulers import make_config, start_scheduler
 from tests.rig.live.volumes import Volumes
+
+from .strangers import MOST_ALLOCATED, BindingWebhook, Extender
 
 Tree = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
@@ -127,9 +132,12 @@ class Workload:
         self._per_s = per_s
         self._draw = random.Random(seed)
         self._made: list[str] = []
+        self._extra: list[str] = []
+        self._added = 0
 
     def prepare(self, node_count: int, scale: float) -> None:
         client = self._client
+        self._scale = scale
         for name, value in PRIORITIES.items():
             tree = {"metadata": {"name": name}, "value": value}
             client.create(path_of("PriorityClass"), with_head("PriorityClass", tree))
@@ -142,10 +150,15 @@ class Workload:
         client.create_all(path_of("Node"), nodes(node_count, scale))
         self._nodes = node_count
 
-    def run(self) -> None:
+    def run(self, at_half: Callable[[], None] = lambda: None) -> None:
+        """Create all pods; `at_half` is called once, in between."""
         client, draw = self._client, self._draw
         every = list(pods(self._count, draw))
+        is_half = False
         while every:
+            if not is_half and len(every) <= self._count // 2:
+                is_half = True
+                at_half()
             size = min(len(every), draw.choice((1, 5, 20, 40)))
             burst, every = every[:size], every[size:]
             for pod in burst:
@@ -177,56 +190,24 @@ class Workload:
             if draw.random() < 0.05:
                 node = path_of("Node", name=f"n-{draw.randrange(self._nodes):04}")
                 client.patch(node, {"metadata": {"labels": {"pool": f"p{draw.randrange(5)}"}}})
+            self._change_nodes()
         except RefusedError:
             pass  # the pod is gone already: preempted
 
-
-class Extender:
-    """Refuses nodes of one pool for some pods, and prefers those of another one."""
-
-    def __init__(self) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                size = int(self.headers["Content-Length"])
-                arguments = json.loads(self.rfile.read(size))
-                answer = json.dumps(answer_of(self.path, arguments)).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *arguments: Any) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    @property
-    def config(self) -> Tree:
-        return {
-            "urlPrefix": f"http://127.0.0.1:{self._server.server_address[1]}",
-            "filterVerb": "filter",
-            "prioritizeVerb": "prioritize",
-            "weight": 5,
-            "nodeCacheCapable": True,
-        }
-
-    def stop(self) -> None:
-        self._server.shutdown()
-
-
-def answer_of(path: str, arguments: Tree) -> Any:
-    """Odd nodes are refused for pods of tier t3; nodes that end with 4 get ten points."""
-    names = arguments.get("NodeNames") or arguments.get("nodenames") or []
-    pod = arguments.get("Pod") or arguments.get("pod") or {}
-    if path.endswith("prioritize"):
-        return [{"Host": name, "Score": 10 if name.endswith("4") else 0} for name in names]
-    tier = pod["metadata"].get("labels", {}).get("tier")
-    refused = [name for name in names if tier == "t3"]
-    kept = [name for name in names if name not in refused]
-    return {
-        "NodeNames": kept,
-        "FailedNodes": dict.fromkeys(refused, "node(s) had no licence left"),
-    }
+    def _change_nodes(self) -> None:
+        """Add a node, or remove one with its pods."""
+        client, draw = self._client, self._draw
+        chance = draw.random()
+        if chance < 0.02:
+            self._added += 1
+            (tree,) = islice(nodes(self._added, self._scale), self._added - 1, self._added)
+            tree["metadata"]["name"] = name = f"x-{self._added:04}"
+            tree["metadata"]["labels"][HOSTNAME] = name
+            client.create_all(path_of("Node"), [tree])
+            self._extra.append(name)
+        elif chance < 0.03 and self._extra:
+            name = self._extra.pop(draw.randrange(len(self._extra)))
+            client.delete(path_of("Node", name=name))
 
 
 def wait_until_quiet(client: LiveClient, quiet_s: float, most_s: float) -> tuple[int, int]:
@@ -258,56 +239,126 @@ def faults_of(seed: int) -> Faults:
     )
 
 
-def measure(arguments: argparse.Namespace, folder: Path) -> Tree:
-    """Run it all; returns the report of the shadow."""
-    plane = LiveControlPlane(folder / "plane")
-    client = LiveClient(plane.kubeconfig)
-    players: list[Any] = [LiveKubelets(client), Volumes(client)]
-    started: list[Any] = []
-    try:
+class Measurement:
+    """One run with a control plane, players, a scheduler and a shadow."""
+
+    def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
+        self._arguments = arguments
+        self._folder = folder
+        self._plane = LiveControlPlane(folder / "plane")
+        self._client = LiveClient(self._plane.kubeconfig)
+        self._players: list[Any] = [LiveKubelets(self._client), Volumes(self._client)]
+        self._started: list[Any] = []
+        self._proxy: FaultProxy | None = None
+
+    def run(self) -> Tree:
+        """Run it all; returns the report of the shadow."""
+        try:
+            return self._run()
+        finally:
+            for process in self._started:
+                process.kill()
+            for player in reversed(self._players):
+                player.stop()
+            self._plane.stop()
+
+    def _run(self) -> Tree:
+        arguments, client = self._arguments, self._client
         workload = Workload(client, arguments.pods, arguments.rate, arguments.seed)
         workload.prepare(arguments.nodes, arguments.scale)
-        kubeconfig = plane.kubeconfig
-        if arguments.faults is not None:
-            proxy = FaultProxy(kubeconfig, folder, faults_of(arguments.faults))
-            players.append(proxy)
-            kubeconfig = proxy.kubeconfig
-            # the second half shows whether it recovers
-            half = threading.Timer(
-                arguments.settle + arguments.pods / arguments.rate / 2, proxy.end
-            )
-            half.start()
+        self._kubeconfig = self._with_faults()
+        settings = self._strangers()
+        if not arguments.late:
+            self._start_scheduler(settings)
+        self._shadow = start_shadow(self._kubeconfig, self._folder, arguments)
+        time.sleep(arguments.settle)
+        begin = time.monotonic()
+        if arguments.late:
+            workload.run(lambda: self._start_scheduler(settings))
+        else:
+            workload.run(self._interrupt)
+        bound, waiting = wait_until_quiet(client, 4, arguments.wait)
+        seconds = time.monotonic() - begin
+        print(f"{bound} bound, {waiting} waiting, {seconds:.0f} s", file=sys.stderr)
+        if self._proxy is not None:
+            print(f"faults: {dict(self._proxy.injected)}", file=sys.stderr)
+        time.sleep(3)
+        return self._report()
+
+    def _start_scheduler(self, settings: Tree) -> None:
+        config = make_config(self._plane.kubeconfig, **settings)
+        place = self._folder / "scheduler"
+        self._started.append(start_scheduler(self._arguments.scheduler, config, place))
+
+    def _with_faults(self) -> Path:
+        arguments, kubeconfig = self._arguments, self._plane.kubeconfig
+        if arguments.faults is None:
+            return kubeconfig
+        self._proxy = FaultProxy(kubeconfig, self._folder, faults_of(arguments.faults))
+        self._players.append(self._proxy)
+        # the second half shows whether it recovers
+        half_s = arguments.settle + arguments.pods / arguments.rate / 2
+        threading.Timer(half_s, self._proxy.end).start()
+        return self._proxy.kubeconfig
+
+    def _strangers(self) -> Tree:
+        """Start what the shadow does not know of; returns settings of the scheduler."""
+        arguments = self._arguments
         settings: Tree = {}
         if arguments.extender:
             extender = Extender()
-            players.append(extender)
+            self._players.append(extender)
             settings["extenders"] = [extender.config]
-        config = make_config(plane.kubeconfig, **settings)
-        started.append(start_scheduler(arguments.scheduler, config, folder / "scheduler"))
-        shadow = start_shadow(kubeconfig, folder, arguments)
-        time.sleep(arguments.settle)
-        begin = time.monotonic()
-        workload.run()
-        bound, waiting = wait_until_quiet(client, 4, arguments.wait)
-        print(
-            f"{bound} bound, {waiting} waiting, {time.monotonic() - begin:.0f} s", file=sys.stderr
-        )
-        if arguments.faults is not None:
-            print(f"faults: {dict(proxy.injected)}", file=sys.stderr)
-        time.sleep(3)
-        memory = peak_memory_mb(shadow.pid)
-        cpu = cpu_s(shadow.pid)
+        if arguments.most_allocated:
+            settings["profiles"] = [MOST_ALLOCATED]
+        if arguments.webhook:
+            names = [f"n-{number:04}" for number in range(arguments.nodes)]
+            webhook = BindingWebhook(self._folder, names)
+            self._players.append(webhook)
+            path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+            self._client.create(path, webhook.configuration())
+        return settings
+
+    def _interrupt(self) -> None:
+        """Restart the API server, or the shadow."""
+        if self._arguments.restart_api_server:
+            self._plane.kill_api_server()
+            time.sleep(2)
+            self._plane.start_api_server()
+        if self._arguments.restart_shadow:
+            self._shadow.send_signal(signal.SIGTERM)
+            out, _ = self._shadow.communicate(timeout=120)
+            print("until its SIGTERM:", json.loads(out)["summary"], file=sys.stderr)
+            self._shadow = start_shadow(self._kubeconfig, self._folder, self._arguments)
+            time.sleep(self._arguments.settle)
+
+    def _report(self) -> Tree:
+        shadow = self._shadow
+        memory, cpu = peak_memory_mb(shadow.pid), cpu_s(shadow.pid)
         shadow.send_signal(signal.SIGTERM)
         out, _ = shadow.communicate(timeout=120)
         report: Tree = json.loads(out)
         report["measured"] = {"memoryMB": memory, "cpuSeconds": cpu, "status": shadow.returncode}
         return report
-    finally:
-        for process in started:
-            process.kill()
-        for player in reversed(players):
-            player.stop()
-        plane.stop()
+
+
+def confirmed(folder: Path) -> Tree:
+    """Repeat the totals of sampled decisions with `bayplan explain` on the evidence."""
+    lines = (folder / "evidence" / "differences.jsonl").read_text().splitlines()
+    found = {"confirmed": 0, "other": 0}
+    for line in map(json.loads, lines):
+        if line["result"] != "sampled" or " points, best " not in line["reason"]:
+            continue  # a difference, or a preemption on another part of the nodes
+        words = ["explain", f"pod/{line['pod']}", "-f", str(folder / "evidence" / line["file"])]
+        command = [sys.executable, "-m", "bayplan.cli.main", *words, "--as-is", "-o", "json"]
+        out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
+        totals = {one["name"]: one["total"] for one in json.loads(out)["scores"]}
+        told = f"{totals[line['node']]:,} points, best {max(totals.values()):,}, "
+        is_same = line["reason"].startswith(told)
+        found["confirmed" if is_same else "other"] += 1
+        if not is_same:
+            print(f"{line['reason']} != {told}", file=sys.stderr)
+    return found
 
 
 def start_shadow(
@@ -320,6 +371,7 @@ def start_shadow(
         f"--state={folder / 'state.json'}",
         "-o",
         "json",
+        *(["--evidence-sampled"] if arguments.confirm else []),
     ]
     if arguments.scheduler == "bayplan":
         (folder / "all-nodes.yaml").write_text(
@@ -355,14 +407,19 @@ def main() -> None:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="size of the nodes")
     parser.add_argument("--faults", type=int)
-    parser.add_argument("--extender", action="store_true")
+    for name in ("extender", "webhook", "most-allocated", "late", "confirm"):
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--restart-api-server", action="store_true")
+    parser.add_argument("--restart-shadow", action="store_true")
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = arguments.folder or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plane").mkdir()
-        report = measure(arguments, folder)
+        report = Measurement(arguments, folder).run()
+        if arguments.confirm:
+            report["measured"] |= confirmed(folder)
     for difference in itertools.islice(report["differences"], 20):
         print(json.dumps(difference), file=sys.stderr)
     for name in ("summary", "schedulers", "skipped", "hints", "waits", "measured"):

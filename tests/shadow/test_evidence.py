@@ -63,6 +63,22 @@ def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.json.gz"))) == 2
 
 
+def test_totals_of_sampled_decisions_are_reproduced(tmp_path: Path) -> None:
+    nodes = [make_node(f"n{i:03}", cpu="32" if i == 9 else "8") for i in range(150)]
+    evidence = EvidenceFolder(tmp_path, Settings(), "v1.36.4", takes_sampled=True)
+    run = ShadowRun(nodes, Settings(), evidence=evidence)
+    run.take(1.0, pod("p"))
+    run.take(1.1, pod("p", "n010"))
+    run.finish(100.0)
+
+    (line,) = map(json.loads, (tmp_path / INDEX).read_text().splitlines())
+    assert line["result"] == "sampled"
+    assert run.account.differences == []
+    told = explain(Cluster.read(tmp_path / line["file"]), "default/p", as_is=True)
+    totals = {node.name: node.total for node in told.scores}
+    assert line["reason"].startswith(f"{totals['n010']} points, best {totals['n009']}, rank 2 of")
+
+
 def test_a_file_in_the_way_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

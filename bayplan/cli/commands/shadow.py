@@ -53,6 +53,7 @@ class ShadowOptions:
     port: int | None
     address: str
     is_summary: bool
+    has_sampled_evidence: bool = False
 
 
 def shadow(
@@ -87,6 +88,13 @@ def shadow(
             show_default=False,
         ),
     ] = None,
+    evidence_sampled: Annotated[
+        bool,
+        typer.Option(
+            "--evidence-sampled",
+            help="Write the objects of sampled decisions, too; at most 50 files more.",
+        ),
+    ] = False,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -130,9 +138,17 @@ def shadow(
 
     if summary and state is None:
         raise InputError("--summary: expected --state FILE; got none")
+    if evidence_sampled and evidence is None:
+        raise InputError("--evidence-sampled: expected --evidence FOLDER with it; got none")
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     options = ShadowOptions(
-        seconds_if_given("--for", duration), evidence, state, port, bind_address, summary
+        seconds_if_given("--for", duration),
+        evidence,
+        state,
+        port,
+        bind_address,
+        summary,
+        evidence_sampled,
     )
     set_up_logging()
 
@@ -216,7 +232,12 @@ class Watching:
         state = StateFile(options.state) if options.state is not None else None
         evidence = None
         if options.evidence is not None:
-            evidence = EvidenceFolder(options.evidence, settings, self._version)
+            evidence = EvidenceFolder(
+                options.evidence,
+                settings,
+                self._version,
+                takes_sampled=options.has_sampled_evidence,
+            )
         return ShadowRun(
             objects,
             settings,

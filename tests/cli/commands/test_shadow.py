@@ -42,6 +42,31 @@ def test_judge_ends_with_1_when_a_decision_differs(tmp_path: Path) -> None:
     assert "! default-scheduler: chose nodes with a lower total" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        pytest.param(["--judge"], 0, id="judged: those that differ"),
+        pytest.param(["--judge", "--all"], 24, id="judged: all"),
+        pytest.param([], 0, id="replayed: those that differ"),
+        pytest.param(["--all"], 24, id="replayed: all"),
+    ],
+)
+def test_names_of_decisions(options: list[str], count: int) -> None:
+    result = runner.invoke(app, ["replay", RECORDING, *options, "-o", "name"])
+
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert len(lines) == count
+    assert all(line.startswith("pod/") for line in lines)
+
+
+def test_evidence_of_sampled_decisions_needs_a_folder() -> None:
+    result = runner.invoke(app, ["shadow", "--evidence-sampled"])
+
+    assert result.exit_code == 2
+    assert "--evidence-sampled: expected --evidence FOLDER with it; got none" in result.output
+
+
 def test_judge_does_not_go_with_own_decisions() -> None:
     result = runner.invoke(app, ["replay", RECORDING, "--judge", "--follow", "own"])
 

@@ -81,6 +81,20 @@ def test_names(folder: Path) -> None:
     assert out == "pod/default/a node/n\npod/default/large -\n"
 
 
+def test_a_namespace_has_its_rows_and_the_totals_of_the_cluster() -> None:
+    out, _ = simulate(*FILES, "-n", "shop", code=1)
+
+    assert "19 of 21 pods placed, 2 pending" in out
+    assert "shop       db-0" in out
+    assert "shop/edge-proxy: " in out
+    assert "logs-" not in out
+    assert "in-memory-index" not in out
+    assert "9 pods of other namespaces not shown; -A shows them" in out
+    names, _ = simulate(*FILES, "-n", "research", "-o", "name", code=1)
+    assert names == "pod/research/training node/gpu-b1\npod/research/in-memory-index -\n"
+    assert len(json.loads(simulate(*FILES, "-n", "shop", "-o", "json", code=1)[0])["pods"]) == 21
+
+
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_the_document_for_machines(folder: Path, form: str) -> None:
     file = write(
