@@ -9,7 +9,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FIRST_DAY = ["tutorial", "explain", "what-if", "capacity", "plan", "run", "up", "plugins"]
 """Pages that a user needs on the first day; README has the installation."""
-QUESTIONS = ["change-request", "compare", "nodes-needed", "rebalance", "usage"]
+QUESTIONS = [
+    "change-request",
+    "compare",
+    "doctor",
+    "live",
+    "nodes-needed",
+    "pools",
+    "rebalance",
+    "upgrade",
+    "usage",
+]
 """Pages of further questions."""
 PAIRS = [
     ("README.md", "README.zh-CN.md"),

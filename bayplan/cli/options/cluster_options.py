@@ -66,7 +66,7 @@ NamespaceOption = Annotated[
         "-n",
         "--namespace",
         metavar="NAME",
-        help="Namespace of what is named without one, and of manifests without one.",
+        help="Namespace of what is named without one, and of manifests without one; simulate shows its pods only.",
         show_default=False,
     ),
 ]
