@@ -188,16 +188,34 @@ class DecisionAccount(AccountPart):
                     f"{one.name}: refuses nodes for reasons that no plugin of the profile gives ({reasons}): "
                     "an extender or a plugin that is not in the configuration"
                 )
-        elsewhere = [d for d in self.differences if d.result == ReplayVerdict.OTHER and d.here]
-        names = sorted({d.scheduler for d in elsewhere if not _is_refused(d)})
-        for name in names:
-            yield (
-                f"{name}: chose nodes with a lower total although it compares all nodes: an extender, a plugin, a"
-                " weight or an argument that is not in the configuration; bayplan doctor finds what it can"
-            )
+        yield from _hints_of_nodes(self.differences)
+
+
+def _hints_of_nodes(differences: Iterable[DecisionDifference]) -> Iterable[str]:
+    """Sentences about nodes that the rules here do not explain."""
+    refused: dict[str, set[str]] = {}
+    lower: set[str] = set()
+    for one in differences:
+        is_bound = one.result in (ReplayVerdict.OTHER, ReplayVerdict.PENDING_HERE)
+        if is_bound and _is_refused(one):
+            refused.setdefault(one.scheduler, set()).update(one.plugins)
+        elif one.result == ReplayVerdict.OTHER and one.here:
+            lower.add(one.scheduler)
+    for name, plugins in sorted(refused.items()):
+        yield (
+            f"{name}: pods are bound to nodes that are refused here ({', '.join(sorted(plugins))}): a webhook that"
+            " changes bindings, pods that are bound by hand, or plugins that are off in its configuration"
+        )
+    for name in sorted(lower):
+        yield (
+            f"{name}: chose nodes with a lower total although it compares all nodes: an extender, a plugin, a"
+            " weight or an argument that is not in the configuration, or a webhook that changes bindings; bayplan"
+            " doctor finds what it can"
+        )
 
 
 def _is_refused(difference: DecisionDifference) -> bool:
+    """Whether the node of a binding is refused here; totals begin with a number."""
     return ": " in difference.reason and not difference.reason[0].isdigit()
 
 
