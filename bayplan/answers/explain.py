@@ -299,8 +299,9 @@ def _remark_on_place(account: PodExplanation, node_name: str) -> None:
         account.scores.sort(key=lambda n: (-n.total, n.name != node_name, n.name))
     elif best is not None:
         gap = best.total - totals[node_name]
+        points = "1 point" if gap == 1 else f"{gap} points"
         account.remarks.append(
-            f"{today} it would go to {best.node}, which is {gap} points ahead of {node_name}"
+            f"{today} it would go to {best.node}, which is {points} ahead of {node_name}"
         )
 
 

@@ -113,7 +113,9 @@ def test_a_broken_rule_is_different_and_names_the_plugin(
     assert found.reason.startswith(f"{plugin}: ")
     assert run.account.schedulers["default-scheduler"].different_by_plugin == {plugin: 1}
     (hint,) = run.account.hints()
-    assert f"bound to nodes that are refused here ({plugin}): a webhook that changes bindings" in hint
+    assert (
+        f"bound to nodes that are refused here ({plugin}): a webhook that changes bindings" in hint
+    )
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,9 @@ def render_what_if(
 
 
 def summary(answer: WhatIfAnswer) -> Text:
-    """`5 moved, 1 placed, 2 newly pending; pending 3 → 4`."""
+    """`1 of 2 roll-outs stalls: 1 placed, 2 newly pending; pending 3 → 4`."""
     said = answer.summary()
+    course = _course_text(answer)
     parts = [
         f"{said[name]:,} {text}"
         for name, text in (
@@ -79,11 +80,31 @@ def summary(answer: WhatIfAnswer) -> Text:
     if said["budgetsViolated"]:
         parts.append(f"{count(said['budgetsViolated'], 'disruption budget')} overdrawn")
     text = ", ".join(parts) if parts else "nothing changes"
+    text = f"{course}: {text}" if course else text
     text += f"; pending {said['pendingBefore']:,} → {said['pendingAfter']:,}"
     if answer.groups:
         before, after = answer.groups_started
         text += f"; pod groups started {before:,} → {after:,}"
     return Text(text, style="bold yellow" if answer.is_worse else "bold green")
+
+
+def _course_text(answer: WhatIfAnswer) -> str:
+    """Whether roll-outs get through, and whether a drain or an upgrade stalls; "" if there is nothing to say."""
+    parts = []
+    for name, courses in (("drain", answer.drains), ("upgrade", answer.upgrades)):
+        if any(course.stalls for course in courses):
+            parts.append(f"the {name} stalls")
+    total = len(answer.rollouts)
+    stalled = sum(bool(course.stalls) for course in answer.rollouts)
+    if stalled:
+        verb = "stalls" if stalled == 1 else "stall"
+        one = "the roll-out stalls"
+        parts.append(one if total == 1 else f"{stalled:,} of {total:,} roll-outs {verb}")
+    elif total:
+        parts.append(
+            "the roll-out gets through" if total == 1 else f"{total:,} roll-outs get through"
+        )
+    return ", ".join(parts)
 
 
 def _grouped(changes: list[PodChange], everything: bool) -> list[list[PodChange]]:

@@ -232,7 +232,8 @@ def _name_by_line(nodes: Sequence[str], everything: bool, names: NodeNames) -> s
 def _render_runner_up(console: Console, runner_up: RunnerUp | None, names: NodeNames) -> None:
     if runner_up is None:
         return
-    head = f"{names.short(runner_up.node)} is {runner_up.gap} points behind"
+    points = "1 point" if runner_up.gap == 1 else f"{runner_up.gap} points"
+    head = f"{names.short(runner_up.node)} is {points} behind"
     if not runner_up.ways:
         indent(console, Text(f"{head}; nothing is known that would let it win"))
         return
