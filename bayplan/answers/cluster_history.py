@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice, zip_longest
+from itertools import islice, takewhile, zip_longest
 from typing import Any, TypeAlias
 
 import msgspec
@@ -141,10 +141,8 @@ class ClusterHistory:
         first_s = max(since_s, moment.at_s - REACH_S) - LAG_S
         around = [
             change
-            for change in self._changes
-            if first_s <= change.at_s <= moment.at_s + LAG_S
-            and change.matters
-            and change.key != moment.key
+            for change in self._between(first_s, moment.at_s + LAG_S)
+            if change.matters and change.key != moment.key
         ]
         others = [change.number for change in around if not change.is_binding]
         bindings = [change for change in around if change.is_binding]
@@ -155,8 +153,13 @@ class ClusterHistory:
 
     def changes_near(self, moment: Change, is_wanted: Callable[[Change], bool]) -> list[Change]:
         """The wanted changes at most `LAG_S` before or after the moment."""
-        near = (one for one in self._changes if abs(one.at_s - moment.at_s) <= LAG_S)
+        near = self._between(moment.at_s - LAG_S, moment.at_s + LAG_S)
         return [one for one in near if is_wanted(one)]
+
+    def _between(self, first_s: float, last_s: float) -> list[Change]:
+        """The changes of a time, in order; those after it are few, as decisions are judged soon."""
+        late = takewhile(lambda one: one.at_s >= first_s, reversed(self._changes))
+        return [one for one in late if one.at_s <= last_s][::-1]
 
     def numbers_since(self, changes: Sequence[Change], last: int) -> frozenset[int]:
         """Numbers of the changes of these objects, from the first of `changes` up to and without `last`."""

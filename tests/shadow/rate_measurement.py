@@ -2,8 +2,8 @@
 
 `python -m tests.shadow.rate_measurement --nodes 5000 --pods 15000 --rate 500` prints the CPU time of the shadow per
 binding, its lag and its verdicts. The API server is that of `bayplan up`, in this process; the bindings are decided
-before, one after the other, and become visible at the rate. With `--sampled SHARE` a part of the pods goes to nodes
-that are not the best.
+before, one after the other, and become visible at the rate. With `--sampled SHARE` that part of the pods goes to the best
+of as many nodes as kube-scheduler compares, drawn at random.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from bayplan.apiserver import ApiServer, make_kubeconfig
 from bayplan.apiserver.registry.resource_table import BY_STORAGE
 from bayplan.scheduler import RandomTies
 from bayplan.scheduler.assessment import choose
+from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find
 
 from .live_measurement import NAMESPACE, PRIORITIES, cpu_s, nodes, peak_memory_mb, pods
 
@@ -36,6 +37,7 @@ def plan(node_trees: list[Tree], pod_trees: list[Tree], sampled: float) -> list[
     """The node of each pod, decided in order; "" for a pod without one."""
     view = ClusterView([decode_object(tree) for tree in node_trees])
     ties, draw, names = RandomTies(0), random.Random(0), []
+    most = num_feasible_nodes_to_find(0, len(node_trees))
     for number, tree in enumerate(pod_trees):
         spec = dict(tree["spec"])
         value = PRIORITIES.get(spec.pop("priorityClassName", ""), 0)
@@ -44,9 +46,10 @@ def plan(node_trees: list[Tree], pod_trees: list[Tree], sampled: float) -> list[
         inquiry = view.ask(pod)
         name = choose(inquiry, ties)
         if name and draw.random() < sampled:
-            totals = inquiry.decision().totals
-            feasible = [row for row, total in enumerate(totals.tolist()) if total >= 0]
-            name = inquiry.table.names[draw.choice(feasible)]
+            totals = inquiry.decision().totals.tolist()
+            feasible = [row for row, total in enumerate(totals) if total >= 0]
+            compared = draw.sample(feasible, min(most, len(feasible)))
+            name = inquiry.table.names[max(compared, key=lambda row: totals[row])]
         names.append(name)
         if name:
             view.replace_object(None, pod.replace(node_name=name))
