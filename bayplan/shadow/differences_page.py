@@ -39,6 +39,7 @@ def differences_page(account: DecisionAccount, state: str) -> str:
             ),
         ),
         *(f"<p>{escape(hint)}</p>" for hint in account.hints()),
+        *(f"<p>{n:,} not judged: {escape(cause)}</p>" for cause, n in account.skipped.items()),
     ]
     if account.differences:
         rows = (

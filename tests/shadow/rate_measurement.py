@@ -2,8 +2,8 @@
 
 `python -m tests.shadow.rate_measurement --nodes 5000 --pods 15000 --rate 500` prints the CPU time of the shadow per
 binding, its lag and its verdicts. The API server is that of `bayplan up`, in this process; the bindings are decided
-before, one after the other, and become visible at the rate. With `--sampled SHARE` that part of the pods goes to the best
-of as many nodes as kube-scheduler compares, drawn at random.
+before, one after the other, and become visible at the rate. With `--sampled SHARE` that part of the pods goes to the
+best of as many nodes as kube-scheduler compares, drawn at random.
 """
 
 import argparse
