@@ -23,7 +23,7 @@ from .decision_judge import DecisionJudge, OnDifference
 from .judged_decision import JudgedDecision
 
 AWAY_S = 3.0
-"""Time without any decision, while new pods wait, after which a scheduler counts as started anew."""
+"""Time without any decision, while new pods wait, after which a scheduler counts as newly started."""
 UNSCHEDULABLE, GATED = "Unschedulable", "SchedulingGated"
 
 

@@ -42,7 +42,7 @@ def plan(node_trees: list[Tree], pod_trees: list[Tree], sampled: float) -> list[
         spec = dict(tree["spec"])
         value = PRIORITIES.get(spec.pop("priorityClassName", ""), 0)
         meta = {**tree["metadata"], "namespace": NAMESPACE, "uid": f"u{number}"}
-        pod = decode_object({**tree, "metadata": meta, "spec": {**spec, "priority": value}})
+        pod: Any = decode_object({**tree, "metadata": meta, "spec": {**spec, "priority": value}})
         inquiry = view.ask(pod)
         name = choose(inquiry, ties)
         if name and draw.random() < sampled:
