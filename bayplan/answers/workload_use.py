@@ -1,7 +1,7 @@
 """Workload use: the measured use of workloads, also of those that are only manifests.
 
-Pods of a plan are created again: their names are not those that were measured. A measured pod belongs to a workload by the
-owner of the pod of that name, or by its name, which controllers form from that of the workload.
+Pods of a plan are created again: their names are not those that were measured. A measured pod belongs to a workload by
+the owner of the pod of that name, or by its name, which controllers form from that of the workload.
 """
 
 from __future__ import annotations
