@@ -109,5 +109,3 @@ include "_domains.pxi"
 include "_removing.pxi"
 
 include "_filling.pxi"
-
-include "_fragmentation.pxi"

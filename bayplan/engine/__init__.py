@@ -6,7 +6,7 @@ first. The words:
 - reference: the plugins, called one after the other over all rows (`runtime`); decides for some pods (`Reason`)
 - class: pods that no plugin with a cached answer can tell apart
 - outline: a spec without its amounts (`api/outline.py`); what plugins declare is cached by outline unless they read one
-- plan: which plugins take part for a class, and how (`ClassPlan`); what does not depend on amounts of it is a form
+- plan: which plugins take part for a class, and how (`ClassPlan`); specs of an outline differ in its rules only
 - settled: a PreFilter or PreScore whose result the spec determines, so that it is not called
 - rule: a plugin's arithmetic as data for the kernel, on amounts of a row or on counts per domain (`DomainRules`)
 - live: a plugin whose answer depends on more than the row; called for every pod, or replaced by its rules
@@ -22,7 +22,6 @@ first. The words:
 
 from .class_plan import ClassPlan
 from .class_view import ClassView
-from .describing import Judging, describe_judging
 from .engine import Decision, Engine
 from .reasons import Reason
 
@@ -31,7 +30,5 @@ __all__ = [
     "ClassView",
     "Decision",
     "Engine",
-    "Judging",
     "Reason",
-    "describe_judging",
 ]

@@ -7,7 +7,7 @@ kernel), or on more than that (live: called for every pod, on one row of each gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ..amounts import AmountRules
 from ..amounts.kernel import NO_RULES, JudgeRules, Weighted
 from ..api.outline import of_outline
 from ..api.pod import Pod
@@ -33,6 +32,7 @@ from ..framework import (
     ScorePlugin,
     Settled,
 )
+from ..runtime import ProfileRuntime
 from ..runtime.plugin_calls import (
     ask_hook,
     ask_hooks,
@@ -66,6 +66,17 @@ class Points(NamedTuple):
     filters: Sequence[FilterPlugin]
     pre_scores: Sequence[PreScorePlugin]
     scores: Sequence[Scorer]
+    counting: frozenset[Plugin]
+    """The Score plugins that may normalise by how many nodes have a score."""
+
+    @classmethod
+    def of(cls, profile: ProfileRuntime) -> Points:
+        """The plugins of `profile`."""
+        filtering, scoring = profile.filtering, profile.scoring
+        normalized = [plugin for plugin, _ in scoring.scores if is_normalized(plugin)]
+        counting = frozenset(p for p in normalized if not ignores_repetition(p))
+        filters = filtering.pre_filters, filtering.filters
+        return cls(*filters, scoring.pre_scores, scoring.scores, counting)
 
 
 class ClassPlan(msgspec.Struct, frozen=True, eq=False):
@@ -83,19 +94,13 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     object_scores: list[Scorer]
     object_raws: list[Scorer]
     """Scores that are normalised over the feasible nodes."""
-    counting: frozenset[Plugin]
-    """The plugins that may normalise by how many nodes have a score."""
     rule_scores: list[Scorer]
     row_scores: list[Scorer]
     row_raws: list[Scorer]
     live_pre_scores: list[PreScorePlugin]
     live_scores: list[Scorer]
-    rule_hooks: list[tuple[Plugin, Callable[[Pod], AmountRules]]]
-    """`amount_rules` of the plugins of `rule_filters` and `rule_scores`."""
     grouped: tuple[Plugin, ...]
-    """The live plugins with scope GROUPS."""
-    group_hooks: list[SpecHook]
-    """`spec_key` of these."""
+    """The live plugins whose answers are equal for rows of equal marks."""
     is_plain: bool
     """Whether those are all live plugins, and no score on rows is normalised."""
     constant: int
@@ -103,22 +108,13 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     unsettled: frozenset[str]
     """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
     rules: JudgeRules = NO_RULES
-    has_row_plugins: bool = False
-    """Whether plugins are called for changed rows."""
     object_key: Hashable = None
     """Key on which the node part depends."""
 
-
-class Form(msgspec.Struct, eq=False):
-    """Declarations of plugins about specs that differ in amounts only."""
-
-    shape: ClassPlan | None
-    """The plan without the rules on amounts; None if a settled PreFilter or PreScore refuses such pods."""
-    object_key: Hashable
-    is_whole: bool
-    """Whether a plugin has no `spec_key`: answers may depend on the whole pod."""
-    amount_hooks: Sequence[SpecHook]
-    """`spec_key` of the plugins on rows that read amounts in it."""
+    @property
+    def has_row_plugins(self) -> bool:
+        """Whether plugins are called for changed rows."""
+        return bool(self.row_filters or self.row_scores or self.row_raws)
 
 
 class Declared(NamedTuple):
@@ -131,6 +127,16 @@ class Declared(NamedTuple):
 
 READS_AMOUNTS = object()
 """Stands for the key of a plugin on rows, where it differs between specs of an outline."""
+
+
+class OutlinePlan(NamedTuple):
+    """The plan for specs of one outline, without the rules on amounts."""
+
+    plan: ClassPlan | None
+    """None if a settled PreFilter or PreScore refuses such pods."""
+    declared: Declared
+    amount_hooks: Sequence[SpecHook]
+    """`spec_key` of the plugins on rows that read amounts in it."""
 
 
 class Planner:
@@ -149,173 +155,142 @@ class Planner:
         self._settled_hooks = [(plugin, plugin.settled) for plugin in preparing]
         self._object_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_OBJECT]
         self._row_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
-        self._counting = frozenset(
-            p for p, _ in points.scores if is_normalized(p) and not ignores_repetition(p)
-        )
-        kept = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
-        self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in kept)
+        cached = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
+        self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in cached)
         """True while every cached answer is keyed by the spec alone."""
-        self._of_specs: StampedCache[Hashable, ClassPlan] = StampedCache("plans of specs")
-        self._plans: StampedCache[Hashable, ClassPlan] = StampedCache("plans")
-        self._of_outlines: StampedCache[Hashable, Form] = StampedCache("forms of outlines")
+        self._plans: StampedCache[Hashable, ClassPlan] = StampedCache("plans", 8192)
+        """By spec (or by whole pod), and by declarations, which several specs have in common."""
+        self._outlines: StampedCache[Hashable, OutlinePlan] = StampedCache("plans of outlines")
         """By outline, or by spec where `settled`, or `spec_key` on node objects, reads amounts."""
-        self._forms: StampedCache[Hashable, Form] = StampedCache("forms")
 
     def plan(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
         """The plan for the class of `pod`, and whether it was made for this pod.
 
         None when a settled PreFilter or PreScore refuses such pods.
         """
-        key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
-        plan = self._of_specs.get(key, stamp)
+        spec = pod.pod_class.spec
+        plan = self._plans.get(spec if self._is_by_spec else whole_key(pod), stamp)
         if plan is not None:
             return plan, False
-        made = self._make(pod, stamp)
-        if made is not None:
-            key = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
-            self._of_specs.put(key, made[0])
-        return made
-
-    def _make(self, pod: Pod, stamp: Hashable) -> tuple[ClassPlan, bool] | None:
-        spec = pod.pod_class.spec
         if pod.spec.pin:
             pod = pod.replace(spec=spec)  # pods that are equal but for the name share a plan
-        form = self._form_of(spec, stamp)
-        if form.shape is None:
+        made = self._make(pod, self._outline_plan(spec, stamp), stamp)
+        if made is not None:
+            self._plans.put(spec if self._is_by_spec else whole_key(pod), made[0])
+        return made
+
+    def _make(
+        self, pod: Pod, outline: OutlinePlan, stamp: Hashable
+    ) -> tuple[ClassPlan, bool] | None:
+        if outline.plan is None:
             return None
-        object_key = form.object_key
-        keys = ask_hooks(form.amount_hooks, spec)
-        if form.is_whole or None in keys:
+        settled, of_objects, of_rows = outline.declared
+        keys = ask_hooks(outline.amount_hooks, pod.spec)
+        object_key: Hashable = (settled, of_objects)
+        is_whole = None in of_objects or None in of_rows
+        if is_whole or None in keys:
             self._is_by_spec = False  # for some specs, a plugin reads the whole pod
             keys.append(whole_key(pod))
-            if form.is_whole:
+            if is_whole:
                 object_key = (object_key, keys[-1])
         try:
-            plan = self._plans.get((form, *keys), stamp)
+            plan = self._plans.get((outline.declared, *keys), stamp)
         except TypeError:
-            check_keys(form.amount_hooks, keys)
+            check_keys(self._object_hooks, of_objects)
+            check_keys(self._row_hooks, of_rows)
+            check_keys(outline.amount_hooks, keys)
             raise
         if plan is not None:
             return plan, False
-        return self._plans.put((form, *keys), _with_rules(form.shape, pod, object_key)), True
+        plan = _with_rules(outline.plan, pod, object_key)
+        return self._plans.put((outline.declared, *keys), plan), True
 
-    def _form_of(self, spec: PodSpec, stamp: Hashable) -> Form:
-        """The part of a plan that does not depend on amounts."""
-        form = self._of_outlines.get(spec.outline, stamp)
-        if form is not None:
-            return form
-        form = self._of_outlines.get(spec, stamp)
-        if form is not None:
-            return form
+    def _outline_plan(self, spec: PodSpec, stamp: Hashable) -> OutlinePlan:
+        found = self._outlines.get(spec.outline, stamp) or self._outlines.get(spec, stamp)
+        if found is not None:
+            return found
+        key: Hashable = spec.outline
         declared = of_outline(spec, partial(self._declared, row_keys=self._row_keys))
-        if declared is not None:
-            return self._of_outlines.put(spec.outline, self._shared_form(declared, stamp))
-        declared = self._declared(spec, partial(_keys, self._row_hooks))
-        return self._of_outlines.put(spec, self._shared_form(declared, stamp))
+        if declared is None:
+            key, declared = spec, self._declared(spec, partial(_keys, self._row_hooks))
+        hooks = zip(self._row_hooks, declared.of_rows, strict=True)
+        amount_hooks = [hook for hook, row_key in hooks if row_key is READS_AMOUNTS]
+        plan = self._without_rules(declared.settled)
+        return self._outlines.put(key, OutlinePlan(plan, declared, amount_hooks))
 
     def _declared(
         self, spec: PodSpec, row_keys: Callable[[PodSpec], Iterable[Hashable]]
     ) -> Declared:
         settled = tuple([_codes_of(each) for each in ask_hooks(self._settled_hooks, spec)])
-        of_objects = _keys(self._object_hooks, spec)
-        return Declared(settled, of_objects, tuple(row_keys(spec)))
+        return Declared(settled, _keys(self._object_hooks, spec), tuple(row_keys(spec)))
 
     def _row_keys(self, outline: PodSpec) -> Iterator[Hashable]:
         for entry in self._row_hooks:
             keys = of_outline(outline, partial(_keys, [entry]))
             yield READS_AMOUNTS if keys is None else keys[0]
 
-    def _shared_form(self, declared: Declared, stamp: Hashable) -> Form:
-        settled, of_objects, of_rows = declared
-        try:
-            form = self._forms.get(declared, stamp)
-        except TypeError:
-            check_keys(self._object_hooks, of_objects)
-            check_keys(self._row_hooks, of_rows)
-            raise
-        if form is not None:
-            return form
-        is_whole = None in of_objects or None in of_rows
-        hooks = zip(self._row_hooks, of_rows, strict=True)
-        amount_hooks = [hook for hook, key in hooks if key is READS_AMOUNTS]
-        made = Form(self._shape_of(settled), (settled, of_objects), is_whole, amount_hooks)
-        return self._forms.put(declared, made)
-
-    def _shape_of(self, settled: Sequence[SettledCodes]) -> ClassPlan | None:
-        points = self._points
+    def _without_rules(self, settled: Sequence[SettledCodes]) -> ClassPlan | None:
+        """A plan without what depends on the amounts that a spec asks for; None if a settled plugin refuses."""
         codes = dict(zip([plugin for plugin, _ in self._settled_hooks], settled, strict=True))
-        filtered = [codes[plugin][0] for plugin in points.pre_filters]
-        scored = [codes[plugin][1] for plugin in points.pre_scores]
-        return _shape(points, self._counting, filtered, scored)
+        filtered = {plugin.name: codes[plugin][0] for plugin in self._points.pre_filters}
+        scored = {plugin.name: codes[plugin][1] for plugin in self._points.pre_scores}
+        every = (*filtered.values(), *scored.values())
+        if any(code not in (None, Code.Success, Code.Skip) for code in every):
+            return None
+        return _sort_plugins(self._points, filtered, scored)
 
 
 def _keys(hooks: Sequence[SpecHook], spec: PodSpec) -> tuple[Hashable, ...]:
     return tuple(ask_hooks(hooks, spec))
 
 
-def _codes_of(said: Settled) -> SettledCodes:
-    first, second, _ = said
+def _codes_of(settled: Settled) -> SettledCodes:
+    first, second, _ = settled
     return None if first is None else first.code, None if second is None else second.code
 
 
-def _shape(
-    points: Points,
-    counting: frozenset[Plugin],
-    filtered: Sequence[Code | None],
-    scored: Sequence[Code | None],
-) -> ClassPlan | None:
-    """A plan without what depends on the amounts that a spec asks for."""
-    if any(code not in (None, Code.Success, Code.Skip) for code in (*filtered, *scored)):
-        return None
-    pre_filters = list(zip(points.pre_filters, filtered, strict=True))
-    pre_scores = list(zip(points.pre_scores, scored, strict=True))
-    asked = frozenset(plugin.name for plugin, code in pre_filters if code is None)
-    skip_filter = frozenset(p.name for p, code in pre_filters if code is Code.Skip)
-    skip_score = frozenset(p.name for p, code in pre_scores if code is Code.Skip)
-    live_pre_scores = [plugin for plugin, code in pre_scores if code is None]
-    prepared = {plugin.name for plugin in live_pre_scores}
-    placed = [Placed(*entry) for entry in enumerate(points.filters)]
-    filters = [p for p in placed if p.plugin.name not in skip_filter]
-    scores = [entry for entry in points.scores if entry[0].name not in skip_score]
-
-    def filters_on(what: On) -> list[Placed]:
-        return [p for p in filters if _filters_on(p.plugin, asked) is what]
-
-    def scores_on(what: On, *, is_raw: bool = False) -> list[Scorer]:
-        on = [entry for entry in scores if _scores_on(entry[0], prepared) is what]
-        return on if what is On.MORE else [e for e in on if is_normalized(e[0]) is is_raw]
-
-    rule_filters, rule_scores = filters_on(On.AMOUNTS), scores_on(On.AMOUNTS)
-    object_filters, object_raws = filters_on(On.NODE), scores_on(On.NODE, is_raw=True)
-    row_filters, row_raws = filters_on(On.ROW), scores_on(On.ROW, is_raw=True)
-    live_filters, live_scores = filters_on(On.MORE), scores_on(On.MORE)
-    live: list[Plugin] = [*(p.plugin for p in live_filters), *live_pre_scores]
-    distinct = dict.fromkeys([*live, *(plugin for plugin, _ in live_scores)])
-    grouped = tuple(plugin for plugin in distinct if plugin.scope is GROUPS)
-    ruled: list[Plugin] = [p.plugin for p in rule_filters]
-    ruled += [plugin for plugin, _ in rule_scores]
-    cached = [p.plugin.name for p in (*object_filters, *row_filters)]
+def _sort_plugins(
+    points: Points, filtered: Mapping[str, Code | None], scored: Mapping[str, Code | None]
+) -> ClassPlan:
+    """The plugins that take part, by what their answers depend on; given are the settled codes by name."""
+    asked = frozenset(name for name, code in filtered.items() if code is None)
+    prepared = frozenset(name for name, code in scored.items() if code is None)
+    filters: dict[On, list[Placed]] = {on: [] for on in On}
+    for placed in map(Placed._make, enumerate(points.filters)):
+        if filtered.get(placed.plugin.name) is not Code.Skip:
+            filters[_filters_on(placed.plugin, asked)].append(placed)
+    scores: dict[On, list[Scorer]] = {on: [] for on in On}
+    raws: dict[On, list[Scorer]] = {on: [] for on in On}
+    for plugin, weight in points.scores:
+        if scored.get(plugin.name) is not Code.Skip:
+            on = On.MORE if plugin in points.counting else _scores_on(plugin, prepared)
+            is_raw = on is not On.MORE and is_normalized(plugin)
+            (raws if is_raw else scores)[on].append((plugin, weight))
+    live_pre_scores = [p for p in points.pre_scores if p.name in prepared]
+    live: list[Plugin] = [*(p.plugin for p in filters[On.MORE]), *live_pre_scores]
+    distinct = dict.fromkeys([*live, *(plugin for plugin, _ in scores[On.MORE])])
+    by_marks = [plugin for plugin in distinct if plugin.scope is GROUPS]
+    grouped = tuple(plugin for plugin in by_marks if plugin not in points.counting)
+    cached = [p.plugin.name for p in (*filters[On.NODE], *filters[On.ROW])]
     return ClassPlan(
-        pre_filters=[plugin for plugin, code in pre_filters if code is None],
+        pre_filters=[p for p in points.pre_filters if p.name in asked],
         asked_names=asked,
-        skip_filter=skip_filter,
-        object_filters=object_filters,
-        rule_filters=rule_filters,
-        row_filters=row_filters,
-        live_filters=live_filters,
-        object_scores=scores_on(On.NODE),
-        object_raws=object_raws,
-        counting=counting,
-        rule_scores=rule_scores,
-        row_scores=scores_on(On.ROW),
-        row_raws=row_raws,
+        skip_filter=frozenset(n for n, code in filtered.items() if code is Code.Skip),
+        object_filters=filters[On.NODE],
+        rule_filters=filters[On.AMOUNTS],
+        row_filters=filters[On.ROW],
+        live_filters=filters[On.MORE],
+        object_scores=scores[On.NODE],
+        object_raws=raws[On.NODE],
+        rule_scores=scores[On.AMOUNTS],
+        row_scores=scores[On.ROW],
+        row_raws=raws[On.ROW],
         live_pre_scores=live_pre_scores,
-        live_scores=live_scores,
-        rule_hooks=[(plugin, plugin.amount_rules) for plugin in dict.fromkeys(ruled)],
+        live_scores=scores[On.MORE],
         grouped=grouped,
-        group_hooks=[(plugin, plugin.spec_key) for plugin in grouped],
-        is_plain=len(grouped) == len(distinct) and not row_raws,
-        constant=_constant(object_raws) if points.scores else 1,  # so it is without Score plugins
+        is_plain=len(grouped) == len(distinct) and not raws[On.ROW],
+        # without Score plugins, every node has 1
+        constant=_constant(raws[On.NODE]) if points.scores else 1,
         unsettled=asked.intersection(cached),
     )
 
@@ -338,8 +313,8 @@ def _filters_on(plugin: FilterPlugin, asked: frozenset[str]) -> On:
     return On.AMOUNTS if may_be_rule else On.ROW
 
 
-def _scores_on(plugin: ScorePlugin, prepared: set[str]) -> On:
-    if plugin.name in prepared or has_own(plugin, ScorePlugin, "normalize_rows"):
+def _scores_on(plugin: ScorePlugin, prepared: frozenset[str]) -> On:
+    if plugin.name in prepared:
         return On.MORE  # what PreScore computes may differ for every pod
     if plugin.scope is NODE_OBJECT:
         return On.NODE
@@ -355,20 +330,22 @@ def _constant(raws: Sequence[Scorer]) -> int:
     return sum(int(ask_hook(p, p.normalize, nothing)[0]) * weight for p, weight in raws)
 
 
-def _with_rules(shape: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
-    """The shape with the rules on amounts for one spec."""
-    said = ask_hooks(shape.rule_hooks, pod)
-    rules = {plugin: one for (plugin, _), one in zip(shape.rule_hooks, said, strict=True)}
-    fit, fit_place, row_filters = None, 0, shape.row_filters
-    for placed in shape.rule_filters:
+def _with_rules(plan: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
+    """The plan of an outline with the rules on amounts for one spec."""
+    ruled = [p.plugin for p in plan.rule_filters] + [plugin for plugin, _ in plan.rule_scores]
+    hooks = [(plugin, plugin.amount_rules) for plugin in dict.fromkeys(ruled)]
+    answers = zip(hooks, ask_hooks(hooks, pod), strict=True)
+    rules = {plugin: answer for (plugin, _), answer in answers}
+    fit, fit_place, row_filters = None, 0, plan.row_filters
+    for placed in plan.rule_filters:
         rule = rules[placed.plugin].fit
         if rule is not None and rule.is_codable and fit is None:
             fit, fit_place = rule, placed.place
         else:
             row_filters = sorted([*row_filters, placed])
     weighted: list[Weighted] = []
-    row_scores, live_scores = shape.row_scores, shape.live_scores
-    for plugin, weight in shape.rule_scores:
+    row_scores, live_scores = plan.row_scores, plan.live_scores
+    for plugin, weight in plan.rule_scores:
         score_rule = rules[plugin].score
         if rules[plugin].scores_by_more:
             live_scores = [*live_scores, (plugin, weight)]
@@ -377,13 +354,12 @@ def _with_rules(shape: ClassPlan, pod: Pod, object_key: Hashable) -> ClassPlan:
         else:
             row_scores = [*row_scores, (plugin, weight)]
     return msgspec.structs.replace(
-        shape,
+        plan,
         rules=JudgeRules(fit, fit_place, weighted),
         row_filters=row_filters,
         row_scores=row_scores,
         live_scores=live_scores,
-        is_plain=shape.is_plain and live_scores is shape.live_scores,
-        has_row_plugins=bool(row_filters or row_scores or shape.row_raws),
+        is_plain=plan.is_plain and live_scores is plan.live_scores,
         object_key=object_key,
     )
 

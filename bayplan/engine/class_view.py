@@ -25,15 +25,15 @@ from ..amounts.kernel import (
     rows_to_ask,
 )
 from ..api.pod import Pod
-from ..framework import SUCCESS, CycleState, FilterPlugin, Status
+from ..framework import SUCCESS, FilterPlugin, Status
 from ..framework.fit_status import fit_status
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
-from ..runtime.plugin_calls import ask_filter, check_range, judge_rows, score_rows
-from ..table import Ints, NodeTable
+from ..runtime.plugin_calls import PodCalls
+from ..table import Ints
 from .class_plan import ClassPlan
 from .node_part import NodePart
-from .status_codes import StatusCodes
+from .row_answers import StatusCodes, ask_plugins
 
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 NO_PEAKS = make_peaks(0)
@@ -87,48 +87,45 @@ class ClassView:
         is_ranked = is_ranked and not self.plan.has_row_plugins and self.part.raw_ids is None
         return Filling(self._judge, self.values, self.part.base, self.plan.rules, pod, is_ranked)
 
-    def refresh(
-        self, state: CycleState, pod: Pod, table: NodeTable, reserved: Reserved | None = None
-    ) -> None:
-        """Bring it up to date. PreFilter has run for `pod`; `reserved` is what is nominated and counts for it."""
-        part, log, size = self.part, table.row_changes, len(table)
-        part.refresh(state, pod, table)
+    def refresh(self, calls: PodCalls, reserved: Reserved | None = None) -> None:
+        """Bring it up to date. PreFilter has run for the pod; `reserved` is what is nominated and counts for it."""
+        part, log, size = self.part, calls.table.row_changes, len(calls.table)
+        part.refresh(calls)
         if self._rows_seen == log.version and self._epoch == part.epoch:
             return
         changed = log.rows_since(self._rows_seen) if self._epoch == part.epoch else None
         self._rows_seen = -1  # if a plugin raises, everything stays stale
         if len(self.values) != size or self._epoch != part.epoch:
-            self._start_anew(state, pod, table)
+            self._start_anew(calls)
             changed = None
         elif changed is not None and 2 * len(changed) > size:
             changed = None
-        self._judge_rows(state, pod, table, changed, reserved)
+        self._judge_rows(calls, changed, reserved)
         if part.raw_ids is not None and self.includes_raws:
             present = self._peaks.present()
             if present != self.present:
-                self._include(state, pod, table, present)
+                self._include(calls, present)
                 self.values = np.empty_like(self.values)  # so groups are stale, too
-                self._judge_rows(state, pod, table, None, reserved)
+                self._judge_rows(calls, None, reserved)
         self._rows_seen, self._epoch = log.version, part.epoch
 
-    def _start_anew(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
-        part, plan, size = self.part, self.plan, len(table)
+    def _start_anew(self, calls: PodCalls) -> None:
+        part, plan, size = self.part, self.plan, len(calls.table)
         raw_ids, groups = part.raw_ids, len(part.raw_samples)
         self.values = np.empty(size, dtype=np.int64)
         self.raws = [np.zeros(size, dtype=np.int64) for _ in plan.row_raws]
-        self._judge = make_judge(table, plan.rules)
-        is_counting = any(plugin in plan.counting for plugin, _ in plan.object_raws)
-        self.includes_raws = raw_ids is None or (groups <= MOST_GROUPS and not is_counting)
+        self._judge = make_judge(calls.table, plan.rules)
+        self.includes_raws = raw_ids is None or groups <= MOST_GROUPS
         self._peaks = make_peaks(size, raw_ids if self.includes_raws else None)
         self.included = np.zeros(groups, dtype=np.int64)
         if raw_ids is not None and self.includes_raws:
             # All groups, until the amounts leave none of a group feasible.
-            self._include(state, pod, table, (1 << groups) - 1)
+            self._include(calls, (1 << groups) - 1)
 
-    def _include(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> None:
+    def _include(self, calls: PodCalls, present: int) -> None:
         """Include the normalised scores of node objects, given the groups that have feasible rows."""
         assert self._judge is not None, "made with the first rows"
-        self.included = self.part.points(state, pod, table, present)
+        self.included = self.part.points(calls, present)
         self._judge.add_group_points(self.part.raw_ids, self.included)
         self.present = present
 
@@ -153,14 +150,7 @@ class ClassView:
 
     # Judging
 
-    def _judge_rows(
-        self,
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-        changed: Ints | None,
-        reserved: Reserved | None,
-    ) -> None:
+    def _judge_rows(self, calls: PodCalls, changed: Ints | None, reserved: Reserved | None) -> None:
         plan = self.plan
         assert self._judge is not None, "made with the first rows"
         if not plan.has_row_plugins and not reserved:
@@ -168,58 +158,37 @@ class ClassView:
             return
         self._judge.judge(self.values, self.part.base, changed)
         if plan.has_row_plugins:
-            self._ask_row_plugins(state, pod, table, changed)
+            self._ask_row_plugins(calls, changed)
         if reserved and plan.rules.fit is not None:
             rows = reserved.among(changed)
             if len(rows):
-                refuse_beside(table, plan.rules, self.values, rows, reserved.usage)
+                refuse_beside(calls.table, plan.rules, self.values, rows, reserved.usage)
         self._peaks.update(self.values, changed)
 
-    def _ask_row_plugins(
-        self, state: CycleState, pod: Pod, table: NodeTable, changed: Ints | None
-    ) -> None:
+    def _ask_row_plugins(self, calls: PodCalls, changed: Ints | None) -> None:
         plan = self.plan
         place = plan.row_filters[0].place if plan.row_filters else None
         rows = rows_to_ask(self.values, changed, place)
-        if not len(rows):
-            return
-        found = self.values[rows]
-        if plan.row_filters:
-            for place, judge in plan.row_filters:
-                if judge.name not in state.skip_filter:
-                    self._codes.note(found, place, judge_rows(judge, state, pod, table, rows))
-            self.values[rows] = found
-        accepted = found >= 0
-        if np.count_nonzero(accepted) < len(rows):
-            rows, found = rows[accepted], found[accepted]
-            if not len(rows):
-                return
-        for plugin, weight in plan.row_scores:
-            scores = score_rows(plugin, state, pod, table, rows)
-            check_range(plugin, scores)
-            found += scores * weight
-        self.values[rows] = found
-        for raw, (plugin, _) in zip(self.raws, plan.row_raws, strict=True):
-            raw[rows] = score_rows(plugin, state, pod, table, rows)
+        raws = list(zip(self.raws, plan.row_raws, strict=True))
+        if len(rows):
+            filters, scores = plan.row_filters, plan.row_scores
+            ask_plugins(calls, rows, self.values, self._codes, filters, scores, raws)
 
-    def statuses(
-        self, state: CycleState, pod: Pod, table: NodeTable, filters: Sequence[FilterPlugin]
-    ) -> RowStatuses:
+    def statuses(self, calls: PodCalls, filters: Sequence[FilterPlugin]) -> RowStatuses:
         """The status of each row. For each distinct refusal its plugin is called on one row that has it."""
         known = self._statuses
         if known is not None and known[0] == self._rows_seen:
             return known[1]
-        said, codes, samples, sizes = distinct_refusals(self.values)
+        numbers, codes, samples, sizes = distinct_refusals(self.values)
         statuses: list[Status] = [SUCCESS]
         for code, row in zip(codes, samples, strict=True):
-            place = place_of(code)
-            fit = self.plan.rules.fit
+            place, fit = place_of(code), self.plan.rules.fit
             if fit is not None and place == self.plan.rules.place:
                 status = fit_status(fit, local_of(code))
             else:
-                status = ask_filter(filters[place], state, pod, table.node_at(row))
-            assert not status.is_success, f"{filters[place].name} on {table.names[row]} is stale"
+                status = calls.filter_row(filters[place], row)
+            assert not status.is_success, f"{filters[place].name} on row {row} is stale"
             statuses.append(status.by(filters[place].name))
-        found = RowStatuses.of(statuses, said, [0, *sizes])
+        found = RowStatuses.of(statuses, numbers, [0, *sizes])
         self._statuses = (self._rows_seen, found)
         return found

@@ -25,7 +25,7 @@ import msgspec
 
 from ..amounts.filling import Filling
 from ..amounts.kernel import REFUSED, Best, RowTotals
-from ..api.pod import EMPTY_STATUS, Pod, PodSpec
+from ..api.pod import EMPTY_STATUS, Pod
 from ..framework import (
     GROUPS,
     Code,
@@ -38,7 +38,7 @@ from ..framework import (
 from ..framework.reserved import Reserved
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
-from ..runtime.plugin_calls import ask_filter, ask_hook, ask_keys, ask_pre_filter, has_own
+from ..runtime.plugin_calls import PodCalls, ask_hook, ask_keys, has_own
 from ..stamped_cache import Budget, BudgetedCache, StampedCache
 from ..table import Ints, NodeTable
 from .class_plan import ClassPlan, Planner, Points
@@ -85,6 +85,7 @@ class Decision(msgspec.Struct):
 class Prepared(NamedTuple):
     """All that the answers about a pod are taken from."""
 
+    calls: PodCalls
     view: ClassView
     """Up to date; PreFilter has run, except of plugins with rules."""
     marks: Marks
@@ -114,20 +115,16 @@ class Engine:
     """Decides for the pods of one profile."""
 
     def __init__(self, profile: ProfileRuntime, table: NodeTable) -> None:
-        filtering, scoring = profile.filtering, profile.scoring
         self._table = table
         self._nominator = profile.handle.nominator
-        self._filtering = filtering
-        self._points = Points(
-            filtering.pre_filters, filtering.filters, scoring.pre_scores, scoring.scores
-        )
-        self._planner = Planner(self._points)
-        every: dict[Plugin, None] = dict.fromkeys(
-            (*filtering.filters, *(plugin for plugin, _ in scoring.scores))
-        )
+        self._filtering = profile.filtering
+        self._points = points = Points.of(profile)
+        self._planner = Planner(points)
+        judging = (*points.filters, *(plugin for plugin, _ in points.scores))
+        every: dict[Plugin, None] = dict.fromkeys(judging)
         clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
         self._clustered = [(p, p.cluster_key) for p in clustered if p.scope is not GROUPS]
-        grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
+        grouped = {p for p in (*every, *points.pre_scores) if p.scope is GROUPS}
         self._grouped = [(p, p.cluster_key) for p in clustered if p in grouped]
         self._reads_any_object = len(self._grouped) < len(grouped)
         """Whether some GROUPS plugin does not declare the objects that its columns depend on."""
@@ -143,7 +140,7 @@ class Engine:
         self._of_pinned: StampedCache[ClassPlan, Sequence[FilterPlugin]] = StampedCache(
             "filters of pinned pods"
         )
-        self.applies = profile.percentage is None and not filtering.check_all
+        self.applies = profile.percentage is None and not profile.filtering.check_all
         """Whether every node is judged, and only the first refusal of a node is reported."""
 
     def prepare(self, state: CycleState, pod: Pod, comes_again: bool = False) -> Prepared | Reason:
@@ -151,27 +148,25 @@ class Engine:
 
         The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
         """
-        reason = self._why_unlike_its_class(pod)
-        if reason is not None:
-            return reason
+        planned = self._planned(pod)
+        if isinstance(planned, Reason):
+            return planned
         if pod.status.nominated_node_name or self._nominator.node_of(pod):
             return Reason.NOMINATED
-        planned = self._planned(pod)
-        if planned is None:
-            return Reason.REFUSED
         plan, marks, is_new = planned
         reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
+        calls = of_class = PodCalls(state, pod, self._table)
         if pod.spec.pin:
-            if reserved or not plan.asked_names <= marks.quiet or not self._fits_pin(plan, pod):
+            if reserved or not plan.asked_names <= marks.quiet or not self._fits_pin(plan, calls):
                 return Reason.PINNED
-            pod = pod.replace(spec=pod.pod_class.spec)
+            of_class = PodCalls(state, pod.replace(spec=pod.pod_class.spec), self._table)
         rules = marks.rules if plan.is_plain and not reserved else None
-        if not self._run_pre_filters(plan, state, pod, marks, rules):
+        if not self._run_pre_filters(of_class, plan, marks, rules):
             return Reason.PRE_FILTER
-        is_kept = comes_again or not is_new or marks.columns != ()
-        view = self._view_of(plan, state, pod.priority if reserved else None, is_kept)
-        view.refresh(state, pod, self._table, reserved)
-        return Prepared(view, marks, rules, reserved)
+        is_cached = comes_again or not is_new or marks.columns != ()
+        view = self._view_of(plan, state, pod.priority if reserved else None, is_cached)
+        view.refresh(of_class, reserved)
+        return Prepared(calls, view, marks, rules, reserved)
 
     def decide(self, state: CycleState, pod: Pod, within: Ints | None = None) -> Decision | Reason:
         """The decision for `pod`: its view, its groups of rows, the points of each group, the best row.
@@ -184,8 +179,8 @@ class Engine:
         if within is not None and (pod.spec.pin or not ready.is_plain):
             return Reason.PLACEMENT
         if pod.spec.pin:
-            return self._decide_pinned(state, pod, ready)
-        ranked = self._rank(state, pod, ready, within)
+            return self._decide_pinned(ready)
+        ranked = self._rank(ready, within)
         if isinstance(ranked, Reason):
             return ranked
         best = Best(*ranked.totals.best())
@@ -194,13 +189,11 @@ class Engine:
         if ranked.refuses:
             return Reason.NO_NODE
         view = ready.view
-        return Decision(best, view, view.statuses(state, pod, self._table, self._points.filters))
+        return Decision(best, view, view.statuses(ready.calls, self._points.filters))
 
-    def _rank(
-        self, state: CycleState, pod: Pod, ready: Prepared, within: Ints | None
-    ) -> Ranked | Reason:
+    def _rank(self, ready: Prepared, within: Ints | None) -> Ranked | Reason:
         """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins."""
-        table, (view, marks, rules, reserved) = self._table, ready
+        table, (calls, view, marks, rules, reserved) = self._table, ready
         if ready.is_plain and view.includes_raws and within is None and not reserved:
             return Ranked(view, refuses=False)  # all feasible rows are one group, without points
         if rules is not None:
@@ -208,30 +201,31 @@ class Engine:
             if view.includes_raws:
                 groups = track_groups(view, marks.columns or (), table, self._trackers)
             if groups is not None:
-                state.skip_filter.update(rules.plugins)
-                apply_rules(state, pod, table, view, rules, groups)
+                calls.state.skip_filter.update(rules.plugins)
+                apply_rules(calls, view, rules, groups)
                 return Ranked(groups, bool(rules.limits))
-            ruled = [p for p in view.plan.pre_filters if p.name in rules.plugins]
-            if not self._accepts(state, pod, ruled):
+            if not _accept(calls, [p for p in view.plan.pre_filters if p.name in rules.plugins]):
                 return Reason.PRE_FILTER
-        live, values = LivePlugins.of(view, marks, state), view.values
+        live, values = LivePlugins.of(view, marks, calls.state), view.values
         if within is not None:
             values = restricted(values, within)
-        if reserved and _reads_pods(view.plan, state):
-            values = self._beside_nominated(state, pod, values, reserved)
-        values = narrow(state, pod, table, view, values, live)
+        if reserved and _reads_pods(view.plan, calls.state):
+            values = self._beside_nominated(calls, values, reserved)
+        values = narrow(calls, view, values, live)
         totals = find_groups(view, values, live, table, self._trackers)
         if not isinstance(totals, ClassView):
-            call_plugins(state, pod, table, view, live, totals)
+            call_plugins(calls, view, live, totals)
         return Ranked(totals, bool(live.filters) or values is not view.values)
 
     def nominated_row(self, state: CycleState, pod: Pod) -> int | None:
         """The row of the node that the status of `pod` nominates, if it fits there; else None."""
         table, row = self._table, self._table.row_of.get(pod.nominated_node_name)
-        if row is None or not table.live[row] or pod.spec.pin or self._why_unlike_its_class(pod):
+        if row is None or not table.live[row] or pod.spec.pin:
             return None
         planned = self._planned(pod)
-        if planned is None or not self._run_pre_filters(planned[0], state, pod, planned[1]):
+        if isinstance(planned, Reason):
+            return None
+        if not self._run_pre_filters(PodCalls(state, pod, table), planned.plan, planned.marks):
             return None
         status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
         return row if status.is_success else None
@@ -242,7 +236,7 @@ class Engine:
         if self._nominator or pod.spec.pin:
             return None
         ready = self.prepare(state, pod, comes_again=True)
-        if not isinstance(ready, Prepared):
+        if isinstance(ready, Reason):
             return None
         view, plan, rules = ready.view, ready.view.plan, ready.rules
         if rules is not None:
@@ -251,41 +245,32 @@ class Engine:
             state.skip_filter.update(rules.plugins)
         if _reads_pods(plan, state):
             return None
-        is_ranked = ready.is_plain and plan.asked_names <= ready.marks.quiet
-        return view.filling(pod, is_ranked and not _counts_pods(pod.spec))
-
-    def _why_unlike_its_class(self, pod: Pod) -> Reason | None:
-        """Why the pod is not judged as any other of its class, on all nodes; None if it is."""
-        if not self.applies:
-            return Reason.PROFILE
-        if pod.node_name:
-            return Reason.ASSIGNED
-        if pod.status is not EMPTY_STATUS and pod.status.has_resources:
-            return Reason.RESIZED
-        return None
+        counts_pods = pod.spec.has_pod_terms or pod.spec.topology_spread_constraints
+        is_ranked = ready.is_plain and plan.asked_names <= ready.marks.quiet and not counts_pods
+        return view.filling(pod, is_ranked)
 
     # Pods that name their node, as those of a DaemonSet do
 
-    def _decide_pinned(self, state: CycleState, pod: Pod, ready: Prepared) -> Decision | Reason:
+    def _decide_pinned(self, ready: Prepared) -> Decision | Reason:
         """One value of the view is read; filters that may read the name, and live ones, are called about that node."""
-        view, marks, row = ready.view, ready.marks, self._table.row_of[pod.spec.pin]
+        calls, view, quiet = ready.calls, ready.view, ready.marks.quiet
+        row = self._table.row_of[calls.pod.spec.pin]
         if view.values[row] < 0:
             return Reason.PINNED
-        live = [p.plugin for p in view.plan.live_filters if p.plugin.name not in marks.quiet]
-        filters = (*self._pinned_filters(view.plan, pod), *live)
-        node = self._table.node_at(row) if filters else None
-        for plugin in filters:
-            if node is None or not ask_filter(plugin, state, pod, node).is_success:
+        live = [p.plugin for p in view.plan.live_filters if p.plugin.name not in quiet]
+        for plugin in (*self._pinned_filters(view.plan, calls), *live):
+            if not calls.filter_row(plugin, row).is_success:
                 return Reason.PINNED
         return Decision(Best(view.values.item(row), 1, 1, row), view)
 
-    def _fits_pin(self, plan: ClassPlan, pod: Pod) -> bool:
+    def _fits_pin(self, plan: ClassPlan, calls: PodCalls) -> bool:
         """Whether the node is there, and PreFilter leaves only it. A profile may be without NodeAffinity."""
-        if pod.spec.pin not in self._table.row_of or pod.spec.claims:
+        spec = calls.pod.spec
+        if spec.pin not in self._table.row_of or spec.claims:
             return False
-        return self._pinned_filters(plan, pod) is not NOT_NARROWED
+        return self._pinned_filters(plan, calls) is not NOT_NARROWED
 
-    def _pinned_filters(self, plan: ClassPlan, pod: Pod) -> Sequence[FilterPlugin]:
+    def _pinned_filters(self, plan: ClassPlan, calls: PodCalls) -> Sequence[FilterPlugin]:
         """The filters with cached answers that may depend on the name; NOT_NARROWED if other nodes are left.
 
         No score is needed where one node is left.
@@ -293,41 +278,31 @@ class Engine:
         known = self._of_pinned.get(plan, self._stamp)
         if known is not None:
             return known
-        narrowing = {
-            plugin.name
-            for plugin in self._points.pre_filters
-            if ask_hook(plugin, plugin.settled, pod.spec).pre_filter is None
-            and self._narrows_to_pin(plugin, pod)
-        }
+        calls = PodCalls(CycleState(), calls.pod, self._table)
+        narrowing = {p.name for p in self._points.pre_filters if _narrows_to_pin(calls, p)}
         if not narrowing:
             return self._of_pinned.put(plan, NOT_NARROWED)
         placed = (*plan.object_filters, *plan.row_filters, *plan.rule_filters)
         filters = [p.plugin for p in placed if p.plugin.name not in narrowing]
-        return self._of_pinned.put(plan, [p for p in filters if self._may_read_pin(p, pod)])
-
-    @staticmethod
-    def _may_read_pin(plugin: FilterPlugin, pod: Pod) -> bool:
-        key = ask_hook(plugin, plugin.spec_key, pod.spec)
-        return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)
-
-    def _narrows_to_pin(self, plugin: PreFilterPlugin, pod: Pod) -> bool:
-        answer = ask_pre_filter(plugin, CycleState(), pod, self._table)
-        return isinstance(answer, PreFilterResult) and answer.node_names == {pod.spec.pin}
+        return self._of_pinned.put(plan, [p for p in filters if _may_read_pin(calls, p)])
 
     # The view of a class
 
-    def _planned(self, pod: Pod) -> tuple[ClassPlan, Marks, bool] | None:
-        """The plan and the marks for the class of `pod`, and whether the plan is new.
-
-        None if settled plugins refuse such pods.
-        """
+    def _planned(self, pod: Pod) -> Planned | Reason:
+        """The plan and the marks for the class of `pod`; or why it is not judged as any other pod of its class."""
+        if not self.applies:
+            return Reason.PROFILE
+        if pod.node_name:
+            return Reason.ASSIGNED
+        if pod.status is not EMPTY_STATUS and pod.status.has_resources:
+            return Reason.RESIZED
         self._follow_cluster()
         found = self._planner.plan(pod, self._stamp)
         if found is None:
-            return None
+            return Reason.REFUSED
         plan, is_new = found
         marks = self._marks.get(plan, pod, self._columns_stamp) if plan.grouped else NO_MARKS
-        return plan, marks, is_new
+        return Planned(plan, marks, is_new)
 
     def _follow_cluster(self) -> None:
         """Drop what depends on more than the rows of the table, when that changed."""
@@ -344,16 +319,15 @@ class Engine:
             return
         self._version = None  # should a plugin raise, all of this is due again
         objects = version[0] if self._reads_any_object else 0
-        columns_stamp = (objects, version[2:], ask_keys(self._grouped, table))
-        self._columns_stamp = columns_stamp
+        self._columns_stamp = (objects, version[2:], ask_keys(self._grouped, table))
         stamp = ask_keys(self._clustered, table)
         if stamp != self._stamp:
             self._stamp = stamp
-            self._budget.drop()  # nothing asks for the views of former plans again
+            self._budget.drop()  # the views of former plans are not used again
         self._version = version
 
     def _view_of(
-        self, plan: ClassPlan, state: CycleState, priority: int | None, is_kept: bool
+        self, plan: ClassPlan, state: CycleState, priority: int | None, is_cached: bool
     ) -> ClassView:
         """The view for a plan, of which PreFilter may have skipped some plugins with cached answers.
 
@@ -361,10 +335,10 @@ class Engine:
         """
         skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()
         key: Hashable = plan if not skipped and priority is None else (plan, skipped, priority)
-        view = self._views.get(key) if is_kept else None
+        view = self._views.get(key) if is_cached else None
         if view is None:
             view = ClassView(plan, self._part_of(plan, skipped))
-            if is_kept:
+            if is_cached:
                 self._views.put(key, view, len(self._table) * (1 + len(plan.row_raws)))
         return view
 
@@ -378,51 +352,61 @@ class Engine:
         return part
 
     def _run_pre_filters(
-        self,
-        plan: ClassPlan,
-        state: CycleState,
-        pod: Pod,
-        marks: Marks,
-        rules: GroupRules | None = None,
+        self, calls: PodCalls, plan: ClassPlan, marks: Marks, rules: GroupRules | None = None
     ) -> bool:
         """Whether PreFilter neither refuses the pod nor narrows the nodes; plugins with `rules` are not called yet."""
-        state.skip_filter.update(plan.skip_filter, marks.quiet)
-        state.fit_rule = plan.rules.fit
+        calls.state.skip_filter.update(plan.skip_filter, marks.quiet)
+        calls.state.fit_rule = plan.rules.fit
         settled = marks.quiet if rules is None else marks.quiet | rules.plugins
         if plan.asked_names <= settled:
             return True
-        return self._accepts(state, pod, [p for p in plan.pre_filters if p.name not in settled])
+        return _accept(calls, [p for p in plan.pre_filters if p.name not in settled])
 
-    def _accepts(self, state: CycleState, pod: Pod, plugins: Sequence[PreFilterPlugin]) -> bool:
-        """Whether PreFilter of these plugins neither refuses the pod nor narrows the nodes."""
-        for plugin in plugins:
-            answer = ask_pre_filter(plugin, state, pod, self._table)
-            if isinstance(answer, PreFilterResult):
-                return False
-            if answer.code is Code.Skip:
-                state.skip_filter.add(plugin.name)
-            elif answer.code is not Code.Success:
-                return False
-        return True
-
-    def _beside_nominated(
-        self, state: CycleState, pod: Pod, values: Ints, reserved: Reserved
-    ) -> Ints:
+    def _beside_nominated(self, calls: PodCalls, values: Ints, reserved: Reserved) -> Ints:
         """A copy of the values without the rows that a filter refuses once the nominated pods are there."""
-        values, rows = values.copy(), reserved.rows
+        values, rows, judge = values.copy(), reserved.rows, self._filtering.filter_with_nominated
         for row in rows[values[rows] >= 0].tolist():
-            status = self._filtering.filter_with_nominated(state, pod, self._table.node_at(row))
-            if not status.is_success:
+            if not judge(calls.state, calls.pod, self._table.node_at(row)).is_success:
                 values[row] = REFUSED
         return values
+
+
+class Planned(NamedTuple):
+    """The plan and the marks for the class of a pod, and whether the plan is new."""
+
+    plan: ClassPlan
+    marks: Marks
+    is_new: bool
+
+
+def _accept(calls: PodCalls, plugins: Sequence[PreFilterPlugin]) -> bool:
+    """Whether PreFilter of these plugins neither refuses the pod nor narrows the nodes."""
+    for plugin in plugins:
+        answer = calls.pre_filter(plugin)
+        if isinstance(answer, PreFilterResult):
+            return False
+        if answer.code is Code.Skip:
+            calls.state.skip_filter.add(plugin.name)
+        elif answer.code is not Code.Success:
+            return False
+    return True
+
+
+def _narrows_to_pin(calls: PodCalls, plugin: PreFilterPlugin) -> bool:
+    """Whether PreFilter leaves only the node that the spec of the pod names."""
+    if ask_hook(plugin, plugin.settled, calls.pod.spec).pre_filter is not None:
+        return False
+    answer = calls.pre_filter(plugin)
+    return isinstance(answer, PreFilterResult) and answer.node_names == {calls.pod.spec.pin}
+
+
+def _may_read_pin(calls: PodCalls, plugin: FilterPlugin) -> bool:
+    """Whether a filter may depend on the name of the node in the spec of the pod."""
+    key = ask_hook(plugin, plugin.spec_key, calls.pod.spec)
+    return key is None or key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)
 
 
 def _reads_pods(plan: ClassPlan, state: CycleState) -> bool:
     """Whether filters besides the fit rule depend on the pods of a node."""
     others = (*plan.row_filters, *plan.live_filters)
     return any(placed.plugin.name not in state.skip_filter for placed in others)
-
-
-def _counts_pods(spec: PodSpec) -> bool:
-    """Whether where such a pod goes depends on which other pods are where."""
-    return bool(spec.has_pod_terms or spec.topology_spread_constraints)

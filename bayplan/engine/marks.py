@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules, no_nodes
-from ..api.pod import Pod, PodClass
+from ..api.pod import Pod
 from ..framework import Plugin
 from ..runtime.plugin_calls import ask_hook, ask_hooks, check_keys
 from ..stamped_cache import StampedCache
@@ -74,29 +74,35 @@ NO_MARKS = Marks((), frozenset())
 class MarksOfClasses:
     """The marks for each class of pods."""
 
-    __slots__ = ("_by_key", "_of_classes", "_table")
+    __slots__ = ("_marks", "_table")
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._of_classes: StampedCache[PodClass, Marks] = StampedCache("marks of classes", 8192)
-        self._by_key: StampedCache[Hashable, Marks] = StampedCache("marks", 8192)
-        """The same by what of a pod the plugins read: pods that differ in their requests share them."""
+        self._marks: StampedCache[Hashable, Marks] = StampedCache("marks", 16384)
+        """By class, and by what of a pod the plugins read: pods that differ in their requests share them."""
 
     def get(self, plan: ClassPlan, pod: Pod, stamp: Hashable) -> Marks:
         """The marks of rows for pods of the class of `pod`; those for another `stamp` are stale."""
-        pod_class = pod.pod_class
-        known = self._of_classes.get(pod_class, stamp)
-        if known is None or not known.hold(self._table):
-            key = _reduced(plan, pod)
-            try:
-                known = self._by_key.get(key, stamp)
-            except TypeError:
-                check_keys(plan.group_hooks, ask_hooks(plan.group_hooks, pod.pod_class.spec))
-                raise
-            if known is None or not known.hold(self._table):
-                known = self._by_key.put(key, self._ask(plan, pod))
-            if not isinstance(key, _WholePod):
-                self._of_classes.put(pod_class, known)
+        table, pod_class, claims = self._table, pod.pod_class, pod.spec.claims
+        known = self._marks.get(pod_class, stamp)
+        if known is not None and known.hold(table):
+            return known
+        hooks = [(plugin, plugin.spec_key) for plugin in plan.grouped]
+        keys = ask_hooks(hooks, pod_class.spec)
+        is_whole = None in keys
+        key: Hashable = (pod_class, claims)
+        if not is_whole:
+            labels = tuple(pod.labels.items())
+            key = (plan.grouped, *keys, pod.namespace, labels, pod.owner_references)
+        try:
+            known = self._marks.get(key, stamp)
+        except TypeError:
+            check_keys(hooks, keys)
+            raise
+        if known is None or not known.hold(table):
+            known = self._marks.put(key, self._ask(plan, pod))
+        if not (is_whole and claims):
+            self._marks.put(pod_class, known)
         return known
 
     def _ask(self, plan: ClassPlan, pod: Pod) -> Marks:
@@ -105,21 +111,21 @@ class MarksOfClasses:
         ruled: dict[Plugin, DomainRules] = {}
         nodes_keys: list[Callable[[], Hashable]] | None = []
         for plugin in plan.grouped:
-            said = ask_hook(plugin, plugin.row_groups, pod, self._table)
-            if not isinstance(said, DomainRules) or said.nodes_key is None:
+            answer = ask_hook(plugin, plugin.row_groups, pod, self._table)
+            if not isinstance(answer, DomainRules) or answer.nodes_key is None:
                 nodes_keys = None
-            elif nodes_keys is not None and said.nodes_key is not no_nodes:
-                nodes_keys.append(said.nodes_key)
-            if isinstance(said, DomainRules):
-                if said.columns:
-                    ruled[plugin] = said
-                said = said.columns
-            if said is None:
+            elif nodes_keys is not None and answer.nodes_key is not no_nodes:
+                nodes_keys.append(answer.nodes_key)
+            if isinstance(answer, DomainRules):
+                if answer.columns:
+                    ruled[plugin] = answer
+                answer = answer.columns
+            if answer is None:
                 columns = None
-            elif not said:
+            elif not answer:
                 quiet.append(plugin.name)
             elif columns is not None:
-                columns.update(dict.fromkeys(said))
+                columns.update(dict.fromkeys(answer))
         rules = None
         if columns and len(ruled) + len(quiet) == len(plan.grouped):
             rules = _rules(plan, ruled)
@@ -154,21 +160,3 @@ def _rules(plan: ClassPlan, ruled: dict[Plugin, DomainRules]) -> GroupRules | No
     if len(kinds) != len(set(kinds)):
         return None
     return GroupRules(limits, scores, frozenset(plugin.name for plugin in ruled))
-
-
-class _WholePod(NamedTuple):
-    """Key of marks that may depend on the names of claims."""
-
-    pod_class: PodClass
-    claims: tuple[str, ...]
-
-
-def _reduced(plan: ClassPlan, pod: Pod) -> Hashable:
-    """The part of a pod that the plugins of the plan read."""
-    spec = pod.pod_class.spec
-    keys = ask_hooks(plan.group_hooks, spec)
-    if None in keys:
-        claims = pod.spec.claims
-        return _WholePod(pod.pod_class, claims) if claims else pod.pod_class
-    labels = tuple(pod.labels.items())
-    return plan.grouped, tuple(keys), pod.namespace, labels, pod.owner_references

@@ -8,13 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..amounts.kernel import DEAD, group_rows
-from ..api.pod import Pod
-from ..framework import CycleState, ScorePlugin
-from ..runtime.plugin_calls import check_range, judge_rows, normalize, score_rows
+from ..runtime.plugin_calls import PodCalls
 from ..stamped_cache import StampedCache
-from ..table import Ints, NodeTable, Rows
+from ..table import Ints, Rows
 from .class_plan import ClassPlan
-from .status_codes import StatusCodes
+from .row_answers import StatusCodes, ask_plugins
 
 
 class NodePart:
@@ -49,8 +47,9 @@ class NodePart:
         self.epoch = 0
         """Changes when rows are stale that are not in the log of node changes."""
 
-    def refresh(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
+    def refresh(self, calls: PodCalls) -> None:
         """Bring it up to date."""
+        table = calls.table
         log = table.node_changes
         if self._nodes == log.version:
             return
@@ -61,84 +60,52 @@ class NodePart:
             changed = np.array(rows, dtype=np.int64)
         is_stale = self._nodes < 0 or self.raw_ids is not None
         self._nodes = -1  # if a plugin raises, everything stays stale
-        self._judge(state, pod, table, changed)
+        self._judge(calls, changed)
         if is_stale or self.raw_ids is not None:
             self.epoch += 1  # a node may change the normalised scores of all
         self._nodes = log.version
 
-    def points(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
+    def points(self, calls: PodCalls, present: int) -> Ints:
         """int64 per group of `raw_ids`: its points if those groups have feasible rows that are set in `present`."""
         known = self._points.get(present)
         if known is None:
             known = np.zeros(len(self.raw_samples), dtype=np.int64)
             groups = np.array([g for g in range(len(known)) if present >> g & 1], np.int64)
-            known[groups] = self.normalized(state, pod, table, self.raw_samples[groups], None)
+            known[groups] = self.normalized(calls, self.raw_samples[groups])
             self._points.put(present, known)
         return known
 
-    def normalized(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, sizes: Ints | None
-    ) -> Ints:
+    def normalized(self, calls: PodCalls, rows: Rows) -> Ints:
         """int64 per row of `rows`: weighted scores, normalised over these rows, beyond those in `base`."""
-        found = np.full(table.count(rows), -self._plan.constant, dtype=np.int64)
+        found = np.full(calls.table.count(rows), -self._plan.constant, dtype=np.int64)
         for raw, (plugin, weight) in zip(self.raws, self._plan.object_raws, strict=True):
-            counts = sizes if plugin in self._plan.counting else None
-            found += normalize_groups(plugin, state, pod, table, rows, counts, raw[rows]) * weight
+            found += calls.normalize(plugin, rows, raw[rows]) * weight
         return found
 
-    def _judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints) -> None:
-        size = len(table)
+    def _judge(self, calls: PodCalls, rows: Ints) -> None:
+        plan, table, size = self._plan, calls.table, len(calls.table)
         if len(self.base) != size:
             self.base = _grown(self.base, size)
             self.raws = [_grown(raw, size) for raw in self.raws]
         self.base[rows] = DEAD
         live = rows[table.live[rows]]
+        self.base[live] = plan.constant
+        for raw in self.raws:
+            raw[rows] = 0
+        raws = list(zip(self.raws, plan.object_raws, strict=True))
+        filters, scores = plan.object_filters, plan.object_scores
         if len(live):
-            self._judge_live(state, pod, table, live)
+            ask_plugins(calls, live, self.base, self.codes, filters, scores, raws)
         self._number_raws()
-
-    def _judge_live(self, state: CycleState, pod: Pod, table: NodeTable, live: Ints) -> None:
-        plan = self._plan
-        found = np.full(len(live), plan.constant, dtype=np.int64)
-        for place, judge in plan.object_filters:
-            if judge.name not in state.skip_filter:
-                verdict = judge_rows(judge, state, pod, table, live)
-                self.codes.note(found, place, verdict)
-        for plugin, weight in plan.object_scores:
-            scores = score_rows(plugin, state, pod, table, live)
-            if np.count_nonzero(scores):
-                check_range(plugin, scores)
-                found += np.where(found >= 0, scores * weight, 0)
-        self.base[live] = found
-        for raw, (plugin, _) in zip(self.raws, plan.object_raws, strict=True):
-            raw[live] = score_rows(plugin, state, pod, table, live)
 
     def _number_raws(self) -> None:
         varied = [raw for raw in self.raws if np.count_nonzero(raw)]
         self.raw_ids = None
         self._points.drop()
-        counting = self._plan.counting
-        if varied or any(plugin in counting for plugin, _ in self._plan.object_raws):
+        if varied:
             groups = group_rows(self.base, varied)
             if len(groups.samples):  # else all rows are refused
                 self.raw_ids, self.raw_samples = groups.ids, groups.samples
-
-
-def normalize_groups(
-    plugin: ScorePlugin,
-    state: CycleState,
-    pod: Pod,
-    table: NodeTable,
-    rows: Rows,
-    sizes: Ints | None,
-    raw: Ints,
-) -> Ints:
-    """int64 per row of `rows`: the normalised scores. Each row stands for `sizes` nodes; None if that has no effect."""
-    if sizes is None or len(sizes) == sizes.sum():
-        return normalize(plugin, state, pod, table, rows, raw)
-    every = np.repeat(table.numbers(rows), sizes)
-    each = normalize(plugin, state, pod, table, every, np.repeat(raw, sizes))
-    return each[np.cumsum(sizes) - 1]
 
 
 def _grown(values: Ints, size: int) -> Ints:

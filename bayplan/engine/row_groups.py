@@ -20,15 +20,13 @@ from ..amounts.kernel import (
     group_rows,
     make_tracker,
 )
-from ..api.pod import Pod
-from ..framework import GROUPS, Code, CycleState, FilterPlugin, PreScorePlugin
-from ..runtime.plugin_calls import ask_pre_score, judge_rows, score_rows
+from ..framework import Code, CycleState, FilterPlugin, PreScorePlugin
+from ..runtime.plugin_calls import PodCalls
 from ..stamped_cache import BudgetedCache
 from ..table import ALL, Ints, NodeTable, Rows, RowValues
 from .class_plan import Scorer
 from .class_view import ClassView
 from .marks import GroupRules, Marks
-from .node_part import normalize_groups
 
 INT64 = np.dtype(np.int64)
 Trackers = BudgetedCache[Hashable, Any]
@@ -56,7 +54,7 @@ class LivePlugins(NamedTuple):
         pre_scores = [p for p in plan.live_pre_scores if p.name not in quiet]
         scores = [entry for entry in plan.live_scores if entry[0].name not in quiet]
         every = (*filters, *pre_scores, *(plugin for plugin, _ in scores))
-        is_grouped = not plan.row_raws and all(plugin.scope is GROUPS for plugin in every)
+        is_grouped = not plan.row_raws and all(plugin in plan.grouped for plugin in every)
         is_scored = bool(pre_scores or scores or plan.row_raws)
         return cls(filters, pre_scores, scores, marks.columns if is_grouped else None, is_scored)
 
@@ -64,23 +62,16 @@ class LivePlugins(NamedTuple):
 NO_LIVE_PLUGINS = LivePlugins((), (), (), (), is_scored=False)
 
 
-def narrow(
-    state: CycleState,
-    pod: Pod,
-    table: NodeTable,
-    view: ClassView,
-    values: Ints,
-    live: LivePlugins,
-) -> Ints:
+def narrow(calls: PodCalls, view: ClassView, values: Ints, live: LivePlugins) -> Ints:
     """The values without the rows that filters refuse which may tell any two rows apart; the same if none is."""
     if live.columns is not None or not live.filters:
         return values
-    is_whole = values is view.values and view.best()[2] == len(values)
+    table, is_whole = calls.table, values is view.values and view.best()[2] == len(values)
     rows = before = ALL if is_whole else np.flatnonzero(values >= 0)
     for judge in live.filters:
         if not table.count(rows):
             break
-        verdict = judge_rows(judge, state, pod, table, rows)
+        verdict = calls.filter(judge, rows)
         if np.count_nonzero(verdict.codes):
             rows = table.numbers(rows)[verdict.feasible]
     return values if rows is before else restricted(values, rows)
@@ -147,58 +138,43 @@ def _arrays(view: ClassView, columns: Sequence[RowValues]) -> list[Ints]:
     return arrays
 
 
-def apply_rules(
-    state: CycleState, pod: Pod, table: NodeTable, view: ClassView, rules: GroupRules, groups: Any
-) -> None:
+def apply_rules(calls: PodCalls, view: ClassView, rules: GroupRules, groups: Any) -> None:
     """Give tracked groups their points, or refuse them, by the rules that live plugins go by."""
     raw_ids, judge = view.part.raw_ids, rules.judge
     judge.judge(groups, raw_ids)
     if raw_ids is not None and judge.present and judge.present != view.present:
-        more = view.part.points(state, pod, table, judge.present) - view.included
+        more = view.part.points(calls, judge.present) - view.included
         add_points(groups, raw_ids, more)
 
 
-def call_plugins(
-    state: CycleState,
-    pod: Pod,
-    table: NodeTable,
-    view: ClassView,
-    live: LivePlugins,
-    groups: Groups,
-) -> None:
+def call_plugins(calls: PodCalls, view: ClassView, live: LivePlugins, groups: Groups) -> None:
     """Give groups their points, or refuse them, by calling the live plugins on one row of each."""
-    numbers, rows, sizes = groups.current()
+    table, (numbers, rows, sizes) = calls.table, groups.current()
     for judge in live.filters if live.columns is not None else ():
-        verdict = judge_rows(judge, state, pod, table, rows)
+        verdict = calls.filter(judge, rows)
         if np.count_nonzero(verdict.codes):
             left = np.flatnonzero(verdict.feasible)
             numbers = left if isinstance(numbers, slice) else numbers[left]
             rows, sizes = table.numbers(rows)[left], None if sizes is None else sizes[left]
     count = table.count(rows)
     if count > 1 or (count == 1 and sizes is not None and sizes[0] > 1):
-        points = _points(state, pod, table, view, live, rows, sizes)
+        points = _points(calls, view, live, rows, sizes)
     else:
         points = np.zeros(count, dtype=np.int64)  # a single node is taken unscored
     groups.give(numbers, points)
 
 
 def _points(
-    state: CycleState,
-    pod: Pod,
-    table: NodeTable,
-    view: ClassView,
-    live: LivePlugins,
-    rows: Rows,
-    sizes: Ints | None,
+    calls: PodCalls, view: ClassView, live: LivePlugins, rows: Rows, sizes: Ints | None
 ) -> Ints:
     """int64 per row of `rows`: weighted scores that are not in the view. Each row stands for `sizes` nodes."""
-    found = np.zeros(table.count(rows), dtype=np.int64)
+    state, found = calls.state, np.zeros(calls.table.count(rows), dtype=np.int64)
     state.row_counts = sizes
     for pre in live.pre_scores:
-        if ask_pre_score(pre, state, pod, table, rows).code is Code.Skip:
+        if calls.pre_score(pre, rows).code is Code.Skip:
             state.skip_score.add(pre.name)
     raw_scores = [
-        (score_rows(plugin, state, pod, table, rows), plugin, weight)
+        (calls.score(plugin, rows), plugin, weight)
         for plugin, weight in live.scores
         if plugin.name not in state.skip_score
     ]
@@ -207,9 +183,8 @@ def _points(
         for raw, (plugin, weight) in zip(view.raws, view.plan.row_raws, strict=True)
     ]
     for raw, plugin, weight in raw_scores:
-        counts = sizes if plugin in view.plan.counting else None
-        found += normalize_groups(plugin, state, pod, table, rows, counts, raw) * weight
+        found += calls.normalize(plugin, rows, raw) * weight
     if view.part.raw_ids is not None:
-        found += view.part.normalized(state, pod, table, rows, sizes)
+        found += view.part.normalized(calls, rows)
         found -= view.included[view.part.raw_ids[rows]]
     return found

@@ -2,7 +2,7 @@
 
 "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC'23).
 Fragmentation is the part of the free GPUs that the tasks of the workload are expected not to be able to use
-(`amounts/fragmentation.py`). The points are 100 / (1 + exp(-d)), rounded down, where d is by how many GPUs the
+(`task_mix.py`). The points are 100 / (1 + exp(-d)), rounded down, where d is by how many GPUs the
 fragmentation of the node falls.
 """
 
@@ -16,7 +16,6 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from ..amounts.fragmentation import POPULARITY, GpuTaskMix, Task, typical_tasks
 from ..api.gpus import GPU_MILLI, GPU_MODEL, WHOLE, is_valid
 from ..api.pod import Pod
 from ..api.resources import CPU
@@ -25,6 +24,7 @@ from ..framework import MAX_SCORE, CycleState, Handle, Status, typed_args
 from ..table import Ints, NodeTable, Rows
 from .gpu_share import GpuNodes, GpuPolicy
 from .ledger import NO_GPUS
+from .task_mix import POPULARITY, GpuTaskMix, Task, typical_tasks
 
 LISTED_STEPS = [math.log(p / (MAX_SCORE - p)) for p in range(1, MAX_SCORE)]
 STEPS = np.array(LISTED_STEPS)

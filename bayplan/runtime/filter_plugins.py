@@ -31,7 +31,7 @@ from ..framework.handle import Nominator
 from ..framework.reserved import Reservations, Reserved
 from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .node_check import NodeJudge
-from .plugin_calls import ask_filter, ask_hook, ask_pre_filter, judge_rows
+from .plugin_calls import PodCalls, ask_filter, ask_hook
 from .plugin_failures import failed
 from .plugin_times import timed
 
@@ -68,12 +68,12 @@ class Filtering(NodeJudge):
         """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
         names: frozenset[str] | None = None
         narrowed_by: set[str] = set()
-        refused = SUCCESS
+        refused, calls = SUCCESS, PodCalls(state, pod, table)
         for plugin in self.pre_filters:
             settled = ask_hook(plugin, plugin.settled, pod.spec)
             answer: Status | PreFilterResult | None = settled.pre_filter
             if answer is None or pod.node_name:  # which is no part of the spec that settles it
-                answer = ask_pre_filter(plugin, state, pod, table)
+                answer = calls.pre_filter(plugin)
             if isinstance(answer, PreFilterResult):
                 narrowed_by.add(plugin.name)
                 names = answer.node_names if names is None else names & answer.node_names
@@ -96,9 +96,10 @@ class Filtering(NodeJudge):
         elif len(rows) <= FEW_ROWS:
             fitting = [row for row in rows.tolist() if self._fits(state, pod, table, row)]
             return rows if len(fitting) == len(rows) else np.array(fitting, dtype=np.int64)
+        calls = PodCalls(state, pod, table)
         for plugin in self.filters:
             if plugin.name not in state.skip_filter and (isinstance(rows, slice) or len(rows)):
-                rows = _among(rows, judge_rows(plugin, state, pod, table, rows).feasible)
+                rows = _among(rows, calls.filter(plugin, rows).feasible)
         return rows
 
     def _fits(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> bool:
@@ -137,12 +138,12 @@ class Filtering(NodeJudge):
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
     ) -> list[tuple[Ints, Verdict, str]]:
         """Ask about `rows`, each plugin about those that the plugins before it left, or all of them about all."""
-        judged = []
+        judged, calls = [], PodCalls(state, pod, table)
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
             whole = len(rows) == len(table)  # columns need not be copied then
-            verdict = judge_rows(plugin, state, pod, table, ALL if whole else rows)
+            verdict = calls.filter(plugin, ALL if whole else rows)
             judged.append((rows, verdict, plugin.name))
             if self.check_all:
                 continue

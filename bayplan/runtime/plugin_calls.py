@@ -126,45 +126,81 @@ def _hook_failed(plugin: Plugin, hook: Callable[..., T], error: Exception) -> Pl
     return failure
 
 
-def ask_pre_filter(
-    plugin: PreFilterPlugin, state: CycleState, pod: Pod, table: NodeTable
-) -> Status | PreFilterResult:
-    """Run PreFilter of one plugin; a status that is neither success nor refusal is raised."""
-    try:
-        ask = plugin.pre_filter
-        if state.sampled_by is not None:
-            ask = timed(state.sampled_by, "PreFilter", plugin, ask)
-        answer = ask(state, pod, table)
-        if isinstance(answer, PreFilterResult):
-            _check_names(answer.node_names)
-        else:
-            check_status(answer, "a Status or a PreFilterResult")
-    except Exception as error:  # a plugin may raise anything
-        raise failed(PRE_FILTERING, plugin, error, "pre_filter") from error
-    if isinstance(answer, Status) and answer.code not in PRE_FILTER_CODES:
-        raise failed(PRE_FILTERING, plugin, answer, "pre_filter")
-    return answer
+class PodCalls:
+    """Calls to plugins about one pod."""
 
+    __slots__ = ("pod", "state", "table")
 
-def _check_names(names: Any) -> None:
-    if not isinstance(names, Set) or not all(isinstance(name, str) for name in names):
-        raise wrong("a PreFilterResult with a frozenset of node names", names)
+    def __init__(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
+        self.state = state
+        self.pod = pod
+        self.table = table
 
+    def pre_filter(self, plugin: PreFilterPlugin) -> Status | PreFilterResult:
+        """Run PreFilter of one plugin; a status that is neither success nor refusal is raised."""
+        try:
+            ask = self._timed("PreFilter", plugin, plugin.pre_filter)
+            answer = ask(self.state, self.pod, self.table)
+            if isinstance(answer, PreFilterResult):
+                _check_names(answer.node_names)
+            else:
+                check_status(answer, "a Status or a PreFilterResult")
+        except Exception as error:  # a plugin may raise anything
+            raise failed(PRE_FILTERING, plugin, error, "pre_filter") from error
+        if isinstance(answer, Status) and answer.code not in PRE_FILTER_CODES:
+            raise failed(PRE_FILTERING, plugin, answer, "pre_filter")
+        return answer
 
-def judge_rows(
-    plugin: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
-) -> Verdict:
-    """Run Filter of one plugin on `rows`."""
-    try:
-        ask = plugin.filter_rows
-        if state.sampled_by is not None:
-            ask = timed(state.sampled_by, "Filter", plugin, ask)
-        verdict = check_verdict(ask(state, pod, table, rows), table.count(rows))
-    except Exception as error:  # a plugin may raise anything
-        raise failed(FILTERING, plugin, error, "filter_rows") from error
-    if verdict.error is not None:
-        raise failed(FILTERING, plugin, verdict.error, "filter_rows")
-    return verdict
+    def filter(self, plugin: FilterPlugin, rows: Rows) -> Verdict:
+        """Run Filter of one plugin on `rows`."""
+        table = self.table
+        try:
+            ask = self._timed("Filter", plugin, plugin.filter_rows)
+            verdict = check_verdict(ask(self.state, self.pod, table, rows), table.count(rows))
+        except Exception as error:  # a plugin may raise anything
+            raise failed(FILTERING, plugin, error, "filter_rows") from error
+        if verdict.error is not None:
+            raise failed(FILTERING, plugin, verdict.error, "filter_rows")
+        return verdict
+
+    def filter_row(self, plugin: FilterPlugin, row: int) -> Status:
+        """Run Filter of one plugin on one node; SUCCESS or a refusal."""
+        return ask_filter(plugin, self.state, self.pod, self.table.node_at(row))
+
+    def pre_score(self, plugin: PreScorePlugin, rows: Rows) -> Status:
+        """Run PreScore of one plugin: SUCCESS or SKIP."""
+        try:
+            ask = self._timed("PreScore", plugin, plugin.pre_score)
+            status = check_status(ask(self.state, self.pod, self.table, rows))
+        except Exception as error:  # a plugin may raise anything
+            raise failed(PRE_SCORING, plugin, error, "pre_score") from error
+        if status.code is not Code.Success and status.code is not Code.Skip:
+            raise failed(PRE_SCORING, plugin, status, "pre_score")
+        return status
+
+    def score(self, plugin: ScorePlugin, rows: Rows) -> Ints:
+        """Run Score of one plugin on `rows`."""
+        table = self.table
+        try:
+            ask = self._timed("Score", plugin, plugin.score_rows)
+            return check_scores(ask(self.state, self.pod, table, rows), table.count(rows))
+        except Exception as error:  # a plugin may raise anything
+            raise failed(SCORING, plugin, error, "score_rows") from error
+
+    def normalize(self, plugin: ScorePlugin, rows: Rows, raw: Ints) -> Ints:
+        """Run NormalizeScore of one plugin; the scores are in range."""
+        try:
+            ask = self._timed("ScoreExtensionNormalize", plugin, plugin.normalize_rows)
+            scores = check_scores(ask(self.state, self.pod, self.table, rows, raw), len(raw))
+        except Exception as error:  # a plugin may raise anything
+            raise failed(NORMALIZING, plugin, error, "normalize_rows") from error
+        check_range(plugin, scores)
+        return scores
+
+    def _timed(self, point: str, plugin: Plugin, ask: Callable[..., T]) -> Callable[..., T]:
+        """The call, which is timed if it belongs to the sample of pods that are measured."""
+        metrics = self.state.sampled_by
+        return ask if metrics is None else timed(metrics, point, plugin, ask)
 
 
 def ask_filter(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
@@ -180,35 +216,6 @@ def ask_filter(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo
     return status
 
 
-def ask_pre_score(
-    plugin: PreScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
-) -> Status:
-    """Run PreScore of one plugin: SUCCESS or SKIP."""
-    try:
-        ask = plugin.pre_score
-        if state.sampled_by is not None:
-            ask = timed(state.sampled_by, "PreScore", plugin, ask)
-        status = check_status(ask(state, pod, table, rows))
-    except Exception as error:  # a plugin may raise anything
-        raise failed(PRE_SCORING, plugin, error, "pre_score") from error
-    if status.code is not Code.Success and status.code is not Code.Skip:
-        raise failed(PRE_SCORING, plugin, status, "pre_score")
-    return status
-
-
-def score_rows(
-    plugin: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
-) -> Ints:
-    """Run Score of one plugin on `rows`."""
-    try:
-        ask = plugin.score_rows
-        if state.sampled_by is not None:
-            ask = timed(state.sampled_by, "Score", plugin, ask)
-        return check_scores(ask(state, pod, table, rows), table.count(rows))
-    except Exception as error:  # a plugin may raise anything
-        raise failed(SCORING, plugin, error, "score_rows") from error
-
-
 def score_nodes(
     plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> Ints:
@@ -219,19 +226,9 @@ def score_nodes(
         raise failed(SCORING, plugin, error, "score_node") from error
 
 
-def normalize(
-    plugin: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, raw: Ints
-) -> Ints:
-    """Run NormalizeScore of one plugin; the scores are in range."""
-    try:
-        ask = plugin.normalize_rows
-        if state.sampled_by is not None:
-            ask = timed(state.sampled_by, "ScoreExtensionNormalize", plugin, ask)
-        scores = check_scores(ask(state, pod, table, rows, raw), len(raw))
-    except Exception as error:  # a plugin may raise anything
-        raise failed(NORMALIZING, plugin, error, "normalize_rows") from error
-    check_range(plugin, scores)
-    return scores
+def _check_names(names: Any) -> None:
+    if not isinstance(names, Set) or not all(isinstance(name, str) for name in names):
+        raise wrong("a PreFilterResult with a frozenset of node names", names)
 
 
 def check_range(plugin: ScorePlugin, scores: Ints) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from ..api.pod import Pod
 from ..framework import Code, CycleState, NodeInfo, PreScorePlugin, ScorePlugin
 from ..table import Ints, NodeTable, Rows
-from .plugin_calls import ask_hook, ask_pre_score, normalize, score_nodes, score_rows
+from .plugin_calls import PodCalls, ask_hook, score_nodes
 
 WeightedPlugin = tuple[ScorePlugin, int]
 
@@ -44,10 +44,11 @@ class Scoring:
         """Run PreScore in order; Skip leaves the plugin's Score out."""
         state.row_counts = None
         state.skip_score.clear()  # kube-scheduler calls every Score that PreScore does not skip
+        calls = PodCalls(state, pod, table)
         for plugin in self.pre_scores:
             status = ask_hook(plugin, plugin.settled, pod.spec).pre_score
             if status is None:
-                status = ask_pre_score(plugin, state, pod, table, rows)
+                status = calls.pre_score(plugin, rows)
             if status.code is Code.Skip:
                 state.skip_score.add(plugin.name)
 
@@ -79,11 +80,12 @@ class Scoring:
         nodes: Sequence[NodeInfo] | None = None,
     ) -> Iterator[Scored]:
         """Points of each plugin that was not skipped for `rows`, or for the `nodes` that stand for them, in order."""
+        calls = PodCalls(state, pod, table)
         for plugin, weight in self.scores:
             if plugin.name not in state.skip_score:
                 if nodes is None:
-                    raw = score_rows(plugin, state, pod, table, rows)
+                    raw = calls.score(plugin, rows)
                 else:
                     raw = score_nodes(plugin, state, pod, nodes)
-                normalized = normalize(plugin, state, pod, table, rows, raw)
+                normalized = calls.normalize(plugin, rows, raw)
                 yield Scored(plugin, weight, raw, normalized)

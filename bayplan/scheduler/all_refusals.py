@@ -14,7 +14,7 @@ from ..framework import SUCCESS, Code, CycleState, Status, Verdict
 from ..framework.handle import Nominator
 from ..framework.row_statuses import RowStatuses
 from ..runtime import Filtering, PluginRunError, PreFiltered, ProfileRuntime
-from ..runtime.plugin_calls import judge_rows
+from ..runtime.plugin_calls import PodCalls
 from ..table import ALL, Bools, Ints, NodeTable
 
 OUTSIDE = "node(s) didn't satisfy plugin(s) [{}]"
@@ -94,9 +94,10 @@ class AllRefusals:
             self.said.append(added)
 
     def _ask_filters(self) -> None:
+        calls = PodCalls(self.state, self.pod, self.table)
         for plugin in self.filtering.filters:
             if plugin.name not in self.state.skip_filter:
-                verdict = judge_rows(plugin, self.state, self.pod, self.table, ALL)
+                verdict = calls.filter(plugin, ALL)
                 if verdict.codes.any():
                     self.said.append(_statuses(self.table, verdict, plugin.name))
 

@@ -26,7 +26,6 @@ from ..config import (
     plugin_notes,
     with_ignored_resources,
 )
-from ..engine import Judging, describe_judging
 from ..errors import ConfigError
 from ..framework import Handle, Plugin
 from ..framework.feature_gates import FeatureGates
@@ -36,6 +35,7 @@ from ..plugins.in_tree import IN_TREE
 from ..runtime import Registry
 from ..runtime.profile import make_plugin
 from ..table import NodeTable
+from .declaration_advice import Judging, describe_judging
 from .parts import PluginSource
 
 ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}

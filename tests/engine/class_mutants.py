@@ -14,8 +14,8 @@ CLASS_MUTANTS = [
     Mutant(
         "answers are kept by spec for all",
         PLAN,
-        "key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)",
-        "key: Hashable = pod.pod_class.spec",
+        "plan = self._plans.get(spec if self._is_by_spec else whole_key(pod), stamp)",
+        "plan = self._plans.get(spec, stamp)",
     ),
     Mutant(
         "a spec_key that is None is a key",
@@ -26,14 +26,14 @@ CLASS_MUTANTS = [
     Mutant(
         "a spec_key that is None is a key for rows",
         PLAN,
-        "if form.is_whole or None in keys:",
-        "if form.is_whole:",
+        "if is_whole or None in keys:",
+        "if is_whole:",
     ),
     Mutant(
         "hooks that read amounts are asked once per outline",
         PLAN,
-        "self._of_outlines.put(spec, self._shared_form(declared, stamp))",
-        "self._of_outlines.put(spec.outline, self._shared_form(declared, stamp))",
+        "key, declared = spec, self._declared",
+        "declared = self._declared",
     ),
     Mutant(
         "a hook that catches the exception for reading amounts reads none",
@@ -62,14 +62,14 @@ CLASS_MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of rows",
         PLAN,
-        "keys = ask_hooks(form.amount_hooks, spec)",
-        "keys = [hash(None in ask_hooks(form.amount_hooks, spec))]",
+        "keys = ask_hooks(outline.amount_hooks, pod.spec)",
+        "keys = [hash(None in ask_hooks(outline.amount_hooks, pod.spec))]",
     ),
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "of_objects = _keys(self._object_hooks, spec)",
-        "of_objects = (None in _keys(self._object_hooks, spec),)",
+        "Declared(settled, _keys(self._object_hooks, spec),",
+        "Declared(settled, (None in _keys(self._object_hooks, spec),),",
     ),
     Mutant(
         "node parts are shared by all",
@@ -100,14 +100,14 @@ CLASS_MUTANTS = [
     Mutant(
         "marks are shared whatever plugins read",
         MARKS,
-        "plan.grouped, tuple(keys)",
-        "plan.grouped, ()",
+        "(plan.grouped, *keys,",
+        "(plan.grouped,",
     ),
     Mutant(
         "marks are shared whatever the claims",
         MARKS,
-        "return _WholePod(pod.pod_class, claims) if claims else pod.pod_class",
-        "return pod.pod_class",
+        "if not (is_whole and claims):",
+        "if True:",
     ),
     Mutant(
         "what filters on rows refuse is forgotten",
@@ -138,26 +138,26 @@ CLASS_MUTANTS = [
     Mutant(
         "a plugin that reads the name of the node is ignored",
         ENGINE,
-        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)",
         "return key is None",
     ),
     Mutant(
         "a plugin that may read the whole pod does not read the name of the node",
         ENGINE,
-        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
-        "return key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)",
+        "return key != ask_hook(plugin, plugin.spec_key, calls.pod.pod_class.spec)",
     ),
     Mutant(
         "a live filter is not asked about the node that a pod names",
         ENGINE,
-        "filters = (*self._pinned_filters(view.plan, pod), *live)",
-        "filters = (*self._pinned_filters(view.plan, pod),)",
+        "for plugin in (*self._pinned_filters(view.plan, calls), *live):",
+        "for plugin in self._pinned_filters(view.plan, calls):",
     ),
     Mutant(
         "a view is read stale",
         ENGINE,
-        "        view.refresh(state, pod, self._table, reserved)",
-        "        if not len(view.values):\n            view.refresh(state, pod, self._table, reserved)",
+        "        view.refresh(of_class, reserved)",
+        "        if not len(view.values):\n            view.refresh(of_class, reserved)",
     ),
     Mutant(
         "a pod that names its node leaves no room",
@@ -223,7 +223,7 @@ CLASS_MUTANTS = [
     Mutant(
         "PreFilter does not run when plugins are called instead of rules",
         ENGINE,
-        "if not self._accepts(state, pod, ruled):",
+        "if not _accept(calls, [p for p in view.plan.pre_filters if p.name in rules.plugins]):",
         "if False:",
     ),
 ]

@@ -208,8 +208,8 @@ TABLE_MUTANTS = [
     Mutant(
         "marks are never forgotten",
         MARKS,
-        "known = self._of_classes.get(pod_class, stamp)",
-        "known = self._of_classes.get(pod_class)",
+        "known = self._marks.get(pod_class, stamp)",
+        "known = self._marks._answers.get(pod_class)",
     ),
     Mutant(
         "keys of columns are not in the stamp",
@@ -230,16 +230,16 @@ TABLE_MUTANTS = [
         "if self._stamp is None:",
     ),
     Mutant(
-        "forms stay when the stamp changes",
+        "plans of outlines stay when the stamp changes",
         PLAN,
-        "form = self._of_outlines.get(spec.outline, stamp)",
-        "form = self._of_outlines.get(spec.outline)",
+        "found = self._outlines.get(spec.outline, stamp) or",
+        "found = self._outlines._answers.get(spec.outline) or",
     ),
     Mutant(
         "plans stay when the stamp changes",
         PLAN,
-        "plan = self._of_specs.get(key, stamp)",
-        "plan = self._of_specs.get(key)",
+        "plan = self._plans.get(spec if self._is_by_spec else whole_key(pod), stamp)",
+        "plan = self._plans._answers.get(spec if self._is_by_spec else whole_key(pod))",
     ),
     dropped("views and node parts are not forgotten", ENGINE, "            self._budget.drop()"),
 ]

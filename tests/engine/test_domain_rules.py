@@ -124,7 +124,7 @@ def test_rules_come_to_what_the_plugins_say(seed: int, monkeypatch: pytest.Monke
     by_rules: list[GroupRules] = []
 
     def noted(*args: Any) -> None:
-        by_rules.append(args[4])
+        by_rules.append(args[2])
         apply_rules(*args)
 
     monkeypatch.setattr("bayplan.engine.engine.apply_rules", noted)

@@ -7,7 +7,7 @@ VIEW = "engine/class_view.py"
 PART = "engine/node_part.py"
 MARKS = "engine/marks.py"
 GROUPS = "engine/row_groups.py"
-CODES = "engine/status_codes.py"
+CODES = "engine/row_answers.py"
 TABLE = "table/node_table.py"
 RULES = "plugins/pod_topology_spread/spread_rules.py"
 ELIGIBILITY = "plugins/pod_topology_spread/eligibility.py"
@@ -81,8 +81,8 @@ VIEW_MUTANTS = [
     Mutant(
         "raw scores of rows stay",
         VIEW,
-        "            raw[rows] = score_rows(plugin, state, pod, table, rows)",
-        "            if changed is None:\n                raw[rows] = score_rows(plugin, state, pod, table, rows)",
+        "raws = list(zip(self.raws, plan.row_raws, strict=True))",
+        "raws = list(zip(self.raws, plan.row_raws, strict=True)) if changed is None else []",
     ),
     Mutant(
         "row plugins are not asked about changed rows",
@@ -113,14 +113,14 @@ VIEW_MUTANTS = [
     Mutant(
         "groups of raw scores stay",
         PART,
-        "        self._number_raws()\n\n    def _judge_live",
-        "        if self.raw_ids is None:\n            self._number_raws()\n\n    def _judge_live",
+        "        self._number_raws()\n\n    def _number",
+        "        if self.raw_ids is None:\n            self._number_raws()\n\n    def _number",
     ),
     Mutant(
         "rows without a node are not numbered",
         PART,
-        "        self._number_raws()\n\n    def _judge_live",
-        "        if len(live):\n            self._number_raws()\n\n    def _judge_live",
+        "        self._number_raws()\n\n    def _number",
+        "        if len(live):\n            self._number_raws()\n\n    def _number",
     ),
     Mutant(
         "normalised scores stay when raw scores change",
@@ -134,12 +134,6 @@ VIEW_MUTANTS = [
         "self._points.get(present)",
         "next(iter(self._points.values()), None)",
     ),
-    Mutant(
-        "a normalize that counts is left out while all scores are 0",
-        PART,
-        "if varied or any(plugin in counting for plugin, _ in self._plan.object_raws):",
-        "if varied:",
-    ),
     # Groups and totals
     Mutant(
         "PreScore is not told how many nodes rows stand for",
@@ -149,9 +143,9 @@ VIEW_MUTANTS = [
     ),
     Mutant(
         "a normalize that counts is given one node of each group",
-        PART,
-        "if sizes is None or len(sizes) == sizes.sum():",
-        "if True:",
+        "engine/class_plan.py",
+        "on = On.MORE if plugin in points.counting else _scores_on(plugin, prepared)",
+        "on = _scores_on(plugin, prepared)",
     ),
     Mutant(
         "scores of node objects count twice",
@@ -162,8 +156,8 @@ VIEW_MUTANTS = [
     Mutant(
         "points of normalised scores count beside the constant",
         PART,
-        "np.full(table.count(rows), -self._plan.constant, dtype=np.int64)",
-        "np.zeros(table.count(rows), dtype=np.int64)",
+        "np.full(calls.table.count(rows), -self._plan.constant, dtype=np.int64)",
+        "np.zeros(calls.table.count(rows), dtype=np.int64)",
     ),
     Mutant(
         "views of nodes stay when nodes change",

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 import bayplan
-from bayplan.amounts.fragmentation import Task, typical_tasks
 from bayplan.api.gpus import GPU_MILLI
 from bayplan.api.pod import Pod
 from bayplan.config import load_config
+from bayplan.policies.task_mix import Task, typical_tasks
 from bayplan.sim.traces import decoded_objects, find_openb
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.amounts.fragmentation import GpuTaskMix, Task
+from bayplan.policies.task_mix import GpuTaskMix, Task
 from bayplan.sim.measures import NodeAmounts, RequestMix, fragmentation, stranded_share, unusable
 from bayplan.sim.measures.fragmentation import MAX_TASKS, typical_request
 from bayplan.testing.builders import make_node, make_pod, make_table

@@ -1,16 +1,20 @@
-"""StatusCodes: verdicts of filters as values of rows; equal values stand for equal statuses.
+"""Row answers: answers of plugins about rows as numbers, the sum of their scores or a refusal.
 
-A value contains which plugin refuses a row and a number per distinct status. The status itself is obtained by calling
-the plugin on a row of that value (`ClassView.statuses`).
+The number of a refusal contains which plugin refuses a row, and a number per distinct status. The status itself is
+obtained by calling the plugin on a row of that number (`ClassView.statuses`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..amounts.kernel import DEAD, PLACE_SHIFT
 from ..framework import Verdict
+from ..runtime.plugin_calls import PodCalls, check_range
 from ..table import Ints
+from .class_plan import Placed, Scorer
 
 FIRST_BIT = 4
 """The bits below hold the code."""
@@ -61,3 +65,34 @@ class StatusCodes:
             for row in refused.tolist()
         ]
         return np.array(found, dtype=np.int64)
+
+
+def ask_plugins(
+    calls: PodCalls,
+    rows: Ints,
+    values: Ints,
+    codes: StatusCodes,
+    filters: Sequence[Placed],
+    scores: Sequence[Scorer],
+    raws: Sequence[tuple[Ints, Scorer]],
+) -> None:
+    """Add answers about `rows` to `values`: refusals of `filters`, else `scores`. Raw scores go to their own arrays."""
+    found = values[rows]
+    for place, judge in filters:
+        if judge.name not in calls.state.skip_filter:
+            codes.note(found, place, calls.filter(judge, rows))
+    if filters:
+        values[rows] = found
+    accepted = found >= 0
+    if not accepted.all():
+        rows, found = rows[accepted], found[accepted]
+    if not len(rows):
+        return
+    for plugin, weight in scores:
+        points = calls.score(plugin, rows)
+        check_range(plugin, points)
+        found += points * weight
+    if scores:
+        values[rows] = found
+    for raw, (plugin, _) in raws:
+        raw[rows] = calls.score(plugin, rows)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine import describe_judging
 from bayplan.framework import (
     CLUSTER,
     GROUPS,
@@ -16,6 +15,7 @@ from bayplan.framework import (
     ScorePlugin,
 )
 from bayplan.framework.interface import NOT_SETTLED
+from bayplan.scheduler.declaration_advice import describe_judging
 
 SPEC = "declare `spec_key` if it depends on the spec alone"
 SETTLED = "declare `settled` if the spec says that PreScore need not be called"

@@ -1,4 +1,4 @@
-"""Fragmentation: which part of the free GPUs a mix of tasks cannot use.
+"""Task mix: which part of the free GPUs the tasks of a workload cannot use, its fragmentation.
 
 The definition of "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent"
 (USENIX ATC'23). A task is a kind of pod with its share in the workload. For one task the free part of a node's
@@ -23,7 +23,6 @@ from ..api.gpus import GPU_MILLI, WHOLE, gpu_count, models_of
 from ..api.pod_spec import PodSpec
 from ..api.resources import CPU
 from ..table import Ints
-from .kernel import compiled
 
 POPULARITY = 0.95
 """The part of the pods that typical tasks stand for, as in the paper's experiments."""
@@ -103,7 +102,6 @@ class GpuTaskMix:
             elif task.gpu_milli:
                 used[keys, task.gpu_milli :] += task.weight
         self._unused: Ints = np.arange(WHOLE + 1) * (self.weight - used)
-        self._compiled = compiled and compiled.CompiledMix(self._cpus, self._unused, self._spared)
 
     def _keys_of(self, task: Task) -> Ints:
         """int64: the keys of nodes with enough cpu and a fitting model for the task."""
@@ -135,9 +133,6 @@ class GpuTaskMix:
         For a share, that is on the best of the GPUs with room; a very low number where none has room. Meaningless
         where fewer GPUs are free than the pod wants. `free` is that of `unusable`; no `models`: 0 for all.
         """
-        if self._compiled is not None:
-            found: Ints = self._compiled.fallen(free, free_cpu, models, milli, milli_cpu)
-            return found
         before = self.unusable(self.keys(free_cpu, models), free)
         keys = self.keys(free_cpu - milli_cpu, models)
         if not milli or milli >= WHOLE:

@@ -1,4 +1,4 @@
-"""Describing: on which nodes the engine calls a plugin, and what would make it faster."""
+"""Declaration advice: on which nodes the engine calls a plugin, and what would make it faster."""
 
 from __future__ import annotations
 
