@@ -199,7 +199,7 @@ CLASS_MUTANTS = [
     Mutant(
         "a nomination is not logged",
         WRITER,
-        "table.row_changes.mark(row)  # no column, but what fits beside those pods",
+        "table.row_changes.mark(row)  # no column, but the room beside those pods",
         "pass",
     ),
     Mutant(
