@@ -4,7 +4,7 @@ The extension module is optional: without it bayplan/amounts/kernel.py uses NumP
 build; one line says that the wheel is pure Python, and why. The environment variable BAYPLAN_BUILD_KERNEL changes that:
 `require` makes it an error, `skip` does not try to compile. An editable install is a path entry and compiles nothing.
 
-    python hatch_build.py           # compile next to the source, unless the extension is newer than the source
+    python hatch_build.py           # compile next to the source, unless the extension was compiled from it
     python hatch_build.py --check   # say what is missing for compiling; ends with 1 when something is
 """
 
@@ -17,14 +17,13 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 SOURCE = "bayplan/amounts/_kernel.pyx"
-SUFFIXES = (".pyx", ".pxi", ".h")
-"""Of the files that the source includes, too."""
 MODULE = "bayplan.amounts._kernel"
 VARIABLE = "BAYPLAN_BUILD_KERNEL"
 PURE = "The wheel is pure Python and uses NumPy, which is slower."
@@ -42,6 +41,22 @@ UNIX_FLAGS = (
 )
 # MSVC wraps around without being told; /fp:precise is what forbids the reordering of floating-point operations.
 MSVC_FLAGS = ("/O2", "/fp:precise")
+DIGEST_MACRO = "KERNEL_SOURCE_DIGEST"
+"""The source turns this into a text that `bayplan/compiled_kernel.py` searches for in the module."""
+
+
+def load_compiled_kernel() -> ModuleType:
+    """The module `bayplan.compiled_kernel`, from its file: the package may not be importable during a build."""
+    path = ROOT / "bayplan" / "compiled_kernel.py"
+    spec = importlib.util.spec_from_file_location("bayplan_compiled_kernel", path)
+    assert spec is not None, f"expected a Python file: {path}"
+    assert spec.loader is not None, f"expected a Python file: {path}"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+compiled_kernel = load_compiled_kernel()
 
 
 class KernelError(Exception):
@@ -79,7 +94,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
 
 def build_mode() -> str:
-    """What the environment asks for: auto, require or skip."""
+    """Value of BAYPLAN_BUILD_KERNEL: auto, require or skip."""
     mode = os.environ.get(VARIABLE) or "auto"
     if mode not in MODES:
         raise SystemExit(
@@ -89,13 +104,13 @@ def build_mode() -> str:
 
 
 def extension_path() -> str:
-    """Where the extension module for this Python is in the package."""
+    """Path of the extension module for this Python in the package."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     return f"{SOURCE.removesuffix('.pyx')}{suffix}"
 
 
 def missing_part() -> str | None:
-    """What is missing for compiling on this machine with this Python; None: nothing."""
+    """Name of the part that compiling lacks on this machine with this Python; None if all are there."""
     for module in ("Cython", "setuptools"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
@@ -112,7 +127,7 @@ def missing_part() -> str | None:
 
 
 def compile_kernel(root: Path, folder: Path) -> Path:
-    """Compile into `folder`; returns the extension module. Raises a KernelError."""
+    """Compile into `folder`, with the digest of the sources; returns the module. Raises a KernelError."""
     missing = missing_part()
     if missing is not None:
         raise KernelError(missing)
@@ -122,11 +137,14 @@ def compile_kernel(root: Path, folder: Path) -> Path:
     from setuptools.command.build_ext import build_ext
     from setuptools.errors import BaseError
 
+    digest = compiled_kernel.source_digest((root / SOURCE).parent)
+
     class BuildKernel(build_ext):
         def build_extensions(self) -> None:
             is_msvc = self.compiler.compiler_type == "msvc"
             for extension in self.extensions:
                 extension.extra_compile_args = list(MSVC_FLAGS if is_msvc else UNIX_FLAGS)
+                extension.define_macros = [(DIGEST_MACRO, digest)]
             super().build_extensions()
 
     before = Path.cwd()
@@ -147,13 +165,13 @@ def compile_kernel(root: Path, folder: Path) -> Path:
 
 
 def compile_in_place(root: Path = ROOT) -> str | None:
-    """Bring the extension module beside the source up to date; returns what was done, None: nothing to do.
+    """Bring the extension module beside the source up to date; returns a line about it, None if it is fresh.
 
-    A module that is older than its source and cannot be compiled is removed, so that it is not used.
+    A stale module that cannot be compiled is removed.
     """
     target = root / extension_path()
     mode = build_mode()
-    if target.is_file() and target.stat().st_mtime >= newest_source(root):
+    if target.is_file() and compiled_kernel.is_fresh(target):
         return None
     missing = f"{VARIABLE}=skip" if mode == "skip" else missing_part()
     if missing is not None:
@@ -167,12 +185,6 @@ def compile_in_place(root: Path = ROOT) -> str | None:
         shutil.copyfile(extension, new)
         new.replace(target)  # another process may have the old one open
     return f"kernel: compiled {target.relative_to(root)}"
-
-
-def newest_source(root: Path) -> float:
-    """When the source of the kernel, or the way it is compiled, changed last."""
-    parts = [path for path in (root / SOURCE).parent.iterdir() if path.suffix in SUFFIXES]
-    return max(path.stat().st_mtime for path in (*parts, root / "hatch_build.py"))
 
 
 def main(arguments: list[str]) -> int:

@@ -8,6 +8,15 @@ from libc.stdlib cimport qsort
 
 import numpy as np
 
+cdef extern from *:
+    """
+    #define KERNEL_TEXT_OF(name) #name
+    #define KERNEL_TEXT(macro) KERNEL_TEXT_OF(macro)
+    """
+    const char *source_digest "KERNEL_TEXT(KERNEL_SOURCE_DIGEST)"
+
+SOURCE_DIGEST = source_digest.decode()  # hatch_build.py defines the macro
+
 cdef enum:
     MOST_SLOTS = 16384
     BLOCK = 64
