@@ -7,14 +7,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.installed-base
 STAMP := $(VENV)/.installed
-# pip compiles on one core and includes the tests of packages, so we compile; where PYTHONDONTWRITEBYTECODE is set,
-# modules that are not compiled here would be compiled at every start.
+# Where this variable is set, each process compiles the modules that it imports anew: a second per command, and minutes
+# of the tests.
+export PYTHONDONTWRITEBYTECODE :=
+# pip compiles on one core and includes the tests of packages, so we compile.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 HASHED := --require-hashes --no-deps
 INSTALL := $(PIP) install --no-compile $(HASHED)
-COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib
-# One worker more than cores: the end-to-end tests wait for processes for half of their time.
-PYTEST_ARGS ?= -n $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --dist loadfile
+COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib bayplan
+# Two workers more than cores: the end-to-end tests wait for processes for half of their time. Files are distributed in
+# the order of tests/conftest.py, those that take long first.
+PYTEST_ARGS ?= -n $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)') --dist loadfile --no-loadscope-reorder
 CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
 HISTORIES ?= 2000
 FAULT_HISTORIES ?= 10000
@@ -67,7 +70,13 @@ run: $(BASE) ## Schedule the example workload on the example cluster
 kernel: $(STAMP) ## Compile the amounts kernel beside its source, if the source is newer
 	@$(BIN)/python hatch_build.py
 
-test: lint types unit ## Lint, check types, run the tests
+# mypy needs one core, the tests leave a part of two: together they take less time. Its findings follow the tests.
+test: lint kernel ## Lint, check types, run the tests
+	@mkdir -p build
+	@echo "Checking types beside the tests"
+	@$(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS); tested=$$?; \
+	wait $$types; checked=$$?; cat build/types.txt; test $$tested -eq 0 -a $$checked -eq 0
 
 lint: $(STAMP) ## Check style
 	$(BIN)/ruff check .
@@ -97,8 +106,9 @@ field: kernel ## Ask every question about published manifests, dumps and our cor
 	$(BIN)/python -m tests.field $(ARGS)
 	BAYPLAN_FIELD_MUTATIONS=$(or $(MUTATIONS),20000) $(BIN)/python -m pytest -q $(UNLIMITED) tests/field/test_mutations.py
 
-slow: kernel ## Run the tests that take too long for every run
+slow: kernel ## Run the tests that take too long for every run, and properties with ten times as many examples
 	BAYPLAN_SLOW=1 $(BIN)/python -m pytest -q $(UNLIMITED) -m slow $(PYTEST_ARGS)
+	BAYPLAN_EXAMPLES=10 $(BIN)/python -m pytest -q $(UNLIMITED) $(PYTEST_ARGS) $$(grep -rl random_examples --include='test_*.py' tests)
 
 life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., FAULT_HISTORIES=..., ARGS=--hypothesis-seed=...)
 	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q $(UNLIMITED) tests/life tests/engine/test_histories.py $(ARGS)

@@ -1,5 +1,6 @@
 """Makefile: `make run` installs the requirements of running, the other targets the rest on top."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -87,3 +88,42 @@ def test_clean_removes_the_compiled_kernel_of_every_python(tmp_path: Path) -> No
     subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True)
 
     assert [path.name for path in folder.iterdir()] == ["_kernel.pyx"]
+
+
+@pytest.mark.parametrize(
+    ("mypy", "pytest_status", "status"),
+    [
+        pytest.param(0, 0, 0, id="all is well"),
+        pytest.param(1, 0, 2, id="types are wrong"),
+        pytest.param(0, 1, 2, id="a test fails"),
+    ],
+)
+def test_types_are_checked_beside_the_tests_and_count(
+    mypy: int, pytest_status: int, status: int, tmp_path: Path
+) -> None:
+    """The recipe runs on stubs of the tools; each prints its name."""
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    stubs = {
+        "python": f'case "$*" in *pytest*) echo tests; exit {pytest_status};; esac',
+        "mypy": f'echo "types, bytecode: $PYTHONDONTWRITEBYTECODE."; exit {mypy}',
+        "ruff": "exit 0",
+    }
+    for name, body in stubs.items():
+        (venv / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (venv / "bin" / name).chmod(0o755)
+    for name in ("locks/run.txt", "locks/test.txt", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    shutil.copy(ROOT / "Makefile", tmp_path)
+
+    done = subprocess.run(
+        ["make", "VENV=venv", "test"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == status
+    assert done.stdout.splitlines()[-2:] == ["tests", "types, bytecode: ."], done.stderr
