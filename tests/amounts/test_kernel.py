@@ -30,6 +30,7 @@ from bayplan.amounts.scoring import (
 )
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_node, make_pod, make_table
+from tests.rig.random_examples import examples
 
 PLACE = 5
 RESOURCES = ("cpu", "memory", "example.com/gpu")
@@ -101,7 +102,7 @@ BASE = st.sampled_from([0, 7, 300, DEAD, refusal(2, 0), refusal(9, 3)])
 
 
 @needs_compiled
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(table=tables(), ruled=rules(), data=st.data())
 def test_both_forms_judge_alike(table: NodeTable, ruled: Any, data: st.DataObject) -> None:
     fit, scores = ruled
@@ -120,7 +121,7 @@ def test_both_forms_judge_alike(table: NodeTable, ruled: Any, data: st.DataObjec
 
 
 @needs_compiled
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(table=tables(), ruled=rules(), data=st.data())
 def test_both_forms_judge_many_rows_alike(
     table: NodeTable, ruled: Any, data: st.DataObject
@@ -188,16 +189,21 @@ def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int, is_align
     assert found.tolist() == expected.tolist()
 
 
+@pytest.fixture(scope="module")
+def many_nodes() -> NodeTable:
+    """A table of 20,000 nodes, whose amounts each test sets."""
+    return make_table(*[make_node(f"n{i}") for i in range(20_000)])
+
+
 @needs_compiled
 @pytest.mark.parametrize("kind", [ShareKind.LEAST, ShareKind.MOST], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("bits", [4, 12, 30, 43, 46], ids="amounts of up to {} bits".format)
 @pytest.mark.parametrize("alike", [1, 200], ids="{} nodes of each kind".format)
 def test_dividing_by_multiplying_with_the_inverse_changes_no_digit(
-    kind: ShareKind, bits: int, alike: int
+    kind: ShareKind, bits: int, alike: int, many_nodes: NodeTable
 ) -> None:
     """Shares of all kinds of capacities, many of which are whole percents or one unit beside."""
-    size, draw = 20_000, np.random.default_rng(bits)
-    table = make_table(*[make_node(f"n{i}") for i in range(size)])
+    table, size, draw = many_nodes, len(many_nodes), np.random.default_rng(bits)
     for resource in RESOURCES[:2]:
         kinds = np.exp2(draw.uniform(0, bits, size // alike)).astype(np.int64)
         capacities = np.repeat(kinds, alike)
@@ -222,7 +228,7 @@ VALUES = st.lists(st.sampled_from([DEAD, -3, 0, 5, 5, 9]), min_size=1, max_size=
 
 
 @needs_compiled
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(listed=VALUES, data=st.data())
 def test_both_forms_group_and_combine_alike(listed: list[int], data: st.DataObject) -> None:
     size, values = len(listed), np.array(listed, np.int64)
@@ -305,7 +311,7 @@ STEP = st.lists(st.tuples(st.integers(0, 40), PEAK), max_size=6)
 
 
 @needs_compiled
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     listed=st.lists(PEAK, min_size=1, max_size=41), steps=st.lists(STEP, max_size=6), data=st.data()
 )
@@ -330,7 +336,7 @@ def test_both_forms_keep_the_same_peaks(
 
 
 @needs_compiled
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(data=st.data(), seed=st.integers(0, 99), size=st.sampled_from([5, 70, 200]))
 def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> None:
     """Rows change in any way, few and many of them, some several times: the peaks are those of all values."""
@@ -363,7 +369,7 @@ def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> N
 
 
 @needs_compiled
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(listed=VALUES, data=st.data())
 def test_tracked_groups_have_the_best_row_after_each_change(
     listed: list[int], data: st.DataObject

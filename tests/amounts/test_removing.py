@@ -12,6 +12,7 @@ from bayplan.amounts.removing import PodRemoval, Removals, count_short
 from bayplan.table import Bools, Ints, NodeTable
 from bayplan.table.pod_matrix import PodMatrix
 from bayplan.testing.builders import make_node, make_pod, make_table
+from tests.rig.random_examples import examples
 
 RESOURCES = ("cpu", "memory", "example.com/gpu")
 AMOUNT = st.one_of(
@@ -98,7 +99,7 @@ def search(case: dict[str, Any], is_compiled: bool) -> tuple[Any, list[Any]]:
 
 
 @needs_compiled
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(searches())
 def test_both_forms_find_the_same(case: dict[str, Any]) -> None:
     assert search(case, is_compiled=True) == search(case, is_compiled=False)

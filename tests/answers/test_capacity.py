@@ -13,6 +13,7 @@ from bayplan.answers.pod_kinds import PodKind, read_pod_kinds
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.random_examples import examples
 
 
 def capacity(objects: list[Any], *pods: Any, **options: Any) -> Capacity:
@@ -124,7 +125,7 @@ def test_a_reason_other_than_a_resource_is_reported() -> None:
     st.integers(1, 3),
     st.integers(1, 3),
 )
-@settings(max_examples=50)
+@settings(max_examples=examples(25))
 def test_the_answer_fits_and_one_more_pod_does_not(
     sizes: list[tuple[int, int]], cpu: int, memory: int
 ) -> None:
@@ -191,7 +192,7 @@ KINDS: dict[str, dict[str, Any]] = {
     st.sampled_from(sorted(KINDS)),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_counted_copies_are_those_that_the_scheduler_places(
     sizes: list[tuple[int, str, bool, int]], kind: str, is_kept_away: bool
 ) -> None:

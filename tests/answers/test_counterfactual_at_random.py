@@ -18,6 +18,7 @@ from tests.answers.changed_cluster import (
     web_pod,
     zone_node,
 )
+from tests.rig.random_examples import examples
 
 TAINT = st.sampled_from([*TAINTS, {"key": "soft", "effect": "PreferNoSchedule"}])
 NODES = st.lists(
@@ -66,7 +67,7 @@ RUNNING = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(nodes=NODES, running=RUNNING, wishes=WISHES, cpu=st.sampled_from(["100m", "2", "5"]))
 def test_the_reported_changes_help_and_none_is_superfluous(
     nodes: list[dict[str, Any]], running: list[Any], wishes: dict[str, Any], cpu: str

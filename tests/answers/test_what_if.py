@@ -25,6 +25,7 @@ from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.random_examples import examples
 
 BY_SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-1", controller=True)
 BY_DAEMON = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="logs", controller=True)
@@ -354,7 +355,7 @@ def clusters(draw: st.DrawFn) -> list[Any]:
 
 
 @given(clusters())
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 def test_nothing_changes_when_nothing_is_changed(objects: list[Any]) -> None:
     answer = ask(objects)
 
@@ -363,7 +364,7 @@ def test_nothing_changes_when_nothing_is_changed(objects: list[Any]) -> None:
 
 
 @given(clusters(), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 def test_no_pod_with_an_owner_is_lost_in_a_drain(objects: list[Any], data: st.DataObject) -> None:
     names = [obj.name for obj in objects if obj.kind == "Node"]
     drained = tuple(data.draw(st.sets(st.sampled_from(names), min_size=1)))
@@ -376,7 +377,7 @@ def test_no_pod_with_an_owner_is_lost_in_a_drain(objects: list[Any], data: st.Da
 
 
 @given(clusters())
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 def test_the_number_of_nodes_is_enough_and_one_less_is_not(objects: list[Any]) -> None:
     answer = fit_with_nodes(objects, "n0")
 

@@ -21,6 +21,7 @@ from tests.autoscaling.scaled import (
     run_scaled,
     scaling_of,
 )
+from tests.rig.random_examples import examples
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SMALL = make_type("small", 4, 0.2)
@@ -130,7 +131,7 @@ def make_case(draw: st.DrawFn) -> tuple[list[Any], list[NodePool], AutoscalerOpt
     return objects, pools, options
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, phases=(Phase.generate,))
+@settings(max_examples=examples(15), deadline=None, derandomize=True, phases=(Phase.generate,))
 @given(make_case())
 def test_no_pod_is_neglected(case: tuple[list[Any], list[NodePool], AutoscalerOptions]) -> None:
     objects, pools, options = case

@@ -15,6 +15,7 @@ from bayplan.sim import Simulation
 from bayplan.sim.autoscaling_record import ScalingReport
 from bayplan.sim.settings import Settings
 from tests.autoscaling.scaled import make_pool, make_timeline, make_type, make_workload
+from tests.rig.random_examples import examples
 
 KEPT = {
     "karpenter": {"karpenter.sh/do-not-disrupt": "true"},
@@ -136,7 +137,7 @@ def shadow_pods(simulation: Simulation) -> dict[str, str]:
     }
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, phases=(Phase.generate,))
+@settings(max_examples=examples(10), deadline=None, derandomize=True, phases=(Phase.generate,))
 @given(make_case())
 def test_rules_of_scaling(case: tuple[list[Any], NodePool, AutoscalerOptions]) -> None:
     objects, pool, options = case

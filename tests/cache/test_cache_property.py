@@ -17,6 +17,7 @@ from bayplan.cache import Cache
 from bayplan.clock import ManualClock
 from bayplan.table import ABSENT, ALL, DomainCounts, NodeTable, PodTerm, ResourceColumns
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.random_examples import examples
 
 NODE_NAMES = ["a", "b", "c", "d"]
 NAMESPACES = ["n1", "n2"]
@@ -405,5 +406,7 @@ class AnySequence(RuleBasedStateMachine):
         assert terms[0] == terms[1]
 
 
-AnySequence.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+AnySequence.TestCase.settings = settings(
+    max_examples=examples(40), stateful_step_count=30, deadline=None
+)
 TestAnySequence = AnySequence.TestCase

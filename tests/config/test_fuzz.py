@@ -18,6 +18,7 @@ from bayplan.config import (
 from bayplan.config.decode import JsonFloat
 from bayplan.config.legacy.policy_plugins import PREDICATES, PRIORITIES
 from bayplan.errors import ConfigError
+from tests.rig.random_examples import examples
 
 GROUP = "kubescheduler.config.k8s.io"
 ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
@@ -147,20 +148,20 @@ def check_ends_well(data: Any) -> None:
 
 
 @given(files)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_mapping_similar_to_a_configuration(data: dict[str, Any]) -> None:
     check_ends_well(data)
 
 
 @given(trees)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_any_tree(data: Any) -> None:
     if data is not None and not isinstance(data, str):
         check_ends_well(data)
 
 
 @given(files)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_text_and_mapping_give_the_same_result(data: dict[str, Any]) -> None:
     def outcome(source: Any) -> Any:
         try:
@@ -175,13 +176,13 @@ def test_text_and_mapping_give_the_same_result(data: dict[str, Any]) -> None:
 
 
 @given(st.one_of(st.text(), st.text(alphabet="{}[]:,-&*!|>'\"#%@ \n\tab01")))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_text(text: str) -> None:
     check_ends_well(text)
 
 
 @given(st.binary())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_any_bytes(data: bytes) -> None:
     check_ends_well(data)
 

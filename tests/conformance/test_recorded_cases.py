@@ -1,5 +1,10 @@
-"""The recorded decisions of kube-scheduler v1.36.4, family by family, where the recordings are to be had."""
+"""The recorded decisions of kube-scheduler v1.36.4, family by family, where the recordings are to be had.
 
+Of pod groups every other case is run here, `make conformance` runs them all.
+"""
+
+import gzip
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -47,9 +52,13 @@ def test_every_decision_agrees(family: str) -> None:
 
 @pytest.mark.parametrize("family", [name for name in OTHER_KINDS if name in FAMILIES])
 def test_every_decision_of_another_kind_agrees(
-    family: str, capsys: pytest.CaptureFixture[str]
+    family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status = main([str(FOLDER / f"{family}{SUFFIX}")])
+    file = tmp_path / f"{family}.jsonl"
+    with gzip.open(FOLDER / f"{family}{SUFFIX}", "rt", encoding="utf-8") as stream:
+        file.write_text("".join(islice(stream, 0, None, 2 if family == "pod-groups" else 1)))
+
+    status = main([str(file)])
 
     assert status == 0, capsys.readouterr().out
 

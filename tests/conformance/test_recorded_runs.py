@@ -1,6 +1,6 @@
 """Recorded long runs of kube-scheduler v1.36.4: cached answers equal fresh ones from pod to pod.
 
-Every other case is run here, `make conformance` runs them all.
+Every eighth case is run here, `make conformance` runs them all.
 """
 
 from pathlib import Path
@@ -19,9 +19,9 @@ def test_every_decision_agrees() -> None:
     decisions, disagreements = 0, []
     for number, case in enumerate(read_cases(FILE)):
         assert is_long_run(case), case["id"]
-        for _, found in run_long_run(case) if number % 4 == 1 else ():
+        for _, found in run_long_run(case) if number % 8 == 1 else ():
             decisions += 1
             disagreements += [str(one) for one in found]
 
     assert disagreements == []
-    assert decisions >= 2000, "a case has some two hundred"
+    assert decisions >= 1000, "a case has some two hundred"

@@ -13,15 +13,18 @@ EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 SEEDS = {"default": 3, "whole pod": 3, "by spec": 3, "anything": 2, PACKED: 1, "gpus": 2}
 """Number of histories of each profile."""
 CASES = [
-    (profile, seed)
+    (form, profile, seed)
     for profile, count in SEEDS.items()
     for seed in range(max(count, EXAMPLES // 50))
+    for form in ("compiled", "NumPy")
+    if form == "compiled" or seed == min(1, count - 1) or EXAMPLES
 ]
+"""NumPy has one history of each profile: the kernel's tests compare both forms in detail."""
 STEPS = 30
 CLASSES = make_classes()
 
 
-@pytest.mark.parametrize(("profile", "seed"), CASES)
+@pytest.mark.parametrize(("kernel_form", "profile", "seed"), CASES, indirect=["kernel_form"])
 @pytest.mark.usefixtures("kernel_form")
 def test_the_engine_decides_as_the_reference(
     profile: str, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ from tests.rig.mutants import ROOT
 from .__main__ import failure_text
 from .history import run_history
 
-SEEDS = range(int(os.environ.get("BAYPLAN_FAULT_HISTORIES", "40")))
+SEEDS = range(int(os.environ.get("BAYPLAN_FAULT_HISTORIES", "24")))
 AT_A_TIME = 8
 PARTS = [SEEDS[first : first + AT_A_TIME] for first in range(0, len(SEEDS), AT_A_TIME)]
 KINDS = {"refused", "delayed", "cut", "lost", "torn", "watch_cut", "watch_stalled", "watch_expired"}

@@ -439,7 +439,7 @@ def results_of(claim: ResourceClaim) -> Iterable[Any]:
 
 TestLife = Life.TestCase
 TestLife.settings = settings(
-    max_examples=EXAMPLES or 120,
+    max_examples=EXAMPLES or 50,
     stateful_step_count=40,
     deadline=None,
     derandomize=not EXAMPLES,

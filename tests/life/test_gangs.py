@@ -332,7 +332,7 @@ GROUPS = st.lists(
 )
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))  # see test_life_of_a_pod.py
 ANYTHING = settings(
-    max_examples=EXAMPLES or 150,
+    max_examples=EXAMPLES or 50,
     derandomize=not EXAMPLES,
     deadline=None,
     suppress_health_check=list(HealthCheck),

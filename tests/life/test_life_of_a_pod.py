@@ -417,7 +417,7 @@ class Life(RuleBasedStateMachine):
 
 
 Life.TestCase.settings = settings(
-    max_examples=EXAMPLES or 250,
+    max_examples=EXAMPLES or 100,
     derandomize=not EXAMPLES,
     stateful_step_count=STEPS,
     deadline=None,

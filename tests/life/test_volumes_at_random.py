@@ -9,6 +9,7 @@ from bayplan.api.pod import Pod
 from bayplan.api.storage import PersistentVolume
 from bayplan.testing.storage import make_claim, make_storage_class, make_volume
 from tests.life.volume_life import check, claim_names, conflict, make_class, uses, zones
+from tests.rig.random_examples import examples
 from tests.rig.scenarios_storage import StorageScenario as Life
 
 # Random events
@@ -81,7 +82,7 @@ def reach(volume: PersistentVolume) -> set[str]:
     return {v for t in affinity.required.terms for e in t.expressions for v in e.values or ()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(steps=STEPS)
 def test_volumes_and_claims_are_paired_and_feasible_pods_run(steps: list[Any]) -> None:
     classes = (

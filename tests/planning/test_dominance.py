@@ -14,6 +14,7 @@ from bayplan.planning.fluid import FluidPlan, PlanningProblem, least_price, pool
 from bayplan.planning.node_probe import NO_CAP, without_replaceable
 from bayplan.planning.planner import PlanRequest, plan_nodes
 from bayplan.planning.rightsizing import rightsize
+from tests.rig.random_examples import examples
 
 from .test_plan import SEEDED, counts, make_deployment, make_type
 from .test_searching_parts import PENALTY, make_problem
@@ -154,7 +155,7 @@ sizes = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(sizes, st.integers(1, 3), st.integers(1, 40))
 def test_the_bound_is_the_same_without_replaceable_options(
     kinds: list[tuple[int, int, int]], size: int, count: int

@@ -403,7 +403,7 @@ def cheapest_by_brute_force(objects: list[Any]) -> float:
     return best
 
 
-@settings(max_examples=5, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=3, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(workloads)
 def test_bound_brute_force_and_plan_are_in_order(kinds: list[tuple[int, str, str, bool]]) -> None:
     objects = [

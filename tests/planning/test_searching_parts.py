@@ -28,6 +28,7 @@ from bayplan.planning.fluid import (
 from bayplan.planning.knapsack import best_pattern, greedy_patterns, most_copies
 from bayplan.planning.master import Master
 from bayplan.planning.node_probe import NO_CAP, Probe
+from tests.rig.random_examples import examples
 
 PENALTY = 1000.0
 
@@ -123,7 +124,7 @@ def test_the_usual_size_has_half_of_what_is_requested_below_it() -> None:
     assert usual_sizes(requests, demand).tolist() == [1.0, 10.0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(1, 24), st.integers(1, 15))
 def test_no_pods_that_fit_on_a_node_weigh_more_than_1_in_a_cut(
     sizes: list[int], k: int, least: int
@@ -171,7 +172,7 @@ def _holds(nodes: list[Any], pods: list[Any]) -> bool:
 sizes = st.tuples(st.integers(1, 4), st.integers(1, 4))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     st.lists(st.tuples(sizes, st.integers(1, 2)), min_size=1, max_size=3),
     st.floats(0.5, 3.0, allow_nan=False),
@@ -193,7 +194,7 @@ def test_no_bound_is_above_the_cheapest_whole_nodes(
     assert master.relaxation.bound <= master.relaxation.price + 1e-6
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.lists(st.tuples(sizes, st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=5))
 def test_the_best_pattern_is_worth_what_trying_all_finds(
     kinds: list[tuple[tuple[int, int], int, int]],

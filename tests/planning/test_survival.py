@@ -14,6 +14,7 @@ from bayplan.planning.planner import PlanRequest, plan_nodes
 from bayplan.planning.rightsizing import rightsize
 from bayplan.sim.settings import Settings
 from bayplan.sim.simulation import Simulation
+from tests.rig.random_examples import examples
 
 GI = 1 << 30
 HIGH = 100
@@ -53,7 +54,7 @@ kinds = st.lists(
     min_size=1,
     max_size=3,
 )
-quick = settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
+quick = settings(max_examples=examples(3), deadline=None, phases=[Phase.explicit, Phase.generate])
 
 
 def workload(drawn: list[tuple[int, str, str, int]]) -> list[Any]:
@@ -61,7 +62,7 @@ def workload(drawn: list[tuple[int, str, str, int]]) -> list[Any]:
 
 
 def plan(objects: list[Any], **request: Any) -> list[Node]:
-    found = plan_nodes(objects, [POOL], Settings(seed=0), PlanRequest(time_limit_s=3.0, **request))
+    found = plan_nodes(objects, [POOL], Settings(seed=0), PlanRequest(time_limit_s=2.0, **request))
     assert found.is_complete
     nodes = [decode_object(tree) for tree in found.nodes()]
     return [node for node in nodes if isinstance(node, Node)]
@@ -158,7 +159,7 @@ def test_the_nodes_after_an_exchange_hold_every_pod_and_cost_no_more(
     objects = workload(drawn)
     old = [POOL.types[1].make_node(f"old-{i}", "xyz"[i]) for i in range(count)]
 
-    found = rightsize([*old, *objects], [POOL], Settings(seed=0), PlanRequest(time_limit_s=3.0))
+    found = rightsize([*old, *objects], [POOL], Settings(seed=0), PlanRequest(time_limit_s=2.0))
 
     assert found.exchange is not None
     assert found.exchange.price_before == pytest.approx(0.36 * count)

@@ -22,6 +22,7 @@ from bayplan.testing.devices import (
     make_request,
     make_slice,
 )
+from tests.rig.random_examples import examples
 
 NAMES = ["a", "b", "c"]
 SMALL = 'device.attributes["gpu.example.com"].size == 1'
@@ -122,7 +123,7 @@ class World:
 
 
 @given(steps=st.lists(STEP, max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_what_is_kept_is_what_would_be_found(steps: list[tuple[str, str, Any]]) -> None:
     world = World()
     kept = world.plugin()

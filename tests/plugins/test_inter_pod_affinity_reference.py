@@ -19,6 +19,7 @@ from bayplan.plugins.inter_pod_affinity.plugin import (
 )
 from bayplan.table import NodeTable
 from bayplan.table.writer import TableWriter
+from tests.rig.random_examples import examples
 
 NAMESPACES: dict[str, dict[str, str]] = {"n1": {"t": "1"}, "n2": {"t": "2"}, "n3": {}}
 HARD_WEIGHT = 3
@@ -220,7 +221,7 @@ def plugin_scores(plugin: InterPodAffinity, pod: Pod, table: NodeTable) -> list[
     return scores
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(clusters(), pods("new", [""]), st.data())
 def test_filter_and_score_agree_with_the_reference(
     cluster: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
@@ -245,7 +246,7 @@ def test_filter_and_score_agree_with_the_reference(
     assert plugin_scores(plugin, pod, writer.table) == reference_scores(pod, nodes, there)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(clusters(), pods("new", [""]), st.data())
 def test_what_if_is_the_same_as_the_changed_cluster(
     cluster: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject

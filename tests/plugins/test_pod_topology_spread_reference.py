@@ -28,6 +28,7 @@ from bayplan.plugins.pod_topology_spread.plugin import (
 )
 from bayplan.table import NodeTable, Rows
 from bayplan.table.writer import TableWriter
+from tests.rig.random_examples import examples
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SERVICE = decode_object(
@@ -279,7 +280,7 @@ def plugin_scores(
     return raw.tolist(), plugin.normalize(raw).tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(nodes_and_pods(), pods("new", [""], constrained=True), st.data())
 def test_filter_and_score_agree_with_the_reference(
     cluster: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
@@ -311,7 +312,7 @@ def test_filter_and_score_agree_with_the_reference(
     check()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(nodes_and_pods(), pods("new", [""], constrained=True), st.data())
 def test_what_if_is_the_same_as_the_changed_counts(
     cluster: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject

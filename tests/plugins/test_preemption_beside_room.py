@@ -25,6 +25,7 @@ from bayplan.testing.builders import (
     make_object,
     make_pod,
 )
+from tests.rig.random_examples import examples
 
 (PROFILE,) = default_config().profiles
 REGISTRY = Registry(IN_TREE)
@@ -124,7 +125,7 @@ def preempt(world: tuple[Cache, PodNominator, ObjectLister, Pod], by_what_ifs: b
     return said, status, account.reasons, account.rejected, candidates, chosen
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(worlds())
 def test_beside_room_and_by_what_ifs_decide_alike(
     world: tuple[Cache, PodNominator, ObjectLister, Pod],

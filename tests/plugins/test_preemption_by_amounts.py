@@ -27,6 +27,7 @@ from bayplan.testing.builders import (
     make_object,
     make_pod,
 )
+from tests.rig.random_examples import examples
 
 NODE_COUNT = 5
 PRIORITIES = [-5, 0, 10, 50]
@@ -178,7 +179,7 @@ INCOMING = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(
         st.tuples(

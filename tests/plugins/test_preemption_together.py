@@ -28,6 +28,7 @@ from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.runtime.filter_plugins import Filtering
 from bayplan.table import ALL, NodeTable
 from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from tests.rig.random_examples import examples
 
 PRIORITIES = st.sampled_from([-5, 0, 0, 10, 50, 100])
 APPS = st.sampled_from([None, {"app": "a"}, {"app": "b"}])
@@ -117,7 +118,7 @@ def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], togeth
 
 
 @pytest.mark.parametrize("form", ["compiled", "NumPy"])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(case=clusters())
 def test_together_and_one_by_one_decide_alike(
     form: str, case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod]

@@ -34,6 +34,7 @@ from bayplan.table import NodeTable
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_object, make_pod, make_table
 from bayplan.testing.conformance import check_conformance
+from tests.rig.random_examples import examples
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -270,7 +271,7 @@ def test_all_kinds_of_plugins_are_there() -> None:
 
 
 @given(cluster=clusters())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_rows_agree(cluster: tuple[list[Pod], NodeTable]) -> None:
     incoming, table = cluster
 

@@ -21,6 +21,7 @@ from bayplan.testing.storage import (
     make_storage_class,
     make_volume,
 )
+from tests.rig.random_examples import examples
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 NODES = [make_node(f"n{i}", zone=f"z{i % 3}" if i < 5 else None) for i in range(6)]
@@ -127,7 +128,7 @@ def expected_on(
     return taken
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(clusters())
 def test_every_node_gets_the_volumes_it_would_get_alone(
     cluster: tuple[list[PersistentVolume], list[PersistentVolumeClaim]],
@@ -165,7 +166,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 @given(steps)
 def test_counting_step_by_step_is_counting_anew(taken: list[tuple[str, int, int, bool]]) -> None:
     table = make_table(make_node("a0"), make_node("a1"))

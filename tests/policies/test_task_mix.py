@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bayplan.api.gpus import GPU_MILLI, GPU_MODEL, is_valid, models_of
 from bayplan.policies.task_mix import GpuTaskMix, Task, task_of, typical_tasks
 from bayplan.testing.builders import make_pod
+from tests.rig.random_examples import examples
 
 WHOLE = 1000
 
@@ -67,7 +68,7 @@ tasks_lists = st.lists(
 free_lists = st.lists(st.integers(0, 1000) | st.just(1000), min_size=1, max_size=8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(tasks=tasks_lists, milli_cpu=cpus, free=free_lists, model=st.sampled_from(MODELS))
 def test_tables_follow_the_definition(
     tasks: list[Task], milli_cpu: int, free: list[int], model: str
@@ -75,7 +76,7 @@ def test_tables_follow_the_definition(
     assert by_tables(tasks, milli_cpu, free, model) == unusable(tasks, milli_cpu, free, model)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(tasks=tasks_lists, milli_cpu=cpus, free=free_lists, milli=st.integers(1, 999))
 def test_what_a_share_changes(
     tasks: list[Task], milli_cpu: int, free: list[int], milli: int
@@ -91,7 +92,7 @@ def test_what_a_share_changes(
             assert found[gpu] == unusable(tasks, milli_cpu, then)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(tasks=tasks_lists, milli_cpu=cpus, free=free_lists, count=st.integers(0, 8))
 def test_what_whole_gpus_change(
     tasks: list[Task], milli_cpu: int, free: list[int], count: int
@@ -108,7 +109,7 @@ def test_what_whole_gpus_change(
     assert found == unusable(tasks, milli_cpu, then)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(
     tasks=tasks_lists,
     nodes=st.lists(st.tuples(cpus, free_lists, st.sampled_from(MODELS)), min_size=1, max_size=4),

@@ -18,6 +18,7 @@ from bayplan.framework.events import (
 )
 from bayplan.queue import QueuedPodInfo, SchedulingQueue
 from bayplan.testing.builders import make_pod
+from tests.rig.random_examples import examples
 
 PLUGINS = st.sets(st.sampled_from(["Nodes", "Pods", "Unregistered"]), max_size=2)
 EVENTS = st.sampled_from(
@@ -203,5 +204,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert info.gating_plugin in info.unschedulable_plugins
 
 
-QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+QueueMachine.TestCase.settings = settings(
+    max_examples=examples(30), stateful_step_count=40, deadline=None
+)
 TestQueue = QueueMachine.TestCase

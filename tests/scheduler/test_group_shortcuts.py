@@ -11,10 +11,11 @@ from bayplan.scheduler import placement_search
 from bayplan.scheduler.group_algorithm import GroupAlgorithm
 from bayplan.scheduler.placement_search import PlacementSearch
 from bayplan.testing.builders import make_node, make_object, make_pod
+from tests.rig.random_examples import examples
 from tests.rig.scenarios import Scenario
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
-SEEDS = range(40)
+SEEDS = range(examples(20))
 
 
 def members(rng: random.Random, count: int, classes: int) -> list[Pod]:

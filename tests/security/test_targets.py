@@ -13,6 +13,7 @@ from bayplan.apiserver.registry.status_errors import StatusError
 from bayplan.apiserver.web.http_requests import WholeRequest
 from bayplan.apiserver.web.targets import Target, parse_target
 from tests.rig.api_server import PODS
+from tests.rig.random_examples import examples
 from tests.rig.trees import pod_tree
 
 from .rig import CORE, GuardedApi, rule
@@ -64,7 +65,7 @@ QUERIES = st.sampled_from(["", "?watch=1", "?watch=0", "?fieldSelector=metadata.
 METHODS = st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
 
 
-@settings(max_examples=2000)
+@settings(max_examples=examples(600))
 @given(METHODS, PREFIXES, st.lists(STEPS, max_size=7), QUERIES)
 def test_nothing_else_is_served_than_was_authorized(
     method: str, prefix: str, steps: list[str], query: str
@@ -133,7 +134,9 @@ PATHS = st.lists(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.data())
 def test_an_account_reads_and_writes_nothing_but_its_part(

@@ -11,6 +11,7 @@ from bayplan.api.selectors import LabelSelector
 from bayplan.table import NodeTable, PodTerm
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_pod
+from tests.rig.random_examples import examples
 
 NODES = ("a", "b", "c", "not-there-yet")
 APPS = ("web", "db")
@@ -69,7 +70,7 @@ def cells(table: NodeTable) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(pods(), st.booleans())
 def test_the_table_is_the_same(pods: list[Pod], is_counted_before: bool) -> None:
     one_by_one, together = make_table(is_counted_before), make_table(is_counted_before)

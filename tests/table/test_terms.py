@@ -13,6 +13,7 @@ from bayplan.table import NodeTable, PodTerm, sum_by_domain, terms
 from bayplan.table.terms import NO_POD
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_pod, make_table
+from tests.rig.random_examples import examples
 
 ZONE = "zone"
 WEB = LabelSelector.of({"app": "web"})
@@ -184,7 +185,7 @@ PODS = st.tuples(LABELS, st.sampled_from(["n1", "n2"]), st.booleans(), st.sample
 STEPS = ["pod", "deletion", "term", "zone"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(
     st.lists(PODS, min_size=1, max_size=8),
     st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 7)), max_size=25),

@@ -10,12 +10,13 @@ import yaml
 
 from tests.rig.api_server import ServerInThread
 from tests.rig.live.custom_cases import DEFINITIONS, make_definition
+from tests.rig.random_examples import examples
 
 CASES = Path(__file__).parents[1] / "registry" / "custom_cases.yaml"
 SCHEMA = yaml.safe_load(CASES.read_text())["schema"]
 PATH = "/apis/random.example.com/v1/namespaces/default/shapes"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-COUNT = 60
+COUNT = examples(30)
 VALUES: list[Any] = [
     *(None, "x", "", 0, -1, 1.5, 10**20, True, [], {}, ["a", "a"], [1], {"a": 1}, [{}], [None]),
     *({"type": "object"}, {"type": "array"}, "(", "^(?i)a|b$", {"x": {}}, {"x": None}),

@@ -8,11 +8,12 @@ import pytest
 from bayplan.cli.commands.up import start_scheduler
 from bayplan.sim.settings import DEFAULT_SETTINGS
 from tests.rig.api_server import PODS, api_server
+from tests.rig.random_examples import examples
 from tests.rig.trees import node_tree, pod_tree
 
 from .fuzzing import random_requests
 
-SEEDS, COUNT, SETTLE_EVERY = range(4), 2500, 25
+SEEDS, COUNT, SETTLE_EVERY = range(4), examples(1000), 25
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.rig.api_server import PODS, ServerInThread, api_server, bind_tree, workload_tree
+from tests.rig.random_examples import examples
 from tests.rig.trees import pod_tree
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -67,7 +68,7 @@ WHOLE = {
 PLACES = [(url, path) for url, tree in WHOLE.items() for path in paths(tree)]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100))
 @given(st.sampled_from(PLACES), TREES)
 def test_objects(api: ServerInThread, place: tuple[str, tuple[Any, ...]], value: Any) -> None:
     url, path = place
@@ -90,7 +91,7 @@ FIELDS = st.sampled_from(
 PATCHES = st.dictionaries(FIELDS, TREES | st.dictionaries(FIELDS, TREES, max_size=2), max_size=2)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100))
 @given(
     st.sampled_from(PATCHED),
     st.sampled_from(["merge", "strategic", "apply", "json"]),
