@@ -176,7 +176,7 @@ class Timers:
         return self.at(self._clock.monotonic() + seconds, action)
 
     def next(self) -> float | None:
-        """When the next timer is due; None when there is none."""
+        """Time when the next timer is due; None when there is none."""
         while self._heap and self._heap[0][2].is_cancelled:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

@@ -49,7 +49,7 @@ class Fillings(NamedTuple):
 
     @classmethod
     def of(cls, each: Iterable[Filling | None]) -> Fillings | None:
-        """Those of pods, given one by one; None if more than rules on amounts decides about one of them."""
+        """Fillings of pods given one by one; None if more than rules on amounts decides about one of them."""
         kinds: dict[RowJudge, int] = {}
         found: list[Filling] = []
         classes: list[int] = []

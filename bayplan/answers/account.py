@@ -82,7 +82,7 @@ class GroupRef(Data, kw_only=True):
     starts: bool
     """Whether the group would start, with this pod, if it were tried now."""
     cause: str = ""
-    """Why it does not, in a sentence."""
+    """Reason why it does not, in a sentence."""
 
 
 class Refusal(Data, kw_only=True):
@@ -124,7 +124,7 @@ class Ahead(Data, kw_only=True):
 
 
 class Choice(Data, kw_only=True):
-    """Why the best node won."""
+    """Reason why the best node won."""
 
     node: str
     total: int

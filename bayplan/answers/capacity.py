@@ -112,7 +112,7 @@ class Capacity(ShownAnswer):
 
     @property
     def obstacle(self) -> str:
-        """Why the nodes that have the amounts for one more refuse it, if none of them lacks any; else empty."""
+        """Reason why the nodes that have the amounts for one more refuse it, if none of them lacks any; else empty."""
         for kind in self.kinds:
             if kind.name == self.first_refused and kind.holders and not self.bottleneck:
                 reason, nodes = kind.holders.most_common(1)[0]
@@ -358,7 +358,7 @@ class _Filling:
         return copy
 
     def _refusal(self, pod: Pod) -> str:
-        """Why a limit range or a quota refuses one more copy of the pod; empty if none does."""
+        """Reason why a limit range or a quota refuses one more copy of the pod; empty if none does."""
         name = f"{pod.name}-{self._copies}"
         return self._stage.simulation.refusal_of(pod.replace(name=name, uid=""))
 
@@ -448,7 +448,7 @@ class _Copy:
     last: Attempt | None = None
     """The last attempt; None when there was none."""
     refusal: str = ""
-    """Why a limit range or a quota refused one of the pods."""
+    """Reason why a limit range or a quota refused one of the pods."""
 
 
 def _more(template: Pod) -> Pod:

@@ -34,7 +34,7 @@ class DrainStall:
     allows: str = ""
     """Disruptions that the budget allows; a part of the cause."""
     no_node: str = ""
-    """Why its evicted pods have no node; a part of the cause."""
+    """Reason why its evicted pods have no node; a part of the cause."""
     is_refused: bool = False
     """Whether kubectl drain evicts no pod of the node without a further flag, which the cause names."""
 
@@ -164,11 +164,11 @@ class RolloutStep:
 
 @dataclass(frozen=True, slots=True)
 class RolloutStall:
-    """Why pods of the new version are missing."""
+    """Reason why pods of the new version are missing."""
 
     cause: str
     pods: tuple[str, ...] = ()
-    """Those that have no node; empty where they were refused."""
+    """Pods without a node; empty where they were refused."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

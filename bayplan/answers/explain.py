@@ -219,7 +219,7 @@ def _note_scores(told: Explanation, attempt: Attempt, account: PodExplanation) -
 def choose(
     nodes: Collection[ScoredNode], winner: str, from_nomination: bool = False
 ) -> Choice | None:
-    """Why `winner` is ranked where it is; None when it is not feasible."""
+    """Reason why `winner` is ranked where it is; None when it is not feasible."""
     by_name = {node.name: node for node in nodes}
     best = by_name.get(winner)
     if best is None:

@@ -107,7 +107,7 @@ class PodGroupExplanation(ShownAnswer, Data, kw_only=True):
     name: str
     verdict: GroupVerdict
     cause: str = ""
-    """Why the group does not start, in a sentence; empty when it does."""
+    """Reason why the group does not start, in a sentence; empty when it does."""
     message: str = ""
     """kube-scheduler's message in the condition PodGroupScheduled."""
     settled: Settlement = AS_READ

@@ -35,7 +35,7 @@ class JudgedDecision(msgspec.Struct, kw_only=True):
     pod: Pod
     created_s: float
     at_s: float
-    """When it became visible."""
+    """Time when it became visible."""
     number: int = 0
     """Its place among the decisions, in the order in which they became visible."""
     node_name: str = ""

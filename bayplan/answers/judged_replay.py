@@ -135,7 +135,7 @@ def row(one: JudgedDecision) -> dict[str, Any]:
 
 
 def reason_of(one: JudgedDecision) -> str:
-    """Why the decision differs, or in which state it does not; "" if there is none."""
+    """Reason why the decision differs, or in which state it does not; "" if there is none."""
     found = one.assessment
     if one.verdict is ReplayVerdict.UNDECIDED:
         return "no decision was recorded"

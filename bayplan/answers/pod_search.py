@@ -185,7 +185,7 @@ def _of_workload(
 
 
 def _refused(view: ClusterView, kind: str, name: str, namespace: str | None) -> str:
-    """Why a limit range or a quota keeps its pods out of the cluster, to end a message; empty if none does."""
+    """Reason why a limit range or a quota keeps its pods out of the cluster, to end a message; empty if none does."""
     for refusal in view.settlement.refused:
         if (refusal.kind, refusal.name) == (kind, name) and namespace in (None, refusal.namespace):
             return f", refused: {refusal.message}"

@@ -21,7 +21,7 @@ from .stage import Stage
 from .what_if import AddNodes, ClusterChange, Drain, PodChange, WhatIfState, Where, ask_what_if
 
 MOST_NODES = 1000
-"""That a question may add."""
+"""An object that a question may add."""
 
 
 class DrainQuestion(msgspec.Struct, frozen=True, tag="drain", tag_field="ask", rename="camel"):

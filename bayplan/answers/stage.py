@@ -56,7 +56,7 @@ class PodPlaces:
         return sum(1 for pod in self.pods.values() if pod.node_name and is_there(pod))
 
     def message_of(self, pod: Pod) -> str:
-        """Why the pod is pending; empty if it is not, or was not tried."""
+        """Reason why the pod is pending; empty if it is not, or was not tried."""
         return self.messages.get(pod.uid, "")
 
 
@@ -81,7 +81,7 @@ class Stage:
         present = _at_once(objects, place_of or (lambda obj: ""))
         self.simulation = settings.simulation(present, place_of, pods_end=False)
         self.reasons: dict[str, str] = {}
-        """Why a pod was removed from its node, by `namespace/name`."""
+        """Reason why a pod was removed from its node, by `namespace/name`."""
         self.lost: list[Pod] = []
         """Removed pods that no controller recreates."""
         self.notes: list[str] = []

@@ -50,7 +50,7 @@ class CustomResource(Struct, frozen=True):
         return f"kind {self.kind}, {'namespaced' if self.is_namespaced else 'cluster-scoped'}"
 
     def problem(self) -> str | None:
-        """Why it cannot be read; None if it can."""
+        """Reason why it cannot be read; None if it can."""
         if not is_custom(self.name):
             return f'name: expected plural.version.group, as foos.v1.example.com; got "{self.name}"'
         if not _KIND.fullmatch(self.kind):

@@ -63,7 +63,7 @@ class Requirement(Wire, frozen=True):
         )
 
     def parse_problem(self, operators: tuple[str, ...]) -> str | None:
-        """Why this is not a valid requirement, or None."""
+        """Reason why this is not a valid requirement, or None."""
         values = self.values or ()
         if self.operator not in operators:
             return f"operator: expected {one_of(operators)}; got {quote(self.operator)}"

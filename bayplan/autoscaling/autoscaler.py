@@ -57,10 +57,10 @@ class Autoscaler:
         self._launches: defaultdict[str, list[PoolNode]] = defaultdict(list)
         """Nodes launched for a pod, by uid."""
         self._first_s: float | None = None
-        """When a pod was refused, or its refusal changed: first since the last round, and last."""
+        """Time when a pod was refused, or its refusal changed: first since the last round, and last."""
         self._last_s = 0.0
         self._round_s = -math.inf
-        """When nodes were planned last."""
+        """Time when nodes were planned last."""
         self._is_stale = False
         """Whether the cluster changed since then, so that another round may find something else."""
         self._served_s: dict[str, float] = {}
@@ -125,7 +125,7 @@ class Autoscaler:
         return neglected_pods(pods, self.choices, self.shadow, self.nodes.use)
 
     def _due_s(self) -> float | None:
-        """When the next round is due; None if no pod waits, or nothing changed since the last one."""
+        """Time when the next round is due; None if no pod waits, or nothing changed since the last one."""
         if not self._pending or (self._first_s is None and not self._is_stale):
             return None
         options = self._options

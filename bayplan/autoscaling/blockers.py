@@ -38,7 +38,7 @@ class Blockers:
         self._is_karpenter, self._refusal, self._flags = is_karpenter, eviction_refusal, flags
 
     def of_node(self, node: PoolNode, stored: Node) -> str:
-        """Why the node must stay, in words; empty if nothing keeps it."""
+        """Reason why the node must stay, in words; empty if nothing keeps it."""
         name = DO_NOT_DISRUPT if self._is_karpenter else SCALE_DOWN_DISABLED
         if stored.annotations.get(name) == TRUE:
             return f"annotation {name}"
@@ -47,7 +47,7 @@ class Blockers:
         return node.known_keeper or _first_reason(node, self._refusal)
 
     def of_pod(self, pod: Pod) -> str:
-        """Why the pod must stay where it is, apart from disruption budgets; empty if nothing keeps it."""
+        """Reason why the pod must stay where it is, apart from disruption budgets; empty if nothing keeps it."""
         if self.is_protected(pod):
             return f"annotation {DO_NOT_DISRUPT if self._is_karpenter else SAFE_TO_EVICT}"
         if not self._is_karpenter and pod.annotations.get(SAFE_TO_EVICT) == TRUE:

@@ -27,7 +27,7 @@ from .relocation import Relocation
 MAX_NODES = 100
 """Of a group of nodes that are tried together."""
 BALANCED_SHARE = 0.5
-"""Of the policy Balanced: how much is saved at least, both in shares of the pool."""
+"""Of the policy Balanced: the least saving, both in shares of the pool."""
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 

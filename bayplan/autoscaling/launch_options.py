@@ -228,7 +228,7 @@ class LaunchOptions:
         return min(options, key=rank)
 
     def learn(self, pods: Iterable[Pod]) -> None:
-        """Ask the shadow about classes of pods that are new, or that nothing could run when something else changed."""
+        """Try classes of pods that are new, or that nothing could run when something else changed, on the shadow."""
         version = self._shadow.version
         asked: dict[ChoiceKey, Pod] = {}
         for pod in pods:

@@ -52,7 +52,7 @@ class NodeDrains:
         self._blockers, self._flags = blockers, flags
         self._taint = KARPENTER_TAINT if flags is None else GROUP_TAINT
         self.failed_s = -math.inf
-        """When a node was given up last."""
+        """Time when a node was given up last."""
         self.under_way: dict[str, NodeDrain] = {}
         self.evictions: list[ScalingEviction] = []
         self._lost: list[Pod] = []

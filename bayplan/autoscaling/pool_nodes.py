@@ -39,7 +39,7 @@ class PoolNode:
     pods: dict[str, Pod] = field(default_factory=dict)
     """The pods on it by uid, without daemons and static pods; terminating ones are among them."""
     changed_s: float = 0.0
-    """When such a pod came or went, or it joined."""
+    """Time when such a pod came or went, or it joined."""
     expected_until_s: float = 0.0
     """Until then pods are expected on it, and it is not taken away."""
     eligible_s: float = math.inf
@@ -54,7 +54,7 @@ class PoolNode:
     known_needs: PodNeeds | None = None
     """Cached result of `needs`, until a pod comes, goes or changes."""
     known_keeper: str | None = None
-    """Why one of its pods must stay where it is, as `Blockers` found it, until then."""
+    """Reason why one of its pods must stay where it is, as `Blockers` found it, until then."""
 
     def __post_init__(self) -> None:
         self.name = self.record.name
@@ -96,7 +96,7 @@ class PoolNode:
 
     @property
     def boots_until_s(self) -> float:
-        """When it joins, or joined."""
+        """Time when it joins, or joined."""
         joined_s = self.record.joined_s
         return self.record.launched_s + self.type.boot_s if joined_s is None else joined_s
 

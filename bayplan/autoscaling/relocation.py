@@ -46,7 +46,7 @@ class SpecRoom:
 
 
 class Relocation:
-    """Asks the shadow about nodes that could be taken away."""
+    """Tries on the shadow which nodes could be taken away."""
 
     def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes
@@ -64,7 +64,7 @@ class Relocation:
 
     @contextmanager
     def beside(self, waiting: list[Pod]) -> Iterator[set[str] | None]:
-        """Ask with the `waiting` pods where they fit; gives the nodes that they take, None if they need new ones."""
+        """Try the `waiting` pods with the others; returns the nodes that they take, None if they need new ones."""
         if not waiting:
             yield set()
             return

@@ -73,9 +73,9 @@ class ScaleDown:
         self._is_stale = False
         """Whether nodes changed since the last search that found nothing."""
         self._searches_s = 0.0
-        """When nodes with pods may be searched again."""
+        """Time when nodes with pods may be searched again."""
         self._polled_s = 0.0
-        """When nodes were searched last, or removed; the next search is one or several intervals later."""
+        """Time when nodes were searched last, or removed; the next search is one or several intervals later."""
         self._decided: tuple[float, RemovalCommand] | None = None
         """Karpenter's decision, and the time of its validation."""
         self._moves = True
@@ -151,7 +151,7 @@ class ScaleDown:
         self._wake_for_fate()
 
     def _due_s(self) -> float | None:
-        """When the next search is due; None means when something changes."""
+        """Time when the next search is due; None means when something changes."""
         now = self._clock.monotonic()
         if self._options.is_karpenter:
             due = self._due[0][0] if self._due else None

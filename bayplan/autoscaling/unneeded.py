@@ -43,7 +43,7 @@ class UnneededNodes:
         self._shadow, self._find_node, self._flags = shadow, find_node, flags
         self.since_s: dict[str, float] = {}
         self.added_s = self.removed_s = self.failed_s = -math.inf
-        """When nodes were launched last, when one was removed last, and when that failed last."""
+        """Time when nodes were launched last, when one was removed last, and when that failed last."""
 
     def update(self, now_s: float, leaving: set[str]) -> None:
         """Find the nodes that are unneeded now; those that were before keep their time."""
@@ -66,7 +66,7 @@ class UnneededNodes:
         self.since_s = found
 
     def due_s(self) -> float | None:
-        """When the next node may be removed; None if none is unneeded."""
+        """Time when the next node may be removed; None if none is unneeded."""
         due = [
             since + self._time_of(self._nodes.live[name])
             for name, since in self.since_s.items()
@@ -96,7 +96,7 @@ class UnneededNodes:
         return [RemovalCommand(nodes, why) for nodes, why in found if nodes]
 
     def _open_s(self) -> float:
-        """When nodes may be removed again."""
+        """Time when nodes may be removed again."""
         flags = self._flags
         return max(
             self.added_s + flags.scale_down_delay_after_add,
@@ -133,7 +133,7 @@ class UnneededNodes:
         return not self._blockers.of_node(node, stored)
 
     def _underutilised(self) -> Iterator[PoolNode]:
-        """The nodes of which at most the threshold is requested."""
+        """The nodes whose requested share is at most the threshold."""
         table, bound = self._shadow.table, self._highest_threshold()
         is_low = np.ones(len(table), dtype=np.bool_)
         for name in (CPU, MEMORY):

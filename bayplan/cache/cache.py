@@ -119,7 +119,7 @@ class Cache:
         return overdue
 
     def next_expiry(self) -> float | None:
-        """When the next assumed pod expires; None when none can."""
+        """Time when the next assumed pod expires; None when none can."""
         return min(self._expiring.values(), default=None)
 
     def add_pod(self, pod: Pod) -> None:

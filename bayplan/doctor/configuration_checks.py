@@ -105,7 +105,7 @@ def _extenders(config: SchedulerConfiguration, source: str) -> Iterator[Finding]
 
 
 def _reach_problem(url: str) -> str:
-    """Why no connection to an extender can be made; "" if one can."""
+    """Reason why no connection to an extender can be made; "" if one can."""
     parts = urlsplit(url)
     try:
         address = (parts.hostname or "", parts.port or PORTS.get(parts.scheme, 80))

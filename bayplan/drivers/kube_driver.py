@@ -107,7 +107,7 @@ class KubeDriver:
         self._waiting_for: set[str] = set()
         self._reflectors: list[Reflector | CustomReflector] = []
         self._problem = ""
-        """Why it is not known yet which kinds the server has."""
+        """Reason why it is not known yet which kinds the server has."""
         self._synced = asyncio.Event()
         self._built = asyncio.Event()
         self._keeps_sources = False
@@ -124,7 +124,7 @@ class KubeDriver:
         return self._is_running
 
     def problem(self) -> str | None:
-        """Why the driver is not ready; None when it is."""
+        """Reason why the driver is not ready; None when it is."""
         if self._is_running:
             return None
         waiting = [one for one in self._reflectors if not one.is_synced and one.problem]

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """Why the plugins have to be called one after the other for a pod: the label of the metric, and in words."""
+    """Reason why the plugins have to be called one after the other for a pod: the label of the metric, and in words."""
 
     EXTENDERS = "extenders", "the scheduler has extenders"
     PROFILE = "profile", "the profile samples nodes, or reports every refusal of a node"

@@ -188,7 +188,7 @@ class FeatureGates(Mapping[str, bool]):
         return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
     def _cause(self, name: str) -> str:
-        """Why a gate that was not set by its name is on or off."""
+        """Reason why a gate that was not set by its name is on or off."""
         opposite = _shown(not self._positions[name])
         return f" (its default in v{self.version}; add {name}={opposite})"
 

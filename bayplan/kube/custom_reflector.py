@@ -44,7 +44,7 @@ class CustomReflector:
         self.is_synced = False
         """Whether nothing waits for it."""
         self.problem = ""
-        """Why the last attempt failed."""
+        """Reason why the last attempt failed."""
         self._connection = connection
         self._deliver = deliver
         self._settled = settled

@@ -33,7 +33,7 @@ class ExecStatus(msgspec.Struct, rename="camel"):
 
     @property
     def expires_at(self) -> float | None:
-        """When it expires, as seconds since the epoch; None if it has no such time."""
+        """Time when it expires, as seconds since the epoch; None if it has no such time."""
         if not self.expiration_timestamp:
             return None
         return datetime.fromisoformat(self.expiration_timestamp).timestamp()

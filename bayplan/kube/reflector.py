@@ -157,7 +157,7 @@ class Reflector:
         self.is_current = False
         """Whether a watch is open, so that every change arrives as it happens."""
         self.problem = ""
-        """Why the last list or watch failed."""
+        """Reason why the last list or watch failed."""
         self.unreadable = 0
         """Number of objects with a field that could not be read: one for each object and problem."""
         self._reported: set[tuple[str, str]] = set()

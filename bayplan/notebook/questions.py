@@ -114,7 +114,7 @@ def explain(
     kubernetes_version: str = "",
     seed: int | None = None,
 ) -> PodExplanation:
-    """Why `pod` is pending, or why it is on its node; `pod` is written as for `bayplan explain`.
+    """Reason why `pod` is pending, or why it is on its node; `pod` is written as for `bayplan explain`.
 
     The waiting pods are placed first, as `simulate` does; with `as_is` the cluster is as it was read. Raises InputError
     when the name matches no pod, or several.

@@ -185,7 +185,7 @@ def _kept_room(given: PlanInput, probe: Probe, settings: Settings) -> Ints:
 
 
 def _messages(simulation: Simulation) -> dict[str, str]:
-    """Why pods stay pending, in the scheduler's words, by workload."""
+    """Reason why pods stay pending, in the scheduler's words, by workload."""
     messages: dict[str, str] = {}
     for pod in filter(is_waiting, simulation.cluster.list("Pod")):
         (name,) = pending_by_workload([pod])

@@ -22,7 +22,7 @@ class QueuedPodInfo(Struct, eq=False):
 
     pod: Pod
     timestamp: float
-    """When it was added, or returned from its last attempt; moves within the queue do not change it."""
+    """Time when it was added, or returned from its last attempt; moves within the queue do not change it."""
     attempts: int = 0
     """Number of pops."""
     backoff_expiration: float = NO_BACKOFF
@@ -34,7 +34,7 @@ class QueuedPodInfo(Struct, eq=False):
     was_flushed_from_unschedulable: bool = False
     flush_timestamp: float = 0.0
     initial_attempt_timestamp: float | None = None
-    """When it first entered the active queue."""
+    """Time when it first entered the active queue."""
     turn: int = 0
     """Orders pods by their first entry into the active queue; pods that one event moved have the same turn."""
     unschedulable_plugins: frozenset[str] = frozenset()

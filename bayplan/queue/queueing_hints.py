@@ -103,7 +103,7 @@ class HintPlan:
         self.handling = metrics.event_handling.labels(self.label)
         """Seconds spent on such events."""
         self.unheard = metrics.event_handling.together([(self.label,)])
-        """Such events that no pod waited for."""
+        """Events of that kind that no pod waited for."""
 
     def can_open(self, gating_plugin: str) -> bool:
         """Whether pods gated by the plugin must be checked; "" stands for pods that are not gated."""

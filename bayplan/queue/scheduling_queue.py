@@ -268,8 +268,7 @@ class SchedulingQueue:
         return moved
 
     def next_timer(self) -> float | None:
-        """When `flush_due` can next move a pod, by the clock's `monotonic`; None when no timer is
-        needed."""
+        """Time when `flush_due` can next move a pod, by the clock's `monotonic`; None when no timer is needed."""
         times = [self.backoff.next_completion()]
         oldest = self.unschedulable.oldest()
         if oldest is not None:

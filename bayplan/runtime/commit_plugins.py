@@ -225,7 +225,7 @@ class Committing:
     def run_pre_flight(
         self, state: CycleState, pod: Pod, node_name: str, plan: CommitPlan | None = None
     ) -> tuple[Status, set[str]]:
-        """Ask the PreBind plugins whether they have work: SUCCESS, or SKIP if none has; and which have none."""
+        """Find the PreBind plugins that have work: SUCCESS, or SKIP if none has; and those that have none."""
         skipped: set[str] = set()
         pre_binds = (plan or self.plan(pod.spec)).pre_binds
         for plugin in pre_binds:

@@ -137,7 +137,7 @@ class Filtering(NodeJudge):
     def judge_in_order(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
     ) -> list[tuple[Ints, Verdict, str]]:
-        """Ask about `rows`, each plugin about those that the plugins before it left, or all of them about all."""
+        """Run the filters on `rows`, each plugin on those that the plugins before it left, or all of them on all."""
         judged, calls = [], PodCalls(state, pod, table)
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
@@ -155,7 +155,7 @@ class Filtering(NodeJudge):
     def filter_nominated(
         self, state: CycleState, pod: Pod, table: NodeTable, found: Rows, diagnosis: Diagnosis
     ) -> Rows:
-        """Those of the rows `found` that can run the pod also when the pods nominated to them are there."""
+        """The rows of `found` that can run the pod beside the pods nominated to them."""
         reserved = self.reserved(pod, table)
         if not reserved:
             return found

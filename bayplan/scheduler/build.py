@@ -178,7 +178,7 @@ def _make_profiles(
 
 
 def _note_whole_objects(profiles: Mapping[str, ProfileRuntime]) -> None:
-    """Tell the plugins whether pods and nodes are kept with all of their fields."""
+    """Set for the plugins whether pods and nodes are stored with all of their fields."""
     handles = [profile.handle for profile in profiles.values()]
     plugins = [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
     is_needed = any(handle.extenders is not None for handle in handles)

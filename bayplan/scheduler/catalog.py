@@ -1,6 +1,6 @@
 """Catalog: which plugins there are, and which of them a configuration runs.
 
-For those who look at a configuration without building a scheduler from it.
+For readers of a configuration that build no scheduler from it.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class Decider:
     def copies(self, profile: ProfileRuntime, pod: Pod) -> Ints | None:
         """int64 per row: how many pods like `pod` fit beside each other; None if they have to be placed one by one.
 
-        So it is with plugins that are not part of this package: each attempt may matter to them.
+        Third-party plugins are excluded: they may depend on every attempt.
         """
         if not self._may_use_engine or not profile.is_in_tree:
             return None

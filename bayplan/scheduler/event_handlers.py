@@ -275,7 +275,7 @@ class EventHandlers:
     # Time
 
     def next_timer(self) -> float | None:
-        """When there is something to do again, in seconds of the clock's `monotonic`; None for never."""
+        """Time when there is something to do again, in seconds of the clock's `monotonic`; None for never."""
         times = (self.timers.next(), self.queue.next_timer(), self.cache.next_expiry())
         return min((time for time in times if time is not None), default=None)
 

@@ -67,7 +67,7 @@ class Filtered(msgspec.Struct, frozen=True):
 
 
 class HTTPExtender:
-    """Asks one extender. Every method raises ExtenderError when it fails or its answer is invalid."""
+    """Calls one extender. Every method raises ExtenderError when it fails or its answer is invalid."""
 
     def __init__(self, config: ExtenderConfig, transport: ExtenderTransport) -> None:
         self.config = config

@@ -48,7 +48,7 @@ class ExtenderScores(msgspec.Struct):
 
 
 class Extenders:
-    """Asks the extenders in order: first those that must not fail, then the ignorable ones."""
+    """Calls the extenders in order: first those that must not fail, then the ignorable ones."""
 
     def __init__(
         self,

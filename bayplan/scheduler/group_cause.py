@@ -23,7 +23,7 @@ def run_to_tell(account: GroupAttempt) -> tuple[str, GroupResult]:
 
 
 def cause_of(account: GroupAttempt, group: PodGroup | None, placed: int = 0) -> str:
-    """Why the group does not start as a whole; empty when it does. `placed` members have nodes already."""
+    """Reason why the group does not start as a whole; empty when it does. `placed` members have nodes already."""
     status = account.status
     if status.is_success:
         return ""

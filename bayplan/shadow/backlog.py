@@ -41,7 +41,7 @@ class Backlog:
             self._merge()
 
     def oldest_s(self, now_s: float) -> float:
-        """When the first change was received; now if there is none."""
+        """Time when the first change was received; now if there is none."""
         return self._changes[0].at_s if self._changes else now_s
 
     def pop(self) -> ReceivedChange:

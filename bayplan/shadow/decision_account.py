@@ -105,7 +105,7 @@ class DecisionDifference(AccountPart):
     """A decision that no state around it explains."""
 
     time: str
-    """When it became visible: wall clock, or seconds after the start of a recording."""
+    """Time when it became visible: wall clock, or seconds after the start of a recording."""
     pod: str
     scheduler: str
     result: str

@@ -152,7 +152,7 @@ class LiveShadow:
         self._backlog.add(now_s, batch, self._cause(now_s))
 
     def _cause(self, now_s: float) -> str:
-        """Why decisions cannot be judged now; "" if they can."""
+        """Reason why decisions cannot be judged now; "" if they can."""
         if self._follower.interrupted:
             self._unclear_until_s = now_s + SETTLE_S
         return INTERRUPTED if now_s < self._unclear_until_s else ""

@@ -72,7 +72,7 @@ class ShadowRun:
         self.account.watched_s = self._resumed_s + at_s
 
     def look_at_waits(self, at_s: float) -> None:
-        """Ask about the waiting pods, if it is time."""
+        """Probe the waiting pods, if it is time."""
         self._waits.look(at_s, self._waiting)
 
     def finish(self, at_s: float) -> None:

@@ -25,7 +25,7 @@ class WaitProbe:
         self._last_s = 0.0
 
     def look(self, at_s: float, waiting: Callable[[], Iterable[Pod]]) -> None:
-        """Ask again if it is time."""
+        """Probe again if it is time."""
         if at_s < self._next_s:
             return
         self._next_s = at_s + EVERY_S

@@ -34,10 +34,10 @@ class ScaledNode:
     is_spot: bool = False
     launched_s: float = 0.0
     joined_s: float | None = None
-    """When it could run pods; None means not yet."""
+    """Time when it could run pods; None means not yet."""
     removed_s: float | None = None
     why: str = ""
-    """Why it was removed."""
+    """Reason why it was removed."""
     is_given: bool = False
     """Whether it was there at the start, or came with a timeline."""
 

@@ -32,11 +32,11 @@ class GroupOutcome(msgspec.Struct):
     """Placed members per value of the label in the topology constraint."""
     created_s: float = 0.0
     started_s: float | None = None
-    """When enough members had a node; None if too few have one, or they had one at the start."""
+    """Time when enough members had a node; None if too few have one, or they had one at the start."""
     uids: list[str] = msgspec.field(default_factory=list)
     """Of the members, those that ended included."""
     cause: str = ""
-    """Why members wait; empty when none does."""
+    """Reason why members wait; empty when none does."""
     last: GroupAttempt | None = None
     """The last scheduling cycle of the group; None when it had none."""
 
@@ -177,7 +177,7 @@ def _note_place(outcome: GroupOutcome, node_name: str, nodes: Mapping[str, Node]
 
 
 def gate_cause(message: str, group: PodGroup | None, members: int) -> str:
-    """Why members are held back before they are tried."""
+    """Reason why members are held back before they are tried."""
     if group is None:
         return f"{message} (there is no such PodGroup)"
     if members < group.min_count:

@@ -15,12 +15,12 @@ class PodResult(Struct):
 
     attempt: Attempt
     time_s: float = 0.0
-    """When the attempt ended."""
+    """Time when the attempt ended."""
     attempts: int = 1
     created_s: float = 0.0
     finished_s: float | None = None
     deleted_s: float | None = None
-    """When a placed pod was deleted."""
+    """Time when a placed pod was deleted."""
 
     @property
     def pod(self) -> Pod:
@@ -41,5 +41,5 @@ class NodeUse(msgspec.Struct):
     pods_before: int = 0
     pods_after: int = 0
     added_s: float | None = None
-    """When it was added, on the simulation's clock; None means at the start."""
+    """Time when it was added, on the simulation's clock; None means at the start."""
     removed_s: float | None = None

@@ -58,7 +58,7 @@ class SimulationReport(ShownAnswer):
     scaling: ScalingReport | None = None
     """Actions of an autoscaler, if there was one."""
     time_s: float = 0.0
-    """When the simulation ended, on its own clock."""
+    """Time when the simulation ended, on its own clock."""
     seconds: float = 0.0
     """Duration of the run on the wall clock."""
 

@@ -166,7 +166,7 @@ class Simulation:
         return self._results.groups(self.scheduler)
 
     def message_of(self, pod: Pod) -> str:
-        """Why the last attempt to place the pod failed; empty when there was none."""
+        """Reason why the last attempt to place the pod failed; empty when there was none."""
         return self._results.message_of(pod.uid)
 
     def result_trees(self) -> Iterator[dict[str, Any]]:
@@ -180,7 +180,7 @@ class Simulation:
                 yield tree
 
     def eviction_refusal(self, pod: Pod) -> str:
-        """Why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""
+        """Reason why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""
         return self._world.budgets.eviction_refusal(pod)
 
     def happen(self, event: TimelineEvent, is_replacement: bool = False) -> None:
@@ -191,7 +191,9 @@ class Simulation:
         self._world.happen(event, is_replacement=is_replacement)
 
     def refusal_of(self, pod: Pod, old: Pod | None = None) -> str:
-        """Why a limit range or a quota refuses a new pod, which was admitted, or its change; empty if none does."""
+        """Reason why a limit range or a quota refuses a new pod, which was admitted, or its change; empty if none
+        does.
+        """
         return self._world.refusal_of(pod, old)
 
     @property

@@ -26,7 +26,7 @@ class UseSeries(msgspec.Struct, frozen=True):
     name: str
     """A resource, or `pending`."""
     times_s: list[float]
-    """When it changed, from 0 on."""
+    """Time when it changed, from 0 on."""
     values: list[float]
     """The value from each of these times on."""
     end_s: float
@@ -37,7 +37,7 @@ class UseSeries(msgspec.Struct, frozen=True):
 
     @property
     def peak_at_s(self) -> float:
-        """When it was at its peak for the first time."""
+        """Time when it was at its peak for the first time."""
         return self.times_s[self.values.index(self.peak)]
 
     @property

@@ -280,7 +280,9 @@ class World:
         return not refusal
 
     def refusal_of(self, obj: ClusterObject, old: ClusterObject | None = None) -> str:
-        """Why a limit range or a quota refuses a new object, which was admitted, or its change; empty if none does."""
+        """Reason why a limit range or a quota refuses a new object, which was admitted, or its change; empty if none
+        does.
+        """
         self._follow_quotas()
         try:
             self._admission.check(obj, old)

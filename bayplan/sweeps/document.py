@@ -77,7 +77,7 @@ class SweepDocument:
     configurations: tuple[SweepConfiguration, ...]
     seeds: tuple[int, ...] = (0,)
     until_s: float | None = None
-    """When a run is stopped, on its own clock."""
+    """Time when a run is stopped, on its own clock."""
     measures: tuple[str, ...] = ()
     """Those that a summary shows; empty: some of general interest."""
     ties: str = TIES[0]

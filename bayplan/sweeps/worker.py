@@ -39,7 +39,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     """On the wall clock, reading included."""
     error: str = ""
-    """Why it failed; empty when it did not."""
+    """Reason why it failed; empty when it did not."""
     measures: dict[str, float] = {}
 
     @property

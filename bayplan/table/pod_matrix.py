@@ -194,7 +194,7 @@ def _importance(pod: Pod) -> tuple[int, int]:
 
 
 def start_of(pod: Pod) -> int:
-    """When the pod started, in seconds; one that has not counts as starting last."""
+    """Time when the pod started, in seconds; one that has not counts as starting last."""
     text = pod.status.start_time
     return NOT_STARTED if text is None else _seconds(text)
 

@@ -68,7 +68,7 @@ PAGE_HEADER = "X-Bayplan-Page"
 
 
 def foreign_reason(request: web.Request) -> str:
-    """Why the request is not one of the page; empty when it is."""
+    """Reason why the request is not one of the page; empty when it is."""
     if request.headers.get(PAGE_HEADER) != "1":
         return f"expected the header {PAGE_HEADER}: 1; got none"
     if request.content_type != "application/json":

@@ -243,7 +243,7 @@ def _wanted(cluster: MemoryCluster, workload: Rolled) -> int:
 
 
 def _unfinished(workload: Rolled) -> str:
-    """Why pods of a former version stay although none waits."""
+    """Reason why pods of a former version stay although none waits."""
     if isinstance(workload, Deployment):
         return "the deployment is paused" if workload.spec.paused else "its limits allow no step"
     return "its update strategy keeps pods of the former version"

@@ -270,7 +270,7 @@ class PodResizer:
             self.consider(stored)
 
     def _refusal(self, pod: Pod, node: Node) -> str:
-        """Why the node cannot grant it now; empty if it can."""
+        """Reason why the node cannot grant it now; empty if it can."""
         wanted = to_units(pod_amounts(pod.spec))
         others = [
             other

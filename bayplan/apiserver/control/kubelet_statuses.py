@@ -132,7 +132,7 @@ def restarts(tree: Tree) -> int:
 
 
 def times(tree: Tree) -> tuple[str, str]:
-    """When the containers started, and when they last ended before a restart; each may be empty."""
+    """Time when the containers started, and when they last ended before a restart; each may be empty."""
     for one in _containers(tree.get("status") or {}):
         running_state = (one.get("state") or {}).get("running") or {}
         over = (one.get("lastState") or {}).get("terminated") or {}

@@ -149,7 +149,7 @@ class ControlPlane:
         self._due: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._alarm_at: float | None = None
-        """When the timer is due, on the plane's clock."""
+        """Time when the timer is due, on the plane's clock."""
         self._extra: list[Callable[[], bool]] = []
         store.follow(self._follow)
 

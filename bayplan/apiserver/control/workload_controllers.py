@@ -50,7 +50,7 @@ class WorkloadControllers(Controllers):
         self.create_failures: dict[OwnerKey, str] = {}
         """By replica set or replication controller: why its last pod could not be created."""
         self.stale_failures: dict[OwnerKey, None] = {}
-        """Those of which this has changed; the reader clears it."""
+        """Owners whose status is stale; the reader clears it."""
 
     def _keep(
         self,

@@ -260,7 +260,7 @@ def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
 
 
 def job_deadline(tree: Tree, status: Tree) -> datetime | None:
-    """When an active job has failed because of `activeDeadlineSeconds`; None means never."""
+    """Time when an active job has failed because of `activeDeadlineSeconds`; None means never."""
     spec, started = tree.get("spec") or {}, status.get("startTime")
     limit_s = spec.get("activeDeadlineSeconds")
     if limit_s is None or not started or spec.get("suspend") or _ended_at(status):
@@ -269,7 +269,7 @@ def job_deadline(tree: Tree, status: Tree) -> datetime | None:
 
 
 def job_removal(tree: Tree, status: Tree) -> datetime | None:
-    """When a finished job is deleted because of `ttlSecondsAfterFinished`; None means never."""
+    """Time when a finished job is deleted because of `ttlSecondsAfterFinished`; None means never."""
     left_s, ended = (tree.get("spec") or {}).get("ttlSecondsAfterFinished"), _ended_at(status)
     if left_s is None or not ended:
         return None
@@ -282,7 +282,7 @@ def _is_too_late(tree: Tree, status: Tree, now: str) -> bool:
 
 
 def _ended_at(status: Tree) -> str:
-    """When the job has ended; empty: it has not."""
+    """Time when the job has ended; empty: it has not."""
     for condition in status.get("conditions") or ():
         if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
             return str(condition["lastTransitionTime"])
@@ -331,7 +331,7 @@ def deadline_s(spec: Tree) -> int | None:
 
 
 def fails_at(tree: Tree, status: Tree) -> datetime | None:
-    """When the rollout has failed, if there is no progress until then; None means never."""
+    """Time when the rollout has failed, if there is no progress until then; None means never."""
     spec, condition = tree.get("spec") or {}, condition_of(status)
     limit_s = deadline_s(spec)
     if condition is None or limit_s is None or spec.get("paused"):

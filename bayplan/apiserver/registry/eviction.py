@@ -98,7 +98,7 @@ def _take(
 
 
 def _sync_problem(registry: ObjectRegistry, budget: PodDisruptionBudget) -> str:
-    """Why the budget's controller failed; empty when it did not."""
+    """Reason why the budget's controller failed; empty when it did not."""
     tree = registry.get(BUDGETS, budget.namespace, budget.name).decode()
     for condition in (tree.get("status") or {}).get("conditions") or ():
         if condition.get("reason") == SYNC_FAILED and condition.get("status") == "False":

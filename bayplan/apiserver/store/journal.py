@@ -54,7 +54,7 @@ class Journal(Protocol):
 
     @property
     def failure(self) -> StorageError | None:
-        """Why nothing can be stored any more; None while it works."""
+        """Reason why nothing can be stored any more; None while it works."""
 
     async def close(self) -> None:
         """Flush the rest and close the file."""

@@ -23,7 +23,7 @@ from .watcher import Matches, Watcher, at_version
 HISTORY = 32_768
 """Most changes of a resource that are kept for resuming watchers."""
 LEAST_HISTORY, HISTORY_S = 1_000, 300.0
-"""So many changes are kept however old they are; the others for so long, in seconds of the machine."""
+"""Number of changes that are stored however old they are, and seconds of the machine for the others."""
 
 _ENCODER = msgspec.json.Encoder()
 LAST = "\U0010ffff"

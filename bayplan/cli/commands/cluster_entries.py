@@ -137,7 +137,7 @@ def remove_entry(entry: ClusterEntry) -> None:
 
 
 def process_start(pid: int) -> str:
-    """When a process started, in some form that stays the same; empty when there is none."""
+    """Time when a process started, in some form that stays the same; empty when there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

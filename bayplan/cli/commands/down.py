@@ -62,7 +62,7 @@ def down(
 
 
 def _end(entry: ClusterEntry) -> None:
-    """Ask the cluster's process to end, and wait; one that was killed leaves its entry, which is removed."""
+    """Stop the cluster's process, and wait; one that was killed leaves its entry, which is removed."""
     if not entry.is_running():
         remove_entry(entry)
         _say(f"{entry.name}: its process has ended before; removed what it left")

@@ -136,7 +136,7 @@ def _pod_table(groups: list[list[PodChange]], names: NodeNames, details: bool) -
 
 
 def _of_its_node(change: PodChange) -> str:
-    """Why it changed, without the name of the node, which differs between pods."""
+    """Reason why it changed, without the name of the node, which differs between pods."""
     node = change.was.node
     return change.why.replace(f"{node} is ", "its node is ", 1) if node else change.why
 

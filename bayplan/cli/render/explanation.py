@@ -165,7 +165,7 @@ def _render_scores(
 
 
 def _margin(choice: Choice) -> str:
-    """Why the node is the best one."""
+    """Reason why the node is the best one."""
     if choice.from_nomination:
         return f"{choice.node}: nominated earlier, and taken without comparing"
     if choice.runner_up is None:

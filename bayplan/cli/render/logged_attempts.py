@@ -36,7 +36,7 @@ def render_attempts(console: Console, attempts: Sequence[LoggedAttempt]) -> None
 
 
 def sentence_of(one: LoggedAttempt) -> str:
-    """Why the pod went where it went then, or nowhere."""
+    """Reason why the pod went where it went then, or nowhere."""
     key = f"{one.namespace}/{one.name}"
     if not one.node:
         victims = f"; evicted for it: {', '.join(one.victims)}" if one.victims else ""

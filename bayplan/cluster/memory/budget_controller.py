@@ -103,7 +103,7 @@ class DisruptionController:
         self.run()
 
     def eviction_refusal(self, pod: Pod) -> str:
-        """Why the eviction of the pod is refused; empty when its budget allows it."""
+        """Reason why the eviction of the pod is refused; empty when its budget allows it."""
         if not self._in or pod.is_finished or pod.is_terminating or not pod.node_name:
             return ""
         found = self._of(pod)

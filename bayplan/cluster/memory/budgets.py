@@ -122,7 +122,7 @@ class EvictionVerdict(NamedTuple):
     takes_one: bool = False
     """It is allowed, and one disruption less is allowed afterwards."""
     refusal: str = ""
-    """Why it is not allowed; empty when it is."""
+    """Reason why it is not allowed; empty when it is."""
     is_early: bool = False
     """The status of the budget is older than its spec."""
 

@@ -109,7 +109,7 @@ class CronJobController:
         return made
 
     def next_run(self, cron_job: CronJob) -> datetime | None:
-        """When the next job is created, if no policy delays it; None means never."""
+        """Time when the next job is created, if no policy delays it; None means never."""
         if cron_job.spec.suspend:
             return None
         due = self._due(cron_job)

@@ -119,7 +119,9 @@ class QuotaLedger:
         return ""
 
     def object_refusal(self, obj: ClusterObject) -> str:
-        """Why a new object other than a pod or a claim is refused, by the number of its kind; empty if it is not."""
+        """Reason why a new object other than a pod or a claim is refused, by the number of its kind; empty if it is
+        not.
+        """
         names = count_names(obj.kind) if self._used else ()
         for quota in self._lister.list("ResourceQuota", obj.namespace) if names else ():
             wanted = {name: ONE for name in names if name in quota.hard}

@@ -108,7 +108,7 @@ class PoolView:
         self.gives_incomplete = False
         """Whether devices are taken from it although it is incomplete."""
         self.fault = ""
-        """Why a search that gets here fails."""
+        """Reason why a search that gets here fails."""
 
     @property
     def is_usable(self) -> bool:

@@ -30,6 +30,6 @@ def cost(victims: Victims) -> tuple[int, int, int, int]:
 
 
 def earliest_start(victims: Victims) -> int:
-    """When the first of the most important victims started."""
+    """Time when the first of the most important victims started."""
     highest = max(pod.priority for pod in victims.pods)
     return min(start_of(pod) for pod in victims.pods if pod.priority == highest)

@@ -32,7 +32,7 @@ class VictimUnit(msgspec.Struct):
 
     priority: int
     start: int
-    """When its first pod, in the order of nodes, was started."""
+    """Time when its first pod, in the order of nodes, was started."""
     number: int
     """Its place among all units."""
     pods: list[Pod] = msgspec.field(default_factory=list)

@@ -187,7 +187,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return self._last_refusal[2]
 
     def _why_not_alone(self, pod: Pod) -> str:
-        """Why a member of a pod group must not preempt for itself; empty when it may."""
+        """Reason why a member of a pod group must not preempt for itself; empty when it may."""
         if self._has_placements:
             group = self._group_of(pod)
             if group is None:
@@ -197,7 +197,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return BY_GROUP if self._has_groups else ""
 
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
-        """Why the pod must not preempt others; empty when it may."""
+        """Reason why the pod must not preempt others; empty when it may."""
         refusal = self._why_not_alone(pod) if pod.spec.scheduling_group is not None else ""
         if refusal:
             return refusal

@@ -49,7 +49,7 @@ class RequestPlan(msgspec.Struct, frozen=True, eq=False):
     position: int = 0
     """Among the alternatives; 0 when there are none."""
     fault: str = ""
-    """Why no device can be searched for; found out at the first node that is searched."""
+    """Reason why no device can be searched for; found out at the first node that is searched."""
 
     @property
     def name(self) -> str:
@@ -141,7 +141,9 @@ def _plan_request(
 
 
 def _fault(wanted: ExactDeviceRequest | DeviceSubRequest, features: DeviceFeatures) -> str:
-    """Why the search cannot serve a request, as the end of a sentence that begins with its name; empty if it can."""
+    """Reason why the search cannot serve a request, as the end of a sentence that begins with its name; empty if it
+    can.
+    """
     for i, selector in enumerate(wanted.selectors or ()):
         if selector.cel is None:
             return f", selector #{i}: CEL expression empty (unsupported selector type?)"

@@ -127,7 +127,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 class Reasons(dict[str, str]):
-    """Why a node is refused that has too little of a resource."""
+    """Reason for refusing a node that has too little of a resource."""
 
     def __missing__(self, resource: str) -> str:
         return f"Insufficient {resource}"

@@ -68,7 +68,7 @@ class AttachedVolumes:
         return list(self._used.rows(name))
 
     def faults(self) -> Mapping[str, Iterable[int]]:
-        """Why volumes of pods cannot be counted, and on which rows."""
+        """Reason why volumes of pods cannot be counted, and on which rows."""
         return {text: list(self._faults.rows(text)) for text in self._faults}
 
     def what_if(self, fork: NodeTable) -> WhatIfCounts:

@@ -41,7 +41,7 @@ class Attached(NamedTuple):
 
 
 class VolumeFault(NamedTuple):
-    """Why the volumes of a pod cannot be counted; a `migrated` one matters only where there is a CSINode."""
+    """Reason why the volumes of a pod cannot be counted; a `migrated` one matters only where there is a CSINode."""
 
     text: str
     is_missing: bool = False

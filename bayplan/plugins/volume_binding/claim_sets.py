@@ -39,7 +39,7 @@ def has_claims(pod: Pod) -> bool:
 
 
 def check_claims(pod: Pod, lister: Lister) -> Status | None:
-    """Why the pod cannot run on any node: a claim of it is missing, being deleted or not its own."""
+    """Reason why the pod cannot run on any node: a claim of it is missing, being deleted or not its own."""
     for name, is_ephemeral in _names(pod):
         claim = lister.get(CLAIM, pod.namespace, name)
         if claim is None and is_ephemeral:

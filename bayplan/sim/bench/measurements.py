@@ -148,7 +148,7 @@ class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question
     cpu_s: float
     """Processor seconds of the process."""
     answer_s: float
-    """The part of them that a process which only reads the files does not need."""
+    """The part of them beyond that of a process that only reads the files."""
     peak_mib: float
 
     @property

@@ -180,7 +180,7 @@ class RunRecord(Protocol):
 
     @property
     def time_s(self) -> float:
-        """When the run ended, on its own clock."""
+        """Time when the run ended, on its own clock."""
 
     @property
     def seconds(self) -> float:

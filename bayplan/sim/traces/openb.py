@@ -149,7 +149,7 @@ def _node(row: Row, name: str = "", pods: str = "") -> Manifest:
 
 
 def _times(row: Row) -> dict[str, str]:
-    """When the pod is created, and how long it runs once it has a node.
+    """Time when the pod is created, and how long it runs once it has a node.
 
     One that never got a node in the real cluster counts as having wanted it until its deletion.
     """
