@@ -21,6 +21,8 @@ from .node_types import NodeType
 
 LACKING = ("Insufficient ", "Too many pods")
 """In the messages of the scheduler."""
+BETWEEN_PODS = ("affinity rules", "topology spread constraints")
+"""Refusals by other pods, which more nodes of the same kind do not change."""
 
 
 @dataclass(slots=True)
@@ -95,8 +97,22 @@ class NodePlan(ShownAnswer):
 
     @property
     def lacks_room(self) -> bool:
-        """Whether pods that stay pending find too little of a resource on some node."""
-        return any(text in one for one in self.messages.values() for text in LACKING)
+        """Whether pods that stay pending find too little of a resource on some node, and no rule between pods keeps
+        them from others.
+        """
+        return any(
+            any(text in one for text in LACKING) and not any(text in one for text in BETWEEN_PODS)
+            for one in self.messages.values()
+        )
+
+    @property
+    def kept_apart(self) -> list[str]:
+        """The workloads with pending pods that a rule between pods keeps from nodes."""
+        return [
+            name
+            for name, message in self.messages.items()
+            if name in self.pending and any(text in message for text in BETWEEN_PODS)
+        ]
 
     @property
     def unplaceable_pods(self) -> int:

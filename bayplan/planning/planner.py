@@ -202,8 +202,13 @@ def notices(plan: NodePlan, probe: Probe, settings: Settings) -> Iterator[str]:
     """Omissions of the bound and of the choice of types, and the reason for half-empty nodes."""
     yield from _bound_notices(probe)
     yield from _extender_notices(settings)
-    if plan.gap > WIDE_GAP or (plan.pending and plan.lacks_room):
+    if plan.lacks_room if plan.pending else plan.gap > WIDE_GAP:
         yield from _spreading_notices(settings)
+    if plan.kept_apart:
+        yield (
+            f"affinity or spread constraints keep pods of {', '.join(plan.kept_apart)} from nodes with room: "
+            "pools with further zones or types may do, or fewer replicas; another score does not help"
+        )
     if not plan.pending and plan.gap > NOTED_GAP and plan.node_count >= NOTED_NODES:
         yield from _mix_notices(settings)
 

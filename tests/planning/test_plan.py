@@ -201,19 +201,19 @@ def test_a_scheduler_that_fills_nodes_up_is_not_said_to_spread_pods() -> None:
     assert not any("spreads" in one for one in found.notices)
 
 
-def test_pods_that_may_share_no_node_are_no_reason_for_another_score() -> None:
-    term = {
-        "labelSelector": {"matchLabels": {"app": "a"}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
+def test_pods_that_may_not_be_together_are_no_reason_for_another_score() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     apart = make_deployment("a", 3, "1", affinity={"podAntiAffinity": required})
-    pool = NodePool("p", (SMALL,), maximum=2)
+    full = make_deployment("full", 1, "2")
+    pool = NodePool("p", (SMALL,), maximum=3)
 
-    found = plan_nodes([apart], [pool], SEEDED, PlanRequest(Demands(seeds=1), time_limit_s=5))
+    request = PlanRequest(Demands(seeds=1), time_limit_s=1)
+    found = plan_nodes([full, apart], [pool], SEEDED, request)
 
-    assert found.pending
+    assert "Insufficient cpu" in found.messages["deployment default/a"]
     assert not any("MostAllocated" in one for one in found.notices)
+    assert any("keep pods of deployment default/a from nodes" in one for one in found.notices)
 
 
 @pytest.mark.parametrize("is_aligned", [False, True], ids=["without it", "with it"])
