@@ -112,7 +112,17 @@ ALLOWED: dict[str, set[str]] = {
         "autoscaling",
         "sweeps",
     },
-    "gym": {"scheduler", "runtime", "engine", "table", "api", "manifests", "sim", "notebook"},
+    "gym": {
+        "framework",
+        "scheduler",
+        "runtime",
+        "engine",
+        "table",
+        "api",
+        "manifests",
+        "sim",
+        "notebook",
+    },
     "testing": {
         "api",
         "table",

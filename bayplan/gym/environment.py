@@ -23,6 +23,7 @@ from ..sim.settings import Settings
 from ..table import NodeTable
 from .episode import Episode, PodToPlace
 from .rewards import EpisodeStep, Reward, RewardMeter, make_meter
+from .unit_scale import SHARES, UnitScale
 
 Observation: TypeAlias = dict[str, NDArray[Any]]
 EnvWorkload: TypeAlias = Cluster | Callable[[np.random.Generator], Cluster]
@@ -37,7 +38,9 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     The observation has the columns of the node table, an entry per row: `allocatable.R` and `requested.R` for each
     resource R, `pod_count`, `max_pods`, `live`, and `pod`: the requests of the next pod, in the order of `resources`.
     With `copies=False` the columns are the table's own arrays, read-only, which change with the next step. `max_nodes`
-    is for workloads in which nodes come later.
+    is for workloads in which nodes come later. Where a plugin of the profile accounts for parts of nodes, such as
+    GPUs, `free.R` has what is free of each part (rows x parts). With `normalised=True` amounts are float32 shares
+    (`unit_scale.py`).
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  # as gymnasium declares it
@@ -54,6 +57,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         max_nodes: int | None = None,
         max_steps: int | None = None,
         copies: bool = True,
+        normalised: bool = False,
     ) -> None:
         self._workload, self._reward = workload, reward
         self._copies, self._max_steps = copies, max_steps
@@ -73,6 +77,9 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self.rows = max(len(nodes), max_nodes or 0)
         """The number of entries per column."""
         self.resources = tuple(dict.fromkeys(name for node in nodes for name in node.allocatable))
+        self._parts = self._find_parts(first)
+        """By resource of which plugins have parts: how many a node has at most, and how much a whole one is."""
+        self._scale = UnitScale.of(nodes, self.resources) if normalised else None
         self.observation_space = spaces.Dict(self._spaces())  # type: ignore[assignment]  # of any keys
         self.episode: Episode | None = None
         self._pod: Any = None
@@ -109,7 +116,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
     def _spaces(self) -> dict[str, spaces.Space[Any]]:
         """The parts of the observation."""
-        column = spaces.Box(0, HIGHEST, (self.rows,), np.int64)
+        column = self._amounts((self.rows,))
         amounts = {
             f"{kind}.{name}": column
             for kind in ("allocatable", "requested")
@@ -120,7 +127,29 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
             "pod_count": column,
             "max_pods": column,
             "live": spaces.Box(0, 1, (self.rows,), np.bool_),
-            "pod": spaces.Box(0, HIGHEST, (len(self.resources),), np.int64),
+            "pod": self._amounts((len(self.resources),)),
+            **{
+                f"free.{name}": self._amounts((self.rows, count))
+                for name, (count, _) in self._parts.items()
+            },
+        }
+
+    def _amounts(self, shape: tuple[int, ...]) -> spaces.Box:
+        """The space of amounts, or of shares."""
+        if self._scale is not None:
+            return spaces.Box(0, np.inf, shape, SHARES)
+        return spaces.Box(0, HIGHEST, shape, np.int64)
+
+    def _find_parts(self, cluster: Cluster) -> dict[str, tuple[int, int]]:
+        """The resources of which a plugin has parts, with the most parts of a node and the size of a part."""
+        if self._settings.config is None and not self._settings.plugins:
+            return {}
+        episode = self._make_episode(cluster.objects, 0)
+        found = episode.free_parts()
+        return {
+            name: (parts.shape[1], int(parts.max(initial=1)))
+            for name, parts in found.items()
+            if parts.shape[1]
         }
 
     def _observe(self) -> Observation:
@@ -129,6 +158,26 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         found = {key: c.copy() for key, c in columns.items()} if self._copies else dict(columns)
         requests = self._pod.pod.requests if self._pod is not None else {}
         found["pod"] = np.array([requests.get(name, 0) for name in self.resources], dtype=np.int64)
+        found |= self._observe_parts()
+        if self._scale is None:
+            return found
+        return self._scale.shares(found, {name: whole for name, (_, whole) in self._parts.items()})
+
+    def _observe_parts(self) -> Observation:
+        """The free amounts of the parts of nodes, in the shape of the observation space."""
+        if not self._parts:
+            return {}
+        assert self.episode is not None, "reset() comes first"
+        found: Observation = {}
+        for name, parts in self.episode.free_parts().items():
+            count = self._parts.get(name, (0, 1))[0]
+            if parts.shape[1] > count or len(parts) > self.rows:
+                raise InputError(
+                    f"{type(self).__name__}: workload: expected nodes with at most {count} parts of {name}, as in the "
+                    f"first one; got {parts.shape[1]}"
+                )
+            column = found[f"free.{name}"] = np.zeros((self.rows, count), dtype=np.int64)
+            column[: len(parts), : parts.shape[1]] = parts
         return found
 
     def _columns_now(self) -> Observation:

@@ -6,10 +6,12 @@ import numpy as np
 
 from ..api.pod import Pod
 from ..engine import Decision
+from ..framework import MAX_SCORE
 from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, QueuedPodInfo, RandomTies, TieBreak
 from ..scheduler.select_host import Ordered
 from ..sim import SimulationReport
+from ..sim.measures.amounts import free_parts
 from ..sim.settings import Settings
 from ..table import Bools, Ints, NodeTable
 
@@ -75,6 +77,28 @@ class Episode:
     def table(self) -> NodeTable:
         """The nodes of the scheduler."""
         return self.simulation.scheduler.cache.table
+
+    def free_parts(self) -> dict[str, Ints]:
+        """What is free of each part of nodes, such as a GPU, by resource where a plugin has it: int64 per row and
+        part.
+        """
+        profiles = self.simulation.scheduler.profiles.values()
+        plugins = [plugin for profile in profiles for plugin in profile.plugins.values()]
+        table = self.table
+        live = np.flatnonzero(table.live)
+        found: dict[str, Ints] = {}
+        for name, parts in free_parts(plugins, table, [table.names[i] for i in live]).items():
+            found[name] = np.zeros((len(table), parts.shape[1]), dtype=np.int64)
+            found[name][live] = parts
+        return found
+
+    @property
+    def highest_score(self) -> int:
+        """The most that the scores of a profile add up to."""
+        profiles = self.simulation.scheduler.profiles.values()
+        return max(
+            MAX_SCORE * sum(weight for _, weight in profile.scoring.scores) for profile in profiles
+        )
 
     def next_pod(self) -> PodToPlace | None:
         """Go on to the next pod that fits on some node and is placed by scores; None at the end. Others go as ever."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from .environment import Observation, SchedulingEnv
 from .episode import NO_ROW, Episode, PodToPlace
 from .rewards import EpisodeStep
+from .unit_scale import SHARES
 
 
 class PlacementEnv(SchedulingEnv):
@@ -39,7 +42,7 @@ class PlacementEnv(SchedulingEnv):
         episode, found = self.episode, self._pod
         if episode is None or found is None:
             raise RuntimeError("PlacementEnv.step: expected reset() before; the episode has ended")
-        row, fits = int(action), found.mask
+        row, fits = self._row(action), found.mask
         attempt = episode.place(found, row if row < len(fits) and fits[row] else NO_ROW)
         chosen = episode.table.names[row] if row < len(fits) else ""
         self._is_valid = attempt is not None and attempt.node_name == chosen
@@ -50,6 +53,18 @@ class PlacementEnv(SchedulingEnv):
             return result
         observation, reward, *others = result
         return observation, reward - self._penalty, *others  # type: ignore[return-value]  # the rest of a tuple of five
+
+    def _row(self, action: Any) -> int:
+        """The row that the action names; raises InputError when there is none of this number."""
+        try:
+            row = index(action)
+        except TypeError:
+            row = -1
+        if not 0 <= row < self.rows:
+            raise InputError(
+                f"PlacementEnv.step: action: expected a row from 0 to {self.rows - 1}; got {action!r}"
+            )
+        return row
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -65,7 +80,9 @@ class PlacementEnv(SchedulingEnv):
         return {
             **super()._spaces(),
             "mask": spaces.Box(0, 1, (self.rows,), np.int8),
-            "scores": spaces.Box(-1, 2**62, (self.rows,), np.int64),
+            "scores": spaces.Box(-1, 2**62, (self.rows,), np.int64)
+            if self._scale is None
+            else spaces.Box(-1, np.inf, (self.rows,), SHARES),
         }
 
     def _observe(self) -> Observation:
@@ -74,6 +91,9 @@ class PlacementEnv(SchedulingEnv):
         scores = found["scores"] = np.full(self.rows, -1)
         if self._pod is not None:
             np.maximum(self._pod.scores, -1, out=scores[: len(self._pod.scores)])
+        if self._scale is not None and self.episode is not None:
+            highest = self.episode.highest_score or 1
+            found["scores"] = np.where(scores < 0, -1, scores / highest).astype(SHARES)
         return found
 
     def _info(self) -> dict[str, Any]:

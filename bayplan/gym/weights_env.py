@@ -15,6 +15,7 @@ from .environment import Observation, SchedulingEnv
 from .episode import Episode
 from .rewards import EpisodeStep
 
+ROUNDING = 1e-6
 SCALE = 100
 """The weight of a Score plugin for an action of 1; weights are whole numbers."""
 
@@ -54,7 +55,7 @@ class WeightsEnv(SchedulingEnv):
         episode, found = self.episode, self._pod
         if episode is None or found is None:
             raise RuntimeError("WeightsEnv.step: expected reset() before; the episode has ended")
-        self._apply(episode, np.asarray(action, dtype=np.float64))
+        self._apply(episode, self._checked(action))
         attempts: list[Attempt] = []
         while found is not None and (not self._batch or len(attempts) < self._batch):
             attempt = episode.simulation.try_pod(found)
@@ -63,6 +64,19 @@ class WeightsEnv(SchedulingEnv):
             found = self._next_pod(episode)
         self._pod = found
         return self._ended(EpisodeStep(episode, attempts, is_end=found is None))
+
+    def _checked(self, action: Any) -> NDArray[np.float64]:
+        """The action as numbers; raises InputError when it is not in the action space, but for rounding."""
+        numbers = np.asarray(action, dtype=np.float64)
+        space = self.action_space
+        assert isinstance(space, spaces.Box), "made so above"
+        low, high = space.low.min(), space.high.max()
+        is_within = np.all((numbers >= low - ROUNDING) & (numbers <= high + ROUNDING))
+        if numbers.shape != space.shape or not is_within:
+            raise InputError(
+                f"WeightsEnv.step: action: expected {len(self.names)} numbers from {low:g} to {high:g}; got {action!r}"
+            )
+        return np.clip(numbers, low, high)
 
     def _next_pod(self, episode: Episode) -> QueuedPodInfo | None:
         return episode.simulation.next_pod()

@@ -77,6 +77,7 @@ def best(observation: dict[str, Any]) -> int:
         pytest.param(lambda c: PlacementEnv(c, reward="cpuUtilisation"), id="paid by a measure"),
         pytest.param(lambda c: PlacementEnv(c, max_nodes=9), id="rows for nodes that come later"),
         pytest.param(lambda c: WeightsEnv(c, pods_per_step=9), id="weights are the action"),
+        pytest.param(lambda c: PlacementEnv(c, normalised=True), id="shares instead of amounts"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*render.*", "ignore:.*Box observation.*")
@@ -230,6 +231,63 @@ def test_equal_seeds_give_equal_episodes_and_the_workload_is_drawn() -> None:
     counts = [run(env, best, seed)[1] for seed in (1, 2, 1, 3)]
     assert counts[0] == counts[2]
     assert len(set(counts)) > 1
+
+
+@pytest.mark.parametrize("action", [9999, -1, 7, 1.5, None])
+def test_a_row_that_does_not_exist_is_refused(cluster: Cluster, action: Any) -> None:
+    env = PlacementEnv(cluster)
+    env.reset(seed=0)
+    with pytest.raises(InputError, match="action: expected a row from 0 to 6; got"):
+        env.step(action)
+
+
+@pytest.mark.parametrize("action", [[2.0], [float("nan")], [0.5, 0.5]])
+def test_weights_outside_of_the_action_space_are_refused(cluster: Cluster, action: Any) -> None:
+    env = WeightsEnv(cluster)
+    env.reset(seed=0)
+    numbers = np.full(len(env.names), action[0]) if len(action) == 1 else action
+    with pytest.raises(InputError, match=r"expected \d+ numbers from 0 to 1"):
+        env.step(numbers)
+
+
+def test_a_normalised_observation_has_shares(cluster: Cluster) -> None:
+    plain, env = PlacementEnv(cluster), PlacementEnv(cluster, normalised=True)
+    amounts, _ = plain.reset(seed=0)
+    shares, _ = env.reset(seed=0)
+    for _ in range(20):
+        row = int(amounts["scores"].argmax())
+        amounts, *_ = plain.step(row)
+        shares, *_ = env.step(row)
+    used = amounts["requested.cpu"] / amounts["allocatable.cpu"]
+    np.testing.assert_allclose(shares["requested.cpu"], used, rtol=1e-6)
+    assert shares["allocatable.cpu"].tolist() == pytest.approx(
+        [4 / 6, 5 / 6, 1, 4 / 6, 5 / 6, 1, 4 / 6]
+    )
+    assert int(shares["scores"].argmax()) == int(amounts["scores"].argmax())
+    assert 0 < shares["scores"].max() <= 1
+    assert all(shares[key].dtype == np.float32 for key in shares if key not in ("live", "mask"))
+
+
+GPU_CONFIG = {
+    **CONFIG,
+    "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "GpuShare"}]}}}],
+}
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_the_observation_has_each_gpu_where_a_plugin_accounts_for_it(normalised: bool) -> None:
+    gpu = "bayplan.dev/gpu-milli"
+    nodes = [node_tree(f"n{i}", "8", extended={gpu: f"{2 - i}000"}) for i in range(2)]
+    resources = {"requests": {gpu: "300"}, "limits": {gpu: "300"}}
+    container = {"name": "main", "image": "a", "resources": resources}
+    pods = [pod_tree(f"p{i}", containers=[container]) for i in range(2)]
+    env = PlacementEnv(Cluster.of(*nodes, *pods), config=GPU_CONFIG, normalised=normalised)
+    observation, _ = env.reset(seed=0)
+    whole = 1 if normalised else 1000
+    assert observation[f"free.{gpu}"].tolist() == [[whole, whole], [whole, 0]]
+    observation, *_ = env.step(1)
+    assert observation[f"free.{gpu}"][1].tolist() == pytest.approx([0.7 * whole, 0])
+    assert env.observation_space.contains(observation)
 
 
 def test_max_steps_cuts_an_episode(cluster: Cluster) -> None:
