@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, inf, log
+from math import ceil, floor, inf, log
 from typing import Any
 
 from ...api.own_documents import API_VERSION
@@ -54,13 +54,22 @@ class QuantileSketch:
         return self._sum / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> float:
-        """The number that `share` of all numbers do not exceed; 0 when there are none."""
-        rank = max(ceil(share * self.count), 1) - self._zeros
-        if rank <= 0 or not self.count:
+        """The quantile by the definition of `measures/waits.py`: interpolated between two numbers; 0 without any."""
+        if not self.count:
+            return 0.0
+        place = share * (self.count - 1)
+        below = floor(place)
+        low, high = self._at(below), self._at(ceil(place))
+        return low + (high - low) * (place - below)
+
+    def _at(self, place: int) -> float:
+        """The number at this place of the sorted numbers, from 0 on."""
+        left = place - self._zeros
+        if left < 0:
             return 0.0
         for bucket in sorted(self._buckets):
-            rank -= self._buckets[bucket]
-            if rank <= 0:
+            left -= self._buckets[bucket]
+            if left < 0:
                 middle: float = 2 * self._ratio**bucket / (self._ratio + 1)
                 return min(max(middle, self._minimum), self.maximum)
         return self.maximum
