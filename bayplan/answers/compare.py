@@ -14,6 +14,7 @@ from ..sim import Simulation, SimulationReport
 from ..sim.html_summary import ShownAnswer, chosen, make_frame
 from ..sim.measures import Metric, PairedDifference, RequestMix, measure_of, measure_run
 from ..sim.measures.fragmentation import typical_request
+from ..sim.measures.metric import other_filters
 from ..sim.settings import OnProgress, Settings
 from ..sim.totals import TotalsChange
 from .release_changes import ReleaseChanges, find_release_changes
@@ -35,6 +36,8 @@ class Contender:
     pending."""
     totals: TotalsChange | None = None
     """The resources of all nodes before and after the run with the first seed."""
+    filters: tuple[str, ...] = ()
+    """The rules by which it filters nodes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -43,6 +46,7 @@ class Contender:
             "metrics": [m.to_dict() for m in self.metrics.values() if m.measure.is_repeatable],
             "placements": dict(self.placements),
             "totals": self.totals.to_list() if self.totals is not None else [],
+            "filters": list(self.filters),
         }
 
 
@@ -113,9 +117,13 @@ class Comparison(ShownAnswer):
         return rows
 
     def better(self, name: str) -> str:
-        """The scheduler with the best mean of a metric; empty when they are equal or the metric has no direction."""
+        """The scheduler with the best mean of a metric; empty when they are equal, the metric has no direction, or
+        it means something else under different filters.
+        """
         means = {c.name: c.metrics[name].mean for c in self.contenders if name in c.metrics}
         direction = measure_of(name).direction
+        if any(map(self.other_filters, self.contenders)) and not measure_of(name).is_comparable:
+            return ""
         if not direction or len(set(means.values())) < 2:
             return ""
         best = max if direction > 0 else min
@@ -124,11 +132,16 @@ class Comparison(ShownAnswer):
     def against_first(self, contender: Contender) -> dict[str, PairedDifference]:
         """Difference of each metric of a scheduler from the first one, seed by seed."""
         first = self.contenders[0].metrics
+        same = not self.other_filters(contender)
         return {
-            name: PairedDifference.of(metric, first[name])
+            name: PairedDifference.of(metric, first[name], same)
             for name, metric in contender.metrics.items()
             if name in first
         }
+
+    def other_filters(self, contender: Contender) -> str:
+        """The filters in which a scheduler differs from the first one, in words; empty when it does not."""
+        return other_filters(contender.filters, self.contenders[0].filters)
 
     def headline(self) -> str:
         """`spread, pack: 3 of 40 pods land elsewhere, 5 runs each`."""
@@ -249,6 +262,7 @@ def compare(
         runs: list[Mapping[str, float]] = []
         placements: dict[str, str] = {}
         totals: TotalsChange | None = None
+        filters: tuple[str, ...] = ()
         for seed in numbers:
             simulation = run.simulation(replace(settings, seed=seed), objects, place_of)
             if on_run is not None and not runs:
@@ -259,6 +273,7 @@ def compare(
                 typical = typical_request(result.pod for result in report.pods)
             if not runs:
                 placements, totals = _placements(report), report.totals
+                filters = report.filters
             scaled = {} if report.scaling is None else report.scaling.measures()
             runs.append(measure_run(report, mix, typical) | scaled)
             done += 1
@@ -266,7 +281,7 @@ def compare(
                 on_progress(done, len(schedulers) * seeds)
         shared = [key for key in runs[0] if all(key in run for run in runs)]
         metrics = {key: Metric(key, tuple(run[key] for run in runs)) for key in shared}
-        contenders.append(Contender(name, metrics, placements, totals))
+        contenders.append(Contender(name, metrics, placements, totals, filters))
     changes = _release_changes(objects, schedulers, numbers, place_of, runs_of or {})
     return Comparison(contenders, numbers, typical or {}, changes)
 

@@ -108,7 +108,7 @@ class Registry:
 
     def load_file(self, path: str) -> list[str]:
         """Add the plugins defined in a Python file or an installed module (`package.module`); returns their names."""
-        module = _import_module(path) if _names_module(path) else _import_file(Path(path))
+        module = _import_module(path) if names_module(path) else _import_file(Path(path))
         found = [
             value
             for value in vars(module).values()
@@ -181,11 +181,22 @@ def _check_custom_resources(plugin: type[Plugin]) -> None:
             raise PluginError(f"{where}: {problem}")
 
 
-def _names_module(path: str) -> bool:
+def names_module(path: str) -> bool:
     """Whether it is the name of a module in a package rather than of a file."""
     parts = path.split(".")
     is_dotted = len(parts) > 1 and all(part.isidentifier() for part in parts)
     return is_dotted and parts[-1] != "py" and not Path(path).exists()
+
+
+def module_source(name: str) -> Path:
+    """The file of an installed module; raises PluginError when there is none."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{name}: cannot be imported: {_import_reason(error)}") from error
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        raise PluginError(f"{name}: expected an installed module with a file; got none")
+    return Path(spec.origin)
 
 
 def _import_module(name: str) -> ModuleType:

@@ -7,6 +7,7 @@ plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 
 from ..engine import Decision, Reason
 from ..queue import QueuedPodInfo
+from ..runtime.plugin_registry import module_source, names_module
 from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import build_scheduler
 from .catalog import (
@@ -52,6 +53,8 @@ __all__ = [
     "describe_plugins",
     "effective_plugins",
     "gated_attempts",
+    "module_source",
+    "names_module",
     "notes_on_plugins",
     "plugin_faults",
     "run_to_tell",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,10 @@ class SimulationReport(ShownAnswer):
     """Pods and nodes that came and went."""
     parts: FreeParts = field(default_factory=dict)
     """Free amounts of the parts of the remaining nodes, by resource, where a plugin reports them (`free_parts`)."""
+    overpromised: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By resource with shares, such as those of GPUs: the amount on each remaining node that no part of it has."""
+    filters: tuple[str, ...] = ()
+    """The rules by which nodes were filtered: a run with others promises other things."""
     devices: Mapping[str, DriverDevices] = field(default_factory=dict)
     """The devices by driver."""
     scaling: ScalingReport | None = None

@@ -15,6 +15,7 @@ from ..scheduler import Attempt, Outcome, Scheduler, gated_attempts
 from .group_outcomes import GroupOutcome, group_outcomes
 from .measures.amounts import FreeParts, free_parts
 from .measures.device_use import DriverDevices, count_devices
+from .measures.promises import overpromised_amounts
 from .outcomes import NodeUse, PodResult
 from .report import SimulationReport
 from .use_over_time import UseHistory, is_change_of_use
@@ -117,15 +118,18 @@ class Results:
         nodes_before, pods_before = self._before
         add_up(nodes_before, pods_before, after=False)
         add_up(self._nodes, self._cluster.list("Pod"), after=True)
+        nodes, parts = list(self._nodes.values()), self._parts(scheduler)
         return SimulationReport(
             pods=pods,
-            nodes=list(self._nodes.values()),
+            nodes=nodes,
             running=sum(use.pods_before for use in nodes_before.values()),
             preempted=self._cluster.evictions,
             groups=self.groups(scheduler),
             sizes=Counter(self._workloads()) if self._has_pending() else {},
             history=self._history,
-            parts=self._parts(scheduler),
+            parts=parts,
+            overpromised=overpromised_amounts(nodes, self._cluster.list("Pod"), parts),
+            filters=filter_rules(scheduler),
             devices=self._devices(),
             time_s=self._clock.monotonic(),
             seconds=seconds,
@@ -182,6 +186,19 @@ class Results:
                 if pod.scheduler_name not in scheduler.profiles:
                     message = f'waits for scheduler "{pod.scheduler_name}", which is not configured'
                 self.note(Attempt(pod, Outcome.GATED, message=message, number=0))
+
+
+def filter_rules(scheduler: Scheduler) -> tuple[str, ...]:
+    """The classes that implement the filters of all profiles, sorted: policies that inherit a filter have the same."""
+    profiles = scheduler.profiles.values()
+    plugins = (plugin for profile in profiles for plugin in profile.filtering.filters)
+    return tuple(sorted({_implementing(type(plugin)).__name__ for plugin in plugins}))
+
+
+def _implementing(plugin: type) -> type:
+    """The class that defines how the plugin filters."""
+    methods = ("filter_rows", "filter_node")
+    return next(each for each in plugin.__mro__ if any(name in vars(each) for name in methods))
 
 
 def add_up(uses: Mapping[str, NodeUse], pods: Iterable[Pod], after: bool) -> None:

@@ -6,11 +6,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from ..errors import BayplanError
 from .sweep_run import SweepRun
 from .worker import RunResult
 
 TRIES = 2
 """Number of times that a run is given to a worker before the loss of workers counts as its failure."""
+
+
+class CrewLostError(BayplanError):
+    """All workers are gone, and none can be started."""
 
 
 class WorkerReport(NamedTuple):
@@ -93,5 +98,8 @@ def dispatch(
         elif tries[run.id] < TRIES:
             waiting.add(run)
         else:
-            text = f"expected the worker to finish the run; it ended {TRIES} times, {report.why}"
+            text = (
+                f"expected the worker to finish the run; it ended {TRIES} times, {report.why}; "
+                "--retry-failed repeats it"
+            )
             on_result(RunResult(id=run.id, error=text))

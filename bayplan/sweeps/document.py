@@ -12,17 +12,19 @@ from ..api.text.durations import EXPECTED, parse_duration
 from ..errors import InputError
 from ..manifests.sources import open_source
 from ..manifests.timeline import found
+from ..scheduler import names_module
 from ..sim.traces import PUBLISHED_NAMES
 from ..yaml_tree import YamlError, iter_trees
 
 KIND = "Sweep"
-OPENB, OWN_TABLES = "openb", "csv"
+OPENB, OWN_TABLES, GENERATED = "openb", "csv", "generated"
 ALLOWED = {
-    OPENB: {"folder", "nodes", "pods", "demand", "samplingSeed", "shuffled"},
-    OWN_TABLES: {"nodes", "pods", "columns"},
+    OPENB: {"folder", "nodes", "pods", "demand", "samplingSeed", "shuffled", "podsPerNode"},
+    OWN_TABLES: {"nodes", "pods", "columns", "podsPerNode"},
+    GENERATED: {"model", "samplingSeed"},
 }
 """The fields of an input with one of our own traces, besides name and trace."""
-PUBLISHED_FIELDS = {"place", "from", "until"}
+PUBLISHED_FIELDS = {"place", "from", "until", "podsPerNode"}
 TIES = ("random", "name")
 MAX_SEEDS = 100_000
 
@@ -35,7 +37,7 @@ class SweepInput:
     files: tuple[str, ...] = ()
     """Files and folders with manifests."""
     trace: str = ""
-    """`openb`, `csv`, the name of another published trace, or empty."""
+    """`openb`, `csv`, `generated`, the name of another published trace, or empty."""
     nodes: str = ""
     """The table of nodes of a trace."""
     pods: str = ""
@@ -51,6 +53,10 @@ class SweepInput:
     """The file or folder of another published trace."""
     window_s: tuple[float, float | None] = (0.0, None)
     """The part of its time that is taken."""
+    model: str = ""
+    """The model of a generated workload."""
+    pods_per_node: int | None = None
+    """Pods that a node of a trace takes; None leaves it as it is imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class SweepConfiguration:
     tree: Mapping[str, Any] | None = None
     """The configuration as plain data; None means kube-scheduler's defaults."""
     plugins: tuple[str, ...] = ()
-    """Python files."""
+    """Python files, and names of installed modules."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     kubernetes_version: str = ""
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -175,6 +181,8 @@ class _Reader:
             _shuffled(fields, path),
             self._path(fields.get("place"), f"{path}.place") if is_published else "",
             _window(fields, path),
+            self._path(fields.get("model"), f"{path}.model") if trace == GENERATED else "",
+            _pod_limit(fields, path),
         )
 
     def _tables(self, fields: Mapping[str, Any], path: str) -> tuple[str, str]:
@@ -214,7 +222,7 @@ class _Reader:
         return SweepConfiguration(
             _text(fields.get("name", name), f"{path}.name"),
             tree,
-            tuple(self._paths(fields.get("plugins", []), f"{path}.plugins")),
+            tuple(self._plugins(fields.get("plugins", []), f"{path}.plugins")),
             gates,
             _text(fields["kubernetesVersion"], f"{path}.kubernetesVersion")
             if "kubernetesVersion" in fields
@@ -224,6 +232,12 @@ class _Reader:
                 for key, values in _mapping(fields.get("vary"), f"{path}.vary").items()
             },
         )
+
+    def _plugins(self, value: Any, path: str) -> Iterator[str]:
+        """Python files, relative to the folder, and names of installed modules."""
+        for i, text in enumerate(_texts(value, path)):
+            is_file = (self._folder / text).exists() or not names_module(text)
+            yield self._path(text, f"{path}[{i}]") if is_file else text
 
     def _paths(self, value: Any, path: str) -> Iterator[str]:
         for i, text in enumerate(_texts(value, path)):
@@ -263,6 +277,13 @@ def _shuffled(fields: Mapping[str, Any], path: str) -> bool:
     if value and "demand" not in fields:
         raise InputError(f"{path}.shuffled: expected it only with demand")
     return value
+
+
+def _pod_limit(fields: Mapping[str, Any], path: str) -> int | None:
+    limit = _whole(fields.get("podsPerNode"), f"{path}.podsPerNode")
+    if limit is not None and limit < 1:
+        raise InputError(f"{path}.podsPerNode: expected a number of 1 or more; got {limit}")
+    return limit
 
 
 def _window(fields: Mapping[str, Any], path: str) -> tuple[float, float | None]:

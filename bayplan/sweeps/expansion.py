@@ -12,8 +12,9 @@ from typing import Any
 from ..config import FeatureGates, parse_config
 from ..config.files import API_VERSION, KIND
 from ..config.releases import choose_release
-from ..errors import InputError
+from ..errors import InputError, PluginError
 from ..manifests.sources import STDIN, find_files
+from ..scheduler import names_module
 from ..sim.measures import measure_of
 from ..sim.traces import files_of
 from .document import SweepConfiguration, SweepDocument, SweepInput
@@ -34,6 +35,8 @@ class _Digests:
                 raise InputError(
                     f"{where}: {path}: expected a readable file; got {error.strerror}"
                 ) from None
+            except PluginError as error:
+                raise InputError(f"{where}: {error}") from None
         return self._known[path]
 
 
@@ -88,7 +91,9 @@ def _inputs(
     tables = [str(Path(path).absolute()) if path else "" for path in (given.nodes, given.pods)]
     place = str(Path(given.place).absolute()) if given.place else ""
     published = tuple(map(str, files_of(Path(place)))) if place else ()
-    hashes = {path: digests.of(path, where) for path in (*files, *tables, *published) if path}
+    model = str(Path(given.model).absolute()) if given.model else ""
+    read = (*files, *tables, *published, model)
+    hashes = {path: digests.of(path, where) for path in read if path}
     for demand, seed in product(given.demands, seeds):
         sampling = seed if given.sampling_seed is None else given.sampling_seed
         yield (
@@ -99,11 +104,13 @@ def _inputs(
                 pods=tables[1],
                 columns=given.columns,
                 demand=demand,
-                sampling_seed=0 if demand is None else sampling,
+                sampling_seed=0 if demand is None and not model else sampling,
+                model=model,
                 shuffled=given.shuffled,
                 place=place,
                 tables=published,
                 window_s=given.window_s,
+                pods_per_node=given.pods_per_node,
             ),
             hashes,
             seed,
@@ -124,7 +131,9 @@ def _schedulers(
     """Each configuration with each combination of its values, and its plugin files."""
     for i, each in enumerate(document.configurations):
         where = f"{document.source}: configurations[{i}]"
-        plugins = tuple(str(Path(file).absolute()) for file in each.plugins)
+        plugins = tuple(
+            file if names_module(file) else str(Path(file).absolute()) for file in each.plugins
+        )
         hashes = {path: digests.of(path, f"{where}.plugins") for path in plugins}
         for combination in product(*each.vary.values()):
             values = dict(zip(each.vary, combination, strict=True))

@@ -10,12 +10,15 @@ from typing import Any
 from .. import __version__
 from ..errors import InputError
 from ..manifests.input_bytes import input_limit
-from .dispatch import WorkerReport
+from ..scheduler import names_module
+from .dispatch import CrewLostError, WorkerReport
 from .sweep_run import SweepRun
 from .worker import Worker
 
 LOCAL = "local"
 CONNECT_S = 10.0
+CHECK_S = 5.0
+"""How often the head of the cluster is looked for while no run ends."""
 STARTS = 3
 TOO_SLOW = "timed out during startup"
 """Ray's message when its processes did not start in 30 s."""
@@ -32,12 +35,16 @@ class RayCrew:
         self._is_ours = not self._ray.is_initialized()
         if self._is_ours:  # otherwise the caller's own connection is used
             _connect(self._ray, address, jobs)
-        files = {path: Path(path).read_bytes() for run in runs for path in run.digests}
+        # modules are installed on the machines of the cluster, as Bayplan is
+        paths = {path for run in runs for path in run.digests if not names_module(path)}
+        files = {path: Path(path).read_bytes() for path in sorted(paths)}
         self._files = self._ray.put(files)
         self._make = self._ray.remote(num_cpus=1, max_restarts=0)(Worker)
         self._actors: dict[int, Any] = {}
         self._pending: dict[Any, int] = {}
         self._started = 0
+        self._head = str(self._ray.get_runtime_context().gcs_address)
+        self._is_lost = False
 
     @property
     def cpus(self) -> int:
@@ -56,7 +63,11 @@ class RayCrew:
 
     def next_report(self) -> WorkerReport:
         """Wait for a call to end."""
-        done, _ = self._ray.wait(list(self._pending), num_returns=1)
+        done: list[Any] = []
+        while not done:
+            done, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=CHECK_S)
+            if not done:
+                self._check_there()
         worker = self._pending.pop(done[0])
         try:
             return WorkerReport(worker, self._ray.get(done[0]))
@@ -64,8 +75,22 @@ class RayCrew:
             del self._actors[worker]
             return WorkerReport(worker, None, f"on Ray: {type(error).__name__}")
 
+    def _check_there(self) -> None:
+        """Raise CrewLostError when the head of the cluster is gone; Ray would end this process a minute later."""
+        host, _, port = self._head.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+        except OSError as error:
+            self._is_lost = True
+            text = error.strerror or str(error)
+            raise CrewLostError(
+                f"--ray: the head of the cluster at {self._head} is gone: {text}"
+            ) from None
+
     def close(self) -> None:
         """End the actors, and the connection if it was made here; with it ends a Ray that was started here."""
+        if self._is_lost:
+            return  # every call would wait for the head
         actors = list(self._actors.values())
         if actors:
             self._ray.wait(

@@ -20,6 +20,7 @@ import msgspec
 
 from ..errors import InputError
 from ..sim.measures import Metric, PairedDifference
+from ..sim.measures.metric import other_filters
 from .sweep_run import SweepRun
 from .worker import RunResult
 
@@ -178,7 +179,7 @@ _WRITERS = {CSV: _write_csv, PARQUET: _write_parquet}
 
 
 ALWAYS = ("placed", "pending", "p95Latency")
-PER_RESOURCE = ("Utilisation", "Fragmentation")
+PER_RESOURCE = ("Utilisation", "Delivered", "Overpromised", "Fragmentation")
 NOT_SHARED = ("run", "seed")
 """Columns in which the runs of a group differ."""
 NOT_SHOWN = ("MeanUtilisation", "PeakUtilisation")
@@ -193,6 +194,8 @@ class SweepGroup:
     failed: int = 0
     by_seed: dict[int, dict[str, float]] = field(default_factory=dict)
     """The measures of each run that did not fail."""
+    filters: tuple[str, ...] = ()
+    """The rules by which nodes were filtered; empty when they are not known."""
 
     def columns(self, paths: Iterable[str]) -> dict[str, Any]:
         """Columns that identify them."""
@@ -210,7 +213,9 @@ class SweepGroup:
         """The difference of these runs from those of `first` with the same seeds; None when there are none."""
         seeds = [seed for seed in self.by_seed if seed in first.by_seed]
         mine, other = self.metric(name, seeds), first.metric(name, seeds)
-        return None if mine is None or other is None else PairedDifference.of(mine, other)
+        if mine is None or other is None:
+            return None
+        return PairedDifference.of(mine, other, not other_filters(self.filters, first.filters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +224,11 @@ class SummaryLine:
 
     group: SweepGroup
     first: SweepGroup
+
+    @property
+    def other_filters(self) -> str:
+        """The filters in which it differs from the first, in words; empty when it does not."""
+        return other_filters(self.group.filters, self.first.filters)
 
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """Plain data: the group and these measures."""
@@ -232,7 +242,8 @@ class SummaryLine:
         group = self.group
         named = {k: v for k, v in group.run.to_dict().items() if k not in NOT_SHARED}
         runs = len(group.by_seed)
-        return {**named, "runs": runs, "failed": group.failed, "metrics": metrics}
+        counts = {"runs": runs, "failed": group.failed, "filters": list(group.filters)}
+        return {**named, **counts, "metrics": metrics}
 
 
 def summarize(entries: Iterable[SweepEntry]) -> list[SummaryLine]:
@@ -250,6 +261,7 @@ def summarize(entries: Iterable[SweepEntry]) -> list[SummaryLine]:
             groups[key].failed += 1
         else:
             groups[key].by_seed[run.seed] = result.measures
+            groups[key].filters = result.filters
     return list(lines.values())
 
 

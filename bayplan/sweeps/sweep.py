@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import InputError
 from ..sim.html_summary import ShownAnswer, chosen, make_frame
 from ..sim.settings import OnProgress
-from .dispatch import Crew, dispatch
+from .dispatch import Crew, CrewLostError, dispatch
 from .document import SweepDocument
 from .expansion import expand
 from .result_files import (
@@ -172,6 +172,11 @@ class Sweep:
             size = jobs or crew.cpus
         try:
             dispatch(self.missing, crew, min(size, len(self.missing)), on_result)
+        except CrewLostError as error:
+            kept = "its results are lost: without a file of results nothing is kept"
+            if self._path is not None:
+                kept = f"finished runs are in {self._path}: the same call again goes on from there"
+            raise CrewLostError(f"{error}; {kept}") from None
         finally:
             crew.close()
 

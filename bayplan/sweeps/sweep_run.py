@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
+from ..scheduler import module_source, names_module
 
 ID_LENGTH = 16
 """Digits of a hash that name a run: 64 bits."""
@@ -31,11 +32,15 @@ class RunInput(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[str, ...] = ()
     """The files there."""
     window_s: tuple[float, float | None] = (0.0, None)
+    model: str = ""
+    """The model of a generated workload."""
+    pods_per_node: int | None = None
 
     @property
     def paths(self) -> list[str]:
         """All files that are read."""
-        return [path for path in (*self.files, self.nodes, self.pods, *self.tables) if path]
+        paths = (*self.files, self.nodes, self.pods, *self.tables, self.model)
+        return [path for path in paths if path]
 
 
 class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +62,7 @@ class SweepRun(msgspec.Struct, frozen=True, kw_only=True):
     until_s: float | None = None
     ties: str = ""
     digests: dict[str, str] = {}
-    """SHA-256 of each file that is read, by path."""
+    """SHA-256 of each file that is read, by path; of a module, by its name."""
 
     @property
     def input_key(self) -> str:
@@ -114,6 +119,8 @@ def identified(run: SweepRun) -> SweepRun:
         "tables": [run.digests.get(what.nodes), run.digests.get(what.pods)],
         "published": [(names[path], run.digests[path]) for path in what.tables],
         "window": what.window_s,
+        **({"model": run.digests[what.model]} if what.model else {}),
+        **({} if what.pods_per_node is None else {"podsPerNode": what.pods_per_node}),
         "configuration": run.configuration,
         "config": run.config,
         "values": run.values,
@@ -129,8 +136,8 @@ def identified(run: SweepRun) -> SweepRun:
 
 
 def digest_of(path: str) -> str:
-    """SHA-256 of a file's content."""
-    with open(path, "rb") as file:
+    """SHA-256 of the content of a file, or of the source of an installed module."""
+    with open(module_source(path) if names_module(path) else path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from ..scheduler import FirstByName
 from ..sim import read_manifests
 from ..sim.measures import measure_run
 from ..sim.settings import Settings, reading_for
+from ..sim.synthetic import generate, read_model
 from ..sim.traces import (
     OpenbTrace,
     TraceWindow,
@@ -28,7 +28,10 @@ from ..sim.traces import (
     open_published,
     parse_columns,
     read_own_tables,
+    with_pod_limit,
 )
+from ..sim.traces.trace_manifests import MAX_PODS
+from .guarded_folder import GuardedFolder
 from .sweep_run import RunInput, SweepRun, digest_of
 
 
@@ -41,6 +44,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """Reason why it failed; empty when it did not."""
     measures: dict[str, float] = {}
+    filters: tuple[str, ...] = ()
+    """The rules by which nodes were filtered."""
 
     @property
     def is_failed(self) -> bool:
@@ -59,7 +64,7 @@ class Worker:
         version: str = __version__,
         max_input_size: int | None = None,
     ) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="bayplan-sweep-") if files else None
+        self._folder = GuardedFolder("bayplan-sweep-") if files else None
         self._paths = {} if self._folder is None else _write_down(files or {}, self._folder.name)
         self._version = version
         self._limit = max_input_size
@@ -70,22 +75,26 @@ class Worker:
         """Simulate; a failure is a result, so that other runs go on."""
         started = time.monotonic()
         measures: dict[str, float] = {}
+        filters: tuple[str, ...] = ()
         error = ""
         try:
-            measures = self._measure(run)
+            measures, filters = self._measure(run)
         except BayplanError as failure:
             error = str(failure)
         except Exception as failure:  # a fault in one run must not end the sweep: it is in its row
             error = f"{type(failure).__name__}: {failure}"
         seconds = time.monotonic() - started
-        return RunResult(id=run.id, seconds=seconds, error=error, measures=measures)
+        return RunResult(
+            id=run.id, seconds=seconds, error=error, measures=measures, filters=filters
+        )
 
     def close(self) -> None:
         """Remove the files that were written down."""
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _measure(self, run: SweepRun) -> dict[str, float]:
+    def _measure(self, run: SweepRun) -> tuple[dict[str, float], tuple[str, ...]]:
+        """The measures of a run, and its filters."""
         if self._version != __version__:
             raise BayplanError(
                 f"expected Bayplan {self._version} on the worker, as where the sweep began; got {__version__}"
@@ -98,7 +107,8 @@ class Worker:
         given = self._input(run, settings)
         ties = FirstByName() if run.ties == "name" else None
         simulation = settings.simulation(given.objects, given.place_of, ties=ties)
-        return measure_run(simulation.run(until_s=run.until_s))
+        report = simulation.run(until_s=run.until_s)
+        return measure_run(report), report.filters
 
     def _input(self, run: SweepRun, settings: Settings) -> ReadInput:
         """The objects of a run, decoded with the fields that its plugins need."""
@@ -156,6 +166,18 @@ def read_input(what: RunInput, paths: Mapping[str, str]) -> ReadInput:
 
 
 def _trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The manifests of a trace."""
+    limit = what.pods_per_node
+    if what.model:
+        return generate(read_model(paths.get(what.model, what.model)), what.sampling_seed)
+    if what.trace == "csv":
+        nodes, pods = (Path(paths.get(p, p)) if p else None for p in (what.nodes, what.pods))
+        columns = parse_columns(what.columns)
+        return read_own_tables(nodes, pods, columns, MAX_PODS if limit is None else limit)
+    return with_pod_limit(_trace_trees(what, paths), limit)
+
+
+def _trace_trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     if what.place:
         begin_s, end_s = what.window_s
         window = TraceWindow(begin_s, float("inf") if end_s is None else end_s)
@@ -165,9 +187,6 @@ def _trees(what: RunInput, paths: Mapping[str, str]) -> Iterator[dict[str, Any]]
     nodes, pods = (
         Path(paths.get(path, path)) if path else None for path in (what.nodes, what.pods)
     )
-    if what.trace == "csv":
-        yield from read_own_tables(nodes, pods, parse_columns(what.columns))
-        return
     assert nodes is not None, "a document with openb has both tables"
     assert pods is not None, "a document with openb has both tables"
     demand = None if what.demand is None else what.demand / 100

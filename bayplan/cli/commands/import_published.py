@@ -94,6 +94,16 @@ InstancesOption = Annotated[
         help="Take the times of pods from the table of instances, which is large, instead of those of their task.",
     ),
 ]
+PodLimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--pods-per-node",
+        metavar="NUMBER",
+        min=1,
+        help="Pods that a node takes. Default: 110, the kubelet's, where the trace has no number.",
+        show_default=False,
+    ),
+]
 NodeOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -113,6 +123,7 @@ def import_alibaba_2018(
     memory: MemoryOption = "512Gi",
     begin: FromOption = None,
     until: UntilOption = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert Alibaba's trace of 2018 (cluster-trace-v2018), services and batch jobs, to manifests.
@@ -128,7 +139,11 @@ def import_alibaba_2018(
 
     gib = _gib("--memory-per-machine", memory)
     window = _window(begin, until)
-    _write(to, Alibaba2018(folder=folder, memory_gib=gib, instances=instances, window=window))
+    _write(
+        to,
+        Alibaba2018(folder=folder, memory_gib=gib, instances=instances, window=window),
+        pods_per_node,
+    )
 
 
 @takes_input_limit
@@ -144,6 +159,7 @@ def import_alibaba_2020(
     ] = False,
     begin: FromOption = None,
     until: UntilOption = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert Alibaba's GPU trace of 2020 (cluster-trace-gpu-v2020, PAI) to manifests.
@@ -161,7 +177,7 @@ def import_alibaba_2020(
     trace = Alibaba2020(
         folder=folder, instances=instances, assigned_types=assigned_types, window=window
     )
-    _write(to, trace)
+    _write(to, trace, pods_per_node)
 
 
 @takes_input_limit
@@ -172,6 +188,7 @@ def import_alibaba_2025(
     node: NodeOption = None,
     begin: FromOption = None,
     until: UntilOption = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert Alibaba's inference trace of 2025 (cluster-trace-gpu-v2025) to manifests.
@@ -189,6 +206,7 @@ def import_alibaba_2025(
     _write(
         to,
         Alibaba2025(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)),
+        pods_per_node,
     )
 
 
@@ -202,6 +220,7 @@ def import_alibaba_2026(
     ],
     begin: FromOption = None,
     until: UntilOption = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert Alibaba's trace of spot GPUs of 2026 (cluster-trace-v2026-spot-gpu) to manifests.
@@ -216,7 +235,11 @@ def import_alibaba_2026(
     from ...sim.traces import Alibaba2026, find_alibaba_2026
 
     nodes, jobs = find_alibaba_2026(place)
-    _write(to, Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=_window(begin, until)))
+    _write(
+        to,
+        Alibaba2026(nodes_file=nodes, jobs_file=jobs, window=_window(begin, until)),
+        pods_per_node,
+    )
 
 
 @takes_input_limit
@@ -250,6 +273,7 @@ def import_azure_packing(
     memory: MemoryOption = "512Gi",
     begin: FromOption = None,
     until: UntilOption = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert Azure's packing trace of 2020 (AzureTracesForPacking2020) to manifests.
@@ -270,7 +294,7 @@ def import_azure_packing(
         machine=machine,
         window=_window(begin, until),
     )
-    _write(to, trace)
+    _write(to, trace, pods_per_node)
 
 
 @takes_input_limit
@@ -279,6 +303,7 @@ def import_azure_vms(
     node: NodeOption = None,
     begin: FromOption = None,
     until: UntilOption = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert the virtual machines of Azure of 2017 or 2019 (AzurePublicDataset V1, V2) to manifests.
@@ -292,7 +317,11 @@ def import_azure_vms(
     from ...sim.traces import AzureVms
     from ...sim.traces.azure_vms import SHAPES
 
-    _write(to, AzureVms(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)))
+    _write(
+        to,
+        AzureVms(file=file, shapes=_shapes(node, SHAPES), window=_window(begin, until)),
+        pods_per_node,
+    )
 
 
 @takes_input_limit
@@ -309,6 +338,7 @@ def import_google_2019(
     memory: MemoryOption = "256Gi",
     begin: FromOption = None,
     until: UntilOption = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert a cell of Google's trace of 2019 (clusterdata-2019) to manifests.
@@ -329,7 +359,7 @@ def import_google_2019(
         machine_events=machine_events,
         window=_window(begin, until),
     )
-    _write(to, trace)
+    _write(to, trace, pods_per_node)
 
 
 PUBLISHED: tuple[tuple[str, str, Callable[..., None]], ...] = (
@@ -348,8 +378,10 @@ PUBLISHED: tuple[tuple[str, str, Callable[..., None]], ...] = (
 """Name, short help and function of each command."""
 
 
-def _write(to: str, trace: PublishedTrace) -> None:
-    write_objects(to, trace.objects())
+def _write(to: str, trace: PublishedTrace, pods_per_node: int | None) -> None:
+    from ...sim.traces import with_pod_limit
+
+    write_objects(to, with_pod_limit(trace.objects(), pods_per_node))
     print_trace_notes(trace.notes)
 
 

@@ -15,13 +15,14 @@ from ..options.input_options import takes_input_limit
 from ..options.output_files import STDOUT
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.plain_data import print_json_document, print_yaml_document
-from .import_published import PUBLISHED, ToOption, print_trace_notes, write_objects
+from .generate_trace import fit_trace, generate_trace
+from .import_published import PUBLISHED, PodLimitOption, ToOption, print_trace_notes, write_objects
 from .trace_simulate import simulate_trace
 
 app = CommandApp(
     name="trace",
     no_args_is_help=True,
-    help="Convert traces of real clusters to manifests.",
+    help="Convert traces of real clusters to manifests, or draw workloads from models.",
     epilog="Example: bayplan research trace import openb traces/openb --to openb.json",
 )
 import_app = CommandApp(
@@ -127,6 +128,7 @@ def import_openb(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed for sampling the pods.")] = 0,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert openb, Alibaba's GPU cluster of 2023 (cluster-trace-gpu-v2023), to manifests.
@@ -137,12 +139,13 @@ def import_openb(
 
     Example: bayplan research trace import openb traces/openb --to openb.json
     """
-    from ...sim.traces import find_openb
+    from ...sim.traces import find_openb, with_pod_limit
 
     if demand is not None and not 0 < demand <= 10_000:
         raise InputError(f"--demand: expected a percentage above 0; got {demand:g}")
     trace = find_openb(folder, nodes, pods)
-    write_objects(to, trace.objects(None if demand is None else demand / 100, seed))
+    objects = trace.objects(None if demand is None else demand / 100, seed)
+    write_objects(to, with_pod_limit(objects, pods_per_node))
 
 
 @import_app.command("csv", short_help="Convert tables of your own to manifests.")
@@ -164,6 +167,7 @@ def import_csv(
             show_default=False,
         ),
     ] = None,
+    pods_per_node: PodLimitOption = None,
     to: ToOption = STDOUT,
 ) -> None:
     """Convert tables of your own, gzipped or not, to manifests; the first line names the columns.
@@ -177,16 +181,19 @@ def import_csv(
     Example: bayplan research trace import csv --pods jobs.csv --to jobs.json
     """
     from ...sim.traces import parse_columns, read_own_tables
+    from ...sim.traces.trace_manifests import MAX_PODS
 
     if nodes is None and pods is None:
         raise InputError("trace import csv: expected --nodes, --pods or both; got neither")
     columns = parse_columns(column or ())
-    write_objects(to, read_own_tables(nodes, pods, columns))
+    write_objects(to, read_own_tables(nodes, pods, columns, pods_per_node or MAX_PODS))
     if columns.unused:
         names = ", ".join(sorted(columns.unused))
         print_trace_notes([f"columns that are no field were left out: {names}"])
 
 
 app.command("simulate", short_help="Simulate a trace of any length.")(simulate_trace)
+app.command("generate", short_help="Draw a workload from a model.")(generate_trace)
+app.command("fit", short_help="Fit a model to a trace.")(fit_trace)
 for _name, _help, _command in PUBLISHED:
     import_app.command(_name, short_help=_help)(_command)

@@ -13,7 +13,16 @@ from ...sim.totals import MAIN_RESOURCES
 from .consoles import conclude
 from .node_names import NodeNames
 from .table_layout import Listing
-from .tables import amount, count, hint, section, shown_metric, titled, value_change
+from .tables import (
+    amount,
+    count,
+    hint,
+    section,
+    show_other_filters,
+    shown_metric,
+    titled,
+    value_change,
+)
 
 MAX_PODS = 20
 MAX_MESSAGES = 5
@@ -52,6 +61,9 @@ def render_comparison(
     ):
         text = f"* differs from {answer.contenders[0].name}: 95 % interval of the differences, seed by seed"
         console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    for each in answer.contenders:
+        if text := answer.other_filters(each):
+            show_other_filters(console, each.name, answer.contenders[0].name, text)
     pods, others = len(answer.common_pods()), answer.other_pod_count()
     if others:
         text = f"{count(others, 'further pod')} in some of the runs only"
@@ -119,7 +131,7 @@ def _metric_table(answer: Comparison, details: bool) -> tuple[Listing, int]:
         cells = []
         for each, differences in zip(answer.contenders, certain, strict=True):
             metric = each.metrics.get(name)
-            mark = "*" if name in differences and differences[name].is_significant else ""
+            mark = differences[name].mark if name in differences else ""
             cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
         rows.append([titled(measure_of(name)), *cells])
     for resource in MAIN_RESOURCES:

@@ -12,7 +12,7 @@ from ...sim.measures import measure_of
 from ...sweeps import SweepResults, SweepRun
 from ...sweeps.sweep import varied_paths
 from .table_layout import Listing
-from .tables import count, hint, section, shown_metric, titled
+from .tables import count, hint, section, show_other_filters, shown_metric, titled
 
 MAX_FAILED = 10
 
@@ -31,8 +31,8 @@ def render_results(console: Console, results: SweepResults) -> None:
         cells = []
         for name in names:
             metric, difference = line.group.metric(name), line.group.difference(name, line.first)
-            mark = "*" if difference is not None and difference.is_significant else ""
-            is_marked = is_marked or bool(mark)
+            mark = "" if difference is None else difference.mark
+            is_marked = is_marked or mark == "*"
             cells.append("-" if metric is None else f"{shown_metric(metric)}{mark}")
         table.add(*(_shown(row[name]) for name in columns), str(len(line.group.by_seed)), *cells)
     section(console, table)
@@ -41,6 +41,10 @@ def render_results(console: Console, results: SweepResults) -> None:
             "* differs from the first of its input: 95 % interval of the differences, seed by seed"
         )
         console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    others = {(line.group.run.configuration, line.other_filters): line.first for line in lines}
+    for (name, text), first in others.items():
+        if text:
+            show_other_filters(console, name, first.run.configuration, text)
     _render_failed(console, results)
     reused = f", {results.reused:,} of them before" if results.reused else ""
     console.print(Text(f"{results.headline()}{reused}", style="bold"))

@@ -104,6 +104,14 @@ def shown_metric(metric: Metric) -> str:
     return mean if metric.margin is None else f"{mean} ±{_value(metric.measure, metric.margin)}"
 
 
+def show_other_filters(console: Console, name: str, first: str, difference: str) -> None:
+    """Print that a scheduler has other filters than the first, and what the mark beside its values means."""
+    text = (
+        f"† {name} filters nodes {difference}: this measure does not mean the same as for {first}"
+    )
+    console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
 def _value(measure: Measure, value: float) -> str:
     match measure.unit:
         case MeasureUnit.COUNT | MeasureUnit.AMOUNT:

@@ -36,6 +36,8 @@ class Measure(msgspec.Struct, frozen=True):
     doc: str
     is_repeatable: bool = True
     """Whether a second run with the same input and seed gives the same value."""
+    is_comparable: bool = False
+    """Whether it means the same under schedulers with different filters: it does not count promises."""
 
     @property
     def better(self) -> str | None:
@@ -110,6 +112,28 @@ _FIXED = (
         -1,
         "Time of the run on the wall clock per attempt.",
         is_repeatable=False,
+        is_comparable=True,
+    ),
+    Measure(
+        "namespaceFairness",
+        "fairness to namespaces",
+        RATIO,
+        1,
+        "Jain's index of the dominant shares of namespaces, each divided by what the namespace asked for.",
+    ),
+    Measure(
+        "slowdownFairness",
+        "fairness of slowdowns",
+        RATIO,
+        1,
+        "Jain's index of the mean slowdowns of namespaces.",
+    ),
+    Measure(
+        "maxDominantShare",
+        "largest dominant share",
+        SHARE,
+        0,
+        "The largest dominant share of a namespace, as a mean over the time.",
     ),
 )
 _STATISTICS = {"mean": "mean", "p50": "median", "p95": "95th percentile", "p99": "99th percentile"}
@@ -117,6 +141,7 @@ _STATISTICS["max"] = "longest"
 _SPREAD_OVER_PODS = (
     ("Latency", "latency", SECONDS, "time from a pod's creation until it had a node"),
     ("Slowdown", "slowdown", RATIO, "time from creation to end divided by the time it ran"),
+    ("JobCompletion", "job completion time", SECONDS, "time from a job's creation to its end"),
 )
 _OF_A_RESOURCE = (
     Measure("Allocated", "{} allocated", AMOUNT, 1, "Requested by pods on nodes at the end."),
@@ -135,8 +160,40 @@ _OF_A_RESOURCE = (
         SHARE,
         0,
         "Share of what all nodes offer that all pods request, on nodes and pending, at the end.",
+        is_comparable=True,
     ),
-    Measure("PeakRequested", "peak of {} requested", SHARE, 0, "The same, at its highest."),
+    Measure(
+        "PeakRequested",
+        "peak of {} requested",
+        SHARE,
+        0,
+        "The same, at its highest.",
+        is_comparable=True,
+    ),
+    Measure(
+        "Overpromised",
+        "{} promised in vain",
+        SHARE,
+        -1,
+        "Share of what all nodes offer that pods on nodes were promised, but that no single GPU has, at the end.",
+        is_comparable=True,
+    ),
+    Measure(
+        "OverpromisedNodes",
+        "nodes whose {} is promised in vain",
+        COUNT,
+        -1,
+        "Nodes with pods whose shares do not fit on their GPUs, at the end.",
+        is_comparable=True,
+    ),
+    Measure(
+        "Delivered",
+        "{} delivered",
+        SHARE,
+        1,
+        "Share in use at the end, without what is promised in vain.",
+        is_comparable=True,
+    ),
     Measure(
         "AtFullDemand",
         "{} in use at full demand",

@@ -63,18 +63,29 @@ class PairedDifference(msgspec.Struct, frozen=True):
     mean: float
     margin: float | None
     """Half of the length of its confidence interval; None with one run."""
+    is_comparable: bool = True
+    """Whether the measure means the same for both."""
 
     @staticmethod
-    def of(metric: Metric, first: Metric) -> PairedDifference:
-        """The difference of `metric` from `first`."""
+    def of(metric: Metric, first: Metric, same_filters: bool = True) -> PairedDifference:
+        """The difference of `metric` from `first`, of schedulers with the same filters or not."""
         pairs = zip(metric.values, first.values, strict=True)
         differences = [mine - other for mine, other in pairs]
-        return PairedDifference(metric.name, fmean(differences), margin_of(differences))
+        is_comparable = same_filters or metric.measure.is_comparable
+        return PairedDifference(
+            metric.name, fmean(differences), margin_of(differences), is_comparable
+        )
 
     @property
     def is_significant(self) -> bool:
-        """Whether the interval does not contain 0."""
-        return self.margin is not None and abs(self.mean) > self.margin + ROUNDING
+        """Whether the measure means the same, and the interval does not contain 0."""
+        is_apart = self.margin is not None and abs(self.mean) > self.margin + ROUNDING
+        return is_apart and self.is_comparable
+
+    @property
+    def mark(self) -> str:
+        """The mark in a table: a star where it is significant, a dagger where the measure means something else."""
+        return "*" if self.is_significant else "" if self.is_comparable else "†"
 
     @property
     def gain(self) -> float:
@@ -87,7 +98,17 @@ class PairedDifference(msgspec.Struct, frozen=True):
             "mean": round(self.mean, 6),
             "interval": interval(self.mean, self.margin),
             "significant": self.is_significant,
+            "comparable": self.is_comparable,
         }
+
+
+def other_filters(mine: Sequence[str], first: Sequence[str]) -> str:
+    """The filters in which two schedulers differ, in words; empty when they are the same, or not known of one."""
+    if not mine or not first:
+        return ""
+    more, less = sorted({*mine} - {*first}), sorted({*first} - {*mine})
+    texts = (("with", more), ("without", less))
+    return " and ".join(f"{word} {', '.join(names)}" for word, names in texts if names)
 
 
 def interval(mean: float, margin: float | None) -> list[float] | None:

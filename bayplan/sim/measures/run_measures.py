@@ -18,9 +18,11 @@ from .amounts import FreeParts, NodeAmounts
 from .arrivals import at_full_demand
 from .description import measure_of
 from .device_use import DriverDevices, measure_devices
+from .fairness import measure_fairness
 from .fragmentation import RequestMix, free_and_lost, room_for, stranded_share, typical_request
 from .over_time import RunMoves
-from .waits import distribution, latencies, slowdowns
+from .promises import measure_promises
+from .waits import distribution, job_completions, latencies, slowdowns
 
 
 def measure_run(
@@ -55,6 +57,7 @@ def measure_run(
         share = at_full_demand(pods, report.nodes, name)
         found |= {} if share is None else {f"{name}AtFullDemand": share}
         found |= _measure_fragments(name, amounts, mix, report.parts.get(name))
+    found |= measure_promises(report.overpromised, report.nodes)
     found |= measure_devices(report.devices)
     found["fragmentation"] = stranded_share(amounts, typical)
     if report.groups:
@@ -62,6 +65,8 @@ def measure_run(
     found |= distribution("Latency", latencies(pods))
     if any(result.finished_s is not None for result in pods):
         found |= distribution("Slowdown", slowdowns(pods))
+        found |= distribution("JobCompletion", job_completions(pods))
+    found |= measure_fairness(pods, report.nodes, report.time_s)
     found["secondsPerDecision"] = report.seconds / attempts if attempts else 0.0
     return found
 
@@ -173,6 +178,10 @@ class RunRecord(Protocol):
         """Free amounts of the parts of the remaining nodes (nodes x parts), by resource, where a plugin reports
         them.
         """
+
+    @property
+    def overpromised(self) -> Mapping[str, Sequence[int]]:
+        """By resource with shares: the amount on each remaining node that no part of it has."""
 
     @property
     def devices(self) -> Mapping[str, DriverDevices]:

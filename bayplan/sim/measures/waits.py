@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 
+from ...api.pod_groups import pod_group_of
+from ...api.pod_workload import workload_of
 from ..outcomes import PodResult
 
 PERCENTILES = (50, 95, 99)
@@ -17,12 +19,34 @@ def latencies(pods: Iterable[PodResult]) -> list[float]:
 
 
 def slowdowns(pods: Iterable[PodResult]) -> list[float]:
-    """Time from creation to end divided by the time on the node, for each pod that ran and finished."""
-    return [
-        (result.finished_s - result.created_s) / (result.finished_s - result.time_s)
-        for result in pods
-        if result.finished_s is not None and result.finished_s > result.time_s
-    ]
+    """The slowdown of each pod that ran and finished."""
+    return [found for result in pods if (found := slowdown(result)) is not None]
+
+
+def slowdown(result: PodResult) -> float | None:
+    """Time from creation to end divided by the time on the node; None for a pod that did not run and finish."""
+    if result.finished_s is None or result.finished_s <= result.time_s:
+        return None
+    return (result.finished_s - result.created_s) / (result.finished_s - result.time_s)
+
+
+def job_completions(pods: Iterable[PodResult]) -> list[float]:
+    """Seconds from the creation of the first pod of a job to the end of its last, for each job that finished.
+
+    A job is a pod group, the pods of one controller, or a pod of its own.
+    """
+    jobs: dict[Hashable, list[PodResult]] = {}
+    for result in pods:
+        pod = result.pod
+        key: Hashable = pod_group_of(pod) or workload_of(pod)
+        jobs.setdefault((pod.namespace, key), []).append(result)
+    found = []
+    for job in jobs.values():
+        ends = [result.finished_s for result in job if result.finished_s is not None]
+        is_open = any(r.finished_s is None and r.deleted_s is None for r in job)
+        if ends and not is_open:  # pods that were deleted, as with their node, were replaced
+            found.append(max(ends) - min(result.created_s for result in job))
+    return found
 
 
 def distribution(name: str, values: list[float]) -> dict[str, float]:

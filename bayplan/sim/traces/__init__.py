@@ -20,7 +20,7 @@ from .own_tables import TraceColumns, parse_columns, read_own_tables
 from .published import PublishedTrace, TraceFormat, TraceWindow
 from .shapes import NodeShape, parse_shape
 from .table_rows import Row, read_rows
-from .trace_manifests import write_lines, write_list
+from .trace_manifests import with_pod_limit, write_lines, write_list
 
 __all__ = [
     "GPU_MILLI",
@@ -50,6 +50,7 @@ __all__ = [
     "parse_shape",
     "read_own_tables",
     "read_rows",
+    "with_pod_limit",
     "write_lines",
     "write_list",
 ]

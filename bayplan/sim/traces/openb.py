@@ -23,12 +23,10 @@ MANY_PODS = "1001"
 """Pods that a node takes in the FGD paper's experiments: never the limit of a node."""
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+NEEDED_OF_PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+"""The columns that every table of pods has; multigpu20 to multigpu50 have no others."""
 POD_COLUMNS = (
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
+    *NEEDED_OF_PODS,
     "gpu_spec",
     "qos",
     "creation_time",
@@ -43,7 +41,9 @@ FORMAT = TraceFormat(
     "alibaba/clusterdata, cluster-trace-gpu-v2023/README.md",
     (
         TraceTable(NODE_FILE.removesuffix(".csv"), NODE_COLUMNS, "nodes"),
-        TraceTable(POD_FILE.removesuffix(".csv"), POD_COLUMNS, "pods"),
+        TraceTable(
+            POD_FILE.removesuffix(".csv"), POD_COLUMNS, "pods, or a variant", needed=NEEDED_OF_PODS
+        ),
     ),
 )
 
@@ -72,7 +72,7 @@ class OpenbTrace:
         for row in read_rows(self.nodes_file, NODE_COLUMNS):
             gpus += row.number("gpu")
             yield _node(row)
-        pods = list(read_rows(self.pods_file, POD_COLUMNS))
+        pods = list(read_rows(self.pods_file, NEEDED_OF_PODS))
         if demand is None:
             for row in pods:
                 yield _pod(row, row.text("name"), _times(row))
@@ -85,7 +85,7 @@ class OpenbTrace:
         draw.shuffle(places)
         for place, row in zip(places, nodes, strict=True):
             yield _node(row, f"{place:04}-{row.text('sn')}", MANY_PODS)
-        pods = list(read_rows(self.pods_file, POD_COLUMNS))
+        pods = list(read_rows(self.pods_file, NEEDED_OF_PODS))
         wanted = demand * sum(1000 * row.number("gpu") for row in nodes)
         _check_gpus(self.pods_file, pods)
         asked = 0
@@ -168,6 +168,6 @@ def _pod(row: Row, name: str, annotations: dict[str, str]) -> Manifest:
         name,
         requests,
         annotations=annotations,
-        labels={QOS: row.text("qos")},
+        labels={QOS: row.text("qos")} if row.text("qos") else None,
         on=[in_values(GPU_MODEL, models)] if models else (),
     )

@@ -7,6 +7,7 @@ A column is a field when it has the field's name; `--column` maps another column
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ NODE_FIELDS = frozenset({"name", "count"})
 POD_FIELDS = frozenset(
     {"name", "namespace", "count", "priority", "scheduler", "created-at", "duration"}
 )
-DEFAULT_MAX_PODS = str(MAX_PODS)
 
 
 class TraceColumn(msgspec.Struct, frozen=True):
@@ -84,11 +84,15 @@ def parse_columns(texts: Iterable[str]) -> TraceColumns:
 
 
 def read_own_tables(
-    nodes: Path | None, pods: Path | None, columns: TraceColumns
+    nodes: Path | None,
+    pods: Path | None,
+    columns: TraceColumns,
+    pods_per_node: int = MAX_PODS,
 ) -> Iterator[dict[str, Any]]:
     """Yield the manifests of both files; raises InputError for an invalid cell or an unknown column
-    of `--column`."""
-    for file, fields, make in ((nodes, NODE_FIELDS, _node), (pods, POD_FIELDS, _pod)):
+    of `--column`. Nodes without a number of pods take `pods_per_node`."""
+    make_node = partial(_node, max_pods=pods_per_node)
+    for file, fields, make in ((nodes, NODE_FIELDS, make_node), (pods, POD_FIELDS, _pod)):
         if file is not None:
             yield from _read(file, fields, make, columns)
     for name, column in columns.given.items():
@@ -162,8 +166,8 @@ class _Cells(msgspec.Struct, frozen=True):
         return text
 
 
-def _node(cells: _Cells) -> dict[str, Any]:
-    resources = {"pods": DEFAULT_MAX_PODS, **cells.resources()}
+def _node(cells: _Cells, max_pods: int) -> dict[str, Any]:
+    resources = {"pods": str(max_pods), **cells.resources()}
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -52,6 +52,25 @@ def make_node(
     }
 
 
+def with_pod_limit(manifests: Iterable[Manifest], limit: int | None) -> Iterator[Manifest]:
+    """The manifests, in which each node takes so many pods, those of a Timeline, too; None leaves them as they are."""
+    for manifest in manifests:
+        if limit is not None and manifest["kind"] in ("Node", "Timeline"):
+            _limit_pods(manifest, str(limit))
+        yield manifest
+
+
+def _limit_pods(tree: Any, limit: str) -> None:
+    """Set the number of pods in each node of a tree."""
+    if isinstance(tree, dict) and tree.get("kind") == "Node":
+        status = tree["status"]
+        for name in ("allocatable", "capacity"):
+            status[name] = {**status[name], "pods": limit}
+    elif isinstance(tree, dict | list):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            _limit_pods(part, limit)
+
+
 def make_pod(
     name: str,
     requests: Mapping[str, str],

@@ -84,6 +84,28 @@ def test_openb_pods_come_and_go_at_their_own_times() -> None:
     assert pods["none"]["metadata"]["annotations"]["bayplan.dev/duration"] == "1m"
 
 
+def test_a_table_of_openb_may_have_no_more_than_requests() -> None:
+    Path("multigpu50.csv").write_text(
+        "\n".join(",".join(row.split(",")[:5]) for row in PODS.split())
+    )
+
+    pods = imported("openb", ".", "--pods", "multigpu50.csv")
+
+    assert requests(pods["whole"])["bayplan.dev/gpu-milli"] == "2000"
+    assert pods["whole"]["metadata"] == {"name": "whole"}, "from the start, for ever, any model"
+
+
+@pytest.mark.parametrize("options", [("openb", "."), ("csv", "--nodes", "own.csv")])
+def test_the_pods_of_a_node_are_an_option(options: tuple[str, ...]) -> None:
+    Path("own.csv").write_text("name,cpu,pods\nnode-0,8,\nnode-1,8,30\n")
+
+    nodes = imported(*options, "--pods-per-node", "250")
+
+    limits = [nodes[f"node-{i}"]["status"]["allocatable"]["pods"] for i in range(2)]
+    assert limits == ["250", "30" if options[0] == "csv" else "250"]
+    assert nodes["node-0"]["status"]["capacity"]["pods"] == "250"
+
+
 def test_openb_demand_draws_pods_until_the_gpus_are_asked_for_so_often() -> None:
     drawn = [
         item for item in imported("openb", ".", "--demand", "400").values() if item["kind"] == "Pod"
