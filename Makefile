@@ -137,6 +137,11 @@ bench-sweep: kernel ## Measure a sweep with one process and with two, on an idle
 fgd: kernel ## Reproduce the table of the FGD paper (research/fgd); needs the trace (ARGS=FOLDER ...)
 	$(BIN)/python research/fgd/run.py $(ARGS)
 
+.PHONY: suite
+
+suite: kernel ## Run the benchmark of placement policies (research/suite); needs the traces (ARGS=FOLDER ...)
+	$(BIN)/python research/suite/run.py $(ARGS)
+
 bench-plan: kernel ## Measure `plan` on twenty seeded workloads against first fit decreasing (ARGS="--pods 20000" ...)
 	$(BIN)/python -m benchmarks.plan_seeds $(ARGS)
 

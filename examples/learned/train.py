@@ -1,30 +1,50 @@
-"""Train the weights of policy.py by evolution strategies, and compare the result with the default scheduler.
+"""Train the weights of policy.py by evolution strategies, and compare with the best static weights and the default.
 
+    python examples/learned/train.py --sweep    # look for the best static weights; writes them into static.yaml
     python examples/learned/train.py            # a few minutes on two cores; writes the weights into policy.py
     python examples/learned/train.py --test     # only the comparison, with the weights that are there
 
-Training draws small clusters and pods from one trace, the test larger ones from another. Training: a GPU cluster of
-2023 (openb) with shares of GPUs and many kinds of nodes. Test: nodes of 2026 and inference services of 2025, two thirds
-of which ask for many cores and no GPU. The traces are cluster-trace-gpu-v2023, -v2025 and -v2026 of
+Training, and the sweep, draw small clusters and pods from one trace, the test larger ones from another. Training: a GPU
+cluster of 2023 (openb) with shares of GPUs and many kinds of nodes. Test: nodes of 2026 and inference services of 2025,
+two thirds of which ask for many cores and no GPU. The traces are cluster-trace-gpu-v2023, -v2025 and -v2026 of
 github.com/alibaba/clusterdata. The measure is the number of pods that find no node, after pods have arrived that ask
-for all of the cpu or all of the GPUs.
+for all of the cpu or all of the GPUs. All three schedulers have a filter on each GPU.
 """
 
 import argparse
 import csv
 import gzip
+import json
 import re
+import tempfile
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
+import bayplan
 from bayplan import Cluster, simulate
 from bayplan.gym import WeightsEnv, make_vector
 from bayplan.sim.measures import Metric, PairedDifference
 
 POLICY = Path(__file__).with_name("policy.py")
+CONFIG = Path(__file__).with_name("config.yaml")
+STATIC = Path(__file__).with_name("static.yaml")
+WEIGHED = ("NodeResourcesFit", "NodeResourcesAlignment", "GpuShare", "FGD")
+GRID = (1, 4, 16)
+DEFAULT = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "plugins": {
+                "filter": {"enabled": [{"name": "GpuShare"}]},
+                "reserve": {"enabled": [{"name": "GpuShare"}]},
+            }
+        }
+    ],
+}
 GPU = "bayplan.dev/gpu-milli"
 MEASURE = "pending"
 DEMAND = 1.0
@@ -69,6 +89,10 @@ def read_shapes(name):
 
 def draw(random, trace, count):
     """A cluster of `count` nodes of the trace, with pods that ask for this part of its cpu or GPUs."""
+    return Cluster.of(*draw_manifests(random, trace, count))
+
+
+def draw_manifests(random, trace, count):
     nodes, pods = trace()
     chosen = [nodes[place] for place in random.choice(len(nodes), count, replace=False)]
     objects = [
@@ -82,7 +106,7 @@ def draw(random, trace, count):
         wanted = {"requests": amounts(shape), "limits": {GPU: str(shape[2])}}
         containers = [{"name": "main", "resources": wanted}]
         objects.append(make("Pod", f"pod-{len(objects)}", spec={"containers": containers}))
-    return Cluster.of(*objects)
+    return objects
 
 
 def amounts(shape):
@@ -100,6 +124,7 @@ def make_env(nodes):
         partial(draw, trace=training_trace, count=nodes),
         plugin="Learned",
         plugins=[str(POLICY)],
+        config=CONFIG,
         reward=MEASURE,
         pods_per_step=0,
     )
@@ -109,8 +134,8 @@ def train(generations, pairs, nodes, workers, seed=0):
     """Evolution strategies: a step towards the directions that gave more than their opposites."""
     random = np.random.default_rng(seed)
     env = make_vector(partial(make_env, nodes), 2 * pairs, workers)
-    mean = np.zeros(env.single_action_space.shape[0])
-    spread, rate = 0.3, 0.25
+    mean = np.array(start_weights())
+    spread, rate = 0.2, 0.15
     for generation in range(generations):
         noise = random.standard_normal((pairs, len(mean)))
         tried = np.clip(np.concatenate([mean + spread * noise, mean - spread * noise]), -1, 1)
@@ -124,40 +149,92 @@ def train(generations, pairs, nodes, workers, seed=0):
     return mean
 
 
+def start_weights():
+    """The weights in the file of the plugin, from which training goes on."""
+    found = {}
+    exec(POLICY.read_text(), found)
+    return found["WEIGHTS"]
+
+
 def write(weights):
-    """Put the weights into the file of the plugin."""
-    numbers = ", ".join(f"{weight:.3f}" for weight in weights)
-    text = re.sub(r"^WEIGHTS = .*", f"WEIGHTS = ({numbers})", POLICY.read_text(), flags=re.M)
+    """Put the weights into the file of the plugin, a line for each kind of pods."""
+    lines = [
+        f"    *({', '.join(f'{weight:.3f}' for weight in part)}),\n"
+        for part in np.split(np.asarray(weights), 3)
+    ]
+    text = re.sub(
+        r"^WEIGHTS = \(.*?^\)$",
+        f"WEIGHTS = (\n{''.join(lines)})",
+        POLICY.read_text(),
+        flags=re.M | re.S,
+    )
     POLICY.write_text(text)
 
 
-def test(seeds, nodes):
-    """The measure with the default scheduler and with the plugin, on the other trace."""
-    values = {"default": [], "learned": []}
+def find_static(seeds, nodes, jobs=None):
+    """Try every combination of weights on the training trace by a sweep; returns them by the mean of the measure."""
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = []
+        for seed in range(seeds):
+            file = Path(folder) / f"{seed}.json"
+            items = draw_manifests(np.random.default_rng(500 + seed), training_trace, nodes)
+            file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+            inputs.append({"name": str(seed), "files": [str(file)]})
+        vary = {f"weight.{name}": list(GRID) for name in WEIGHED}
+        static = {"name": "static", "file": str(STATIC.absolute()), "vary": vary}
+        document = {"inputs": inputs, "configurations": [static], "measures": [MEASURE]}
+        frame = bayplan.sweep(document, jobs=jobs).to_frame()
+    by_weights = frame.groupby([f"weight.{name}" for name in WEIGHED])[MEASURE].mean()
+    return by_weights.sort_values()
+
+
+def write_static(weights):
+    """Put the weights into the configuration."""
+    text = STATIC.read_text()
+    for name, weight in zip(WEIGHED, weights, strict=True):
+        text = re.sub(rf"(name: {name}, weight: )\d+", rf"\g<1>{weight}", text)
+    STATIC.write_text(text)
+
+
+def compare(seeds, nodes, trace=test_trace):
+    """The measure with the three schedulers on the other trace; returns the differences of the learned one."""
+    schedulers = {
+        "default": {"config": DEFAULT},
+        "static": {"config": STATIC},
+        "learned": {"config": CONFIG, "plugins": [str(POLICY)]},
+    }
+    values = {name: [] for name in schedulers}
     for seed in range(seeds):
-        cluster = draw(np.random.default_rng(1000 + seed), test_trace, nodes)
-        for name, plugins in (("default", []), ("learned", [str(POLICY)])):
-            report = simulate(cluster, plugins=plugins, seed=seed)
+        cluster = draw(np.random.default_rng(1000 + seed), trace, nodes)
+        for name, options in schedulers.items():
+            report = simulate(cluster, seed=seed, **options)
             values[name].append(report.measures()[MEASURE])
-    default, learned = (Metric(MEASURE, tuple(values[name])) for name in values)
-    for name, metric in (("default", default), ("learned", learned)):
+    metrics = {name: Metric(MEASURE, tuple(numbers)) for name, numbers in values.items()}
+    for name, metric in metrics.items():
         print(f"{name}: {metric.mean:.1f} ± {metric.margin:.1f} pods pending")
-    difference = PairedDifference.of(learned, default)
-    print(
-        f"difference: {difference.mean:+.1f} ± {difference.margin:.1f} (95 %, {seeds} paired runs)"
-    )
-    return difference
+    found = {}
+    for name in ("default", "static"):
+        found[name] = PairedDifference.of(metrics["learned"], metrics[name])
+        mean, margin = found[name].mean, found[name].margin
+        print(f"learned - {name}: {mean:+.1f} ± {margin:.1f} (95 %, {seeds} paired runs)")
+    return found
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--test", action="store_true", help="only compare")
+    parser.add_argument("--sweep", action="store_true", help="only look for static weights")
     parser.add_argument("--generations", type=int, default=25)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--workers", default="processes", help="processes, none or ray")
     asked = parser.parse_args()
+    if asked.sweep:
+        tried = find_static(asked.seeds, asked.nodes)
+        print(tried.head(10))
+        write_static(tried.index[0])
+        raise SystemExit
     if not asked.test:
         write(train(asked.generations, asked.pairs, asked.nodes, asked.workers))
-    test(asked.seeds, 3 * asked.nodes)
+    compare(asked.seeds, 3 * asked.nodes)

@@ -38,7 +38,7 @@ def test_training_writes_weights_into_the_file_of_the_plugin(
     copy.write_text((FOLDER / "policy.py").read_text())
     monkeypatch.setattr(train, "POLICY", copy)
     weights = train.train(generations=2, pairs=2, nodes=8, workers="none")
-    assert len(weights) == 5
+    assert len(weights) == 27
     assert np.abs(weights).max() > 0
     train.write(weights)
     source: dict[str, Any] = {}
@@ -47,10 +47,10 @@ def test_training_writes_weights_into_the_file_of_the_plugin(
     assert "class Learned" in copy.read_text()
 
 
-def test_the_weights_in_the_file_beat_the_default_scheduler_on_the_other_trace() -> None:
-    difference = load("train").test(seeds=4, nodes=90)
-    assert difference.is_significant
-    assert difference.gain > 0
+def test_the_weights_in_the_file_beat_default_and_static_weights_on_the_other_trace() -> None:
+    for difference in load("train").compare(seeds=4, nodes=90).values():
+        assert difference.is_significant
+        assert difference.gain > 0
 
 
 def test_the_traces_differ_and_a_workload_asks_for_all_of_a_resource() -> None:
