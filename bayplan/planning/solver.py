@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from ..errors import InputError
 
 Floats = NDArray[np.float64]
 INFINITY = 1e30
+CLOCK_FACTOR = 20.0
+"""Seconds on the clock for each second of processor time, at most."""
 FEASIBLE = 2
 """HiGHS: there is a solution that keeps all rows."""
 
@@ -70,15 +73,34 @@ def load_highs() -> Any:
     return highspy
 
 
-def new_model(time_limit_s: float) -> tuple[Any, Any]:
+def new_model() -> tuple[Any, Any]:
     """The module, and an empty silent model that takes one thread."""
     highspy = load_highs()
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
     model.setOptionValue("threads", 1)
     model.setOptionValue("random_seed", 0)
-    model.setOptionValue("time_limit", max(time_limit_s, 0.01))
     return highspy, model
+
+
+def run_model(highspy: Any, model: Any, limit_s: float) -> None:
+    """Solve for at most so many seconds of processor time, so that a busy machine comes as far as an idle one.
+
+    HiGHS has a limit by the clock only: a callback interrupts it. The clock ends what calls none.
+    """
+    limit_s = max(limit_s, 0.01)
+    end_s = time.process_time() + limit_s
+
+    def interrupt(kind: Any, message: str, progress: Any, control: Any, data: Any) -> None:
+        control.user_interrupt = time.process_time() >= end_s
+
+    model.setCallback(interrupt, None)
+    kinds = highspy.cb.HighsCallbackType
+    for kind in (kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt):
+        model.startCallback(kind)
+    # HiGHS counts the time of all solutions of a model together.
+    model.setOptionValue("time_limit", model.getRunTime() + CLOCK_FACTOR * limit_s)
+    model.run()
 
 
 def maximize(
@@ -91,13 +113,13 @@ def maximize(
     is_integer: bool = True,
 ) -> tuple[Floats | None, float]:
     """Numbers up to `upper` with the highest value, and an upper bound of all; None if none found in time."""
-    highspy, model = new_model(time_limit_s)
+    highspy, model = new_model()
     model.setOptionValue("mip_rel_gap", relative_gap)
     scale = np.maximum(np.abs(rows.capacity), 1.0)
     columns = [(np.flatnonzero(one), one[one != 0]) for one in (rows.weights / scale[:, None]).T]
     _fill(highspy, model, -values, columns, (np.full(len(scale), -INFINITY), rows.capacity / scale))
     _bound(highspy, model, upper, is_integer)
-    model.run()
+    run_model(highspy, model, time_limit_s)
     info, status = model.getInfo(), model.getModelStatus()
     solution = np.array(model.getSolution().col_value)
     bound = -float(info.mip_dual_bound if is_integer else info.objective_function_value)
@@ -122,7 +144,7 @@ class ProgramModel:
     """A program within HiGHS: variables can be added, and the next solution starts from the last one."""
 
     def __init__(self, program: SparseProgram) -> None:
-        self._highspy, self._model = new_model(INFINITY)
+        self._highspy, self._model = new_model()
         self._least = np.concatenate([program.least, program.more])
         self._scale = np.maximum(np.abs(self._least), 1.0)
         columns = []
@@ -154,10 +176,7 @@ class ProgramModel:
 
     def solve(self, time_limit_s: float) -> ProgramAnswer | None:
         """The cheapest values; None if none were found in time."""
-        # HiGHS counts the time of all solutions of a model together.
-        spent = self._model.getRunTime()
-        self._model.setOptionValue("time_limit", spent + max(time_limit_s, 0.01))
-        self._model.run()
+        run_model(self._highspy, self._model, time_limit_s)
         info = self._model.getInfo()
         if info.primal_solution_status != FEASIBLE:
             return None

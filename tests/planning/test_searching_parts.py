@@ -28,6 +28,7 @@ from bayplan.planning.fluid import (
 from bayplan.planning.knapsack import best_pattern, greedy_patterns, most_copies
 from bayplan.planning.master import Master
 from bayplan.planning.node_probe import NO_CAP, Probe
+from bayplan.planning.solver import Rows, maximize
 from tests.rig.random_examples import examples
 
 PENALTY = 1000.0
@@ -333,3 +334,17 @@ def test_exchanges_keep_the_nodes_that_some_pods_need() -> None:
         assert one.by_option()[1] >= 1
 
     assert known
+
+
+def test_the_solver_is_limited_by_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, *([0.5] * 3), *([2.0] * 10_000)])
+    monkeypatch.setattr("bayplan.planning.solver.time.process_time", lambda: next(times))
+    random = np.random.default_rng(0)
+    rows = Rows(random.integers(1, 100, (40, 200)).astype(float), np.full(40, 3000.0))
+    values = random.integers(1, 100, 200).astype(float)
+
+    found, bound = maximize(values, rows, np.full(200, 5.0), 1.0)
+
+    assert found is not None
+    assert values @ found < bound < values.sum() * 5, "it was interrupted before it was optimal"
+    assert next(times) == 2.0
