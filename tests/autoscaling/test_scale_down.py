@@ -1,14 +1,17 @@
 """Scaling down: the nodes that go, the times, and the reasons to stay."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from bayplan.api.wire.decode import decode_object
-from bayplan.autoscaling import AutoscalerOptions
+from bayplan.autoscaling import AutoscalerOptions, autoscaled
+from bayplan.autoscaling.node_removal import NodeDrains
 from bayplan.planning.pools import NodeBudget
 from bayplan.sim import SimulationReport
 from bayplan.sim.autoscaling_record import waiting_times
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node
 from tests.autoscaling.scaled import (
     GROUPS,
@@ -139,6 +142,40 @@ def test_nodes_go_whose_pods_fit_elsewhere(options: AutoscalerOptions) -> None:
     assert live_types(report) == ["small"]
     assert not report.pending
     assert len(scaling_of(report).evictions) <= 1
+
+
+def test_cluster_autoscaler_gives_up_a_drain_that_takes_too_long_and_tries_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until 40 minutes no pod can be evicted, though the planner sees no reason."""
+    objects = [make_workload("web", 5), make_timeline((AT_NOON, {"web": 4}))]
+    simulation = autoscaled(Settings(seed=0), objects, [make_pool(SMALL)], GROUPS)
+    begun: list[float] = []
+    begin, evict = NodeDrains.begin, NodeDrains._evict
+
+    def noted(drains: NodeDrains, node: Any, why: str, *more: Any) -> None:
+        if node.pods:
+            begun.append(simulation.clock.monotonic())
+        begin(drains, node, why, *more)
+
+    def evict_later(drains: NodeDrains, drain: Any) -> None:
+        if simulation.clock.monotonic() >= 2400:
+            evict(drains, drain)
+
+    monkeypatch.setattr(NodeDrains, "begin", noted)
+    monkeypatch.setattr(NodeDrains, "_evict", evict_later)
+
+    report = simulation.run(until_s=2 * HOUR)
+
+    assert len(begun) > 2
+    gaps = [later - earlier for earlier, later in pairwise(begun)]
+    assert all(120 + 180 <= gap <= 120 + 180 + 30 for gap in gaps[:-1]), "2m, then 3m of delay"
+    evictions = scaling_of(report).evictions
+    (evicted_s,) = {one.time_s for one in evictions}
+    assert max(begun[-1], 2400) <= evicted_s < begun[-1] + 120
+    assert live_types(report) == ["small"]
+    nodes = simulation.cluster.list("Node")
+    assert not any(taint.key.startswith("ToBeDeleted") for node in nodes for taint in node.taints)
 
 
 def test_karpenter_replaces_a_node_by_a_cheaper_one_that_is_ready_before() -> None:
