@@ -79,9 +79,7 @@ class Episode:
         return self.simulation.scheduler.cache.table
 
     def free_parts(self) -> dict[str, Ints]:
-        """What is free of each part of nodes, such as a GPU, by resource where a plugin has it: int64 per row and
-        part.
-        """
+        """Free amounts by resource of which a plugin has parts, such as GPUs: int64 per row and part."""
         profiles = self.simulation.scheduler.profiles.values()
         plugins = [plugin for profile in profiles for plugin in profile.plugins.values()]
         table = self.table

@@ -1,14 +1,10 @@
 """Sweeps in processes and on a real local Ray: results, resumption, failures, and workers that are killed."""
 
 import json
-import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,9 +15,7 @@ from bayplan.api.wire.whole import whole
 from bayplan.errors import InputError
 from bayplan.sim.measures import measure_of
 from bayplan.sweeps import Sweep, SweepResults
-from bayplan.sweeps.dispatch import CrewLostError
 from bayplan.sweeps.document import parse_sweep
-from bayplan.sweeps.on_ray import RayCrew
 from bayplan.sweeps.worker import Worker
 from bayplan.testing.builders import make_node, make_pod
 from benchmarks import sweep as bench
@@ -194,90 +188,6 @@ def test_a_run_that_always_kills_its_worker_has_failed(
 
     assert results.headline() == "1 of 3 runs done, 2 failed"
     assert "it ended 2 times, killed by signal 9" in results.failed[0].result.error
-
-
-def test_a_plugin_may_be_a_module_as_for_the_command(
-    folder: Path, sweep_tree: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = folder / "sweep_package"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "chosen.py").write_text(plugin())
-    monkeypatch.syspath_prepend(str(folder))
-    by_file = make(folder, sweep_tree).runs
-    sweep_tree["configurations"][1]["plugins"] = ["sweep_package.chosen"]
-
-    runs = make(folder, sweep_tree).runs
-    found = [Worker().run(run) for run in runs]
-
-    assert [run.id for run in runs] == [run.id for run in by_file], "the source is the same"
-    assert [result.error for result in found] == [""] * 6
-    assert [result.measures["emptyNodes"] for result in found[1:3]] == [1, 1]
-    (package / "chosen.py").write_text(plugin() + "\n")
-    assert make(folder, sweep_tree).runs[1].id != runs[1].id
-    assert "got other content" in Worker().run(runs[1]).error
-    sweep_tree["configurations"][1]["plugins"] = ["sweep_package.missing"]
-    with pytest.raises(
-        InputError, match=r"configurations\[1\].plugins: sweep_package.missing: exp"
-    ):
-        make(folder, sweep_tree)
-
-
-def test_nodes_of_a_trace_take_as_many_pods_as_the_input_says(folder: Path) -> None:
-    (folder / "nodes.csv").write_text("name,cpu\na,8\n")
-    (folder / "pods.csv").write_text("name,count,cpu\np,4,1\n")
-    given = {"trace": "csv", "nodes": "nodes.csv", "pods": "pods.csv"}
-    runs = [
-        make(folder, {"inputs": [{**given, **more}]}).runs[0] for more in ({}, {"podsPerNode": 3})
-    ]
-
-    found = [Worker().run(run).measures["placed"] for run in runs]
-
-    assert found == [4, 3]
-    assert runs[0].id != runs[1].id
-
-
-def test_a_sweep_that_loses_its_ray_says_how_to_go_on(
-    folder: Path, sweep_tree: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    crew = object.__new__(RayCrew)
-    monkeypatch.setattr(crew, "_head", f"127.0.0.1:{port}", raising=False)
-    ray = SimpleNamespace(wait=lambda *_, **__: ([], []))
-    monkeypatch.setattr(crew, "_ray", ray, raising=False)
-    monkeypatch.setattr(crew, "_pending", {}, raising=False)
-    monkeypatch.setattr("bayplan.sweeps.sweep.dispatch", lambda *_: crew.next_report())
-    sweep = make(folder, sweep_tree, "results.csv")
-
-    with pytest.raises(CrewLostError) as lost:
-        sweep.run(jobs=1)
-
-    assert "the head of the cluster at 127.0.0.1:" in str(lost.value)
-    assert str(lost.value).endswith("results.csv: the same call again goes on from there")
-    crew.close()
-
-
-def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
-    code = """
-import os, signal
-from bayplan.sweeps.guarded_folder import GuardedFolder
-folder = GuardedFolder("guarded-")
-open(folder.name + "/file", "w").close()
-print(folder.name, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        (sys.executable, "-c", code), env=environment, capture_output=True, text=True
-    )
-    folder = Path(done.stdout.strip())
-
-    assert folder.parent == tmp_path
-    deadline = time.monotonic() + 10
-    while folder.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not folder.exists()
 
 
 def test_what_plugins_print_does_not_get_between_the_results(

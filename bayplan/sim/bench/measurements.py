@@ -178,6 +178,8 @@ class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
     """Processor seconds of the process."""
     simulations: int
     peak_mib: float
+    held: int = 0
+    """With how many of the seeds of ties that the plan was not verified with every pod is placed."""
 
     @property
     def name(self) -> str:

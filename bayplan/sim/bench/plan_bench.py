@@ -25,20 +25,29 @@ from .plan_workloads import (
     web_workload,
 )
 
-_COMPLETE = 0
-"""Exit status of `plan`."""
+_COMPLETE, _PENDING = 0, 1
+"""Exit statuses of `plan` and `simulate`."""
+FIRST_UNSEEN = 1000
+WORKLOAD, CONFIG, NODES = "workload.json", "config.json", "nodes.yaml"
 
 
-def run_plan(name: str, asked: PlanNodes, pods: int) -> PlanRun:
-    """Plan the nodes of one workload; raises BayplanError when the command does not find a plan."""
-    with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
-        options = _write(Path(folder), asked, pods)
+def run_plan(name: str, asked: PlanNodes, pods: int, unseen: int = 0) -> PlanRun:
+    """Plan the nodes of one workload; raises BayplanError when the command does not find a plan.
+
+    Afterwards the workload is simulated on them with `unseen` seeds that the plan was not verified with.
+    """
+    with tempfile.TemporaryDirectory(prefix="bayplan-") as place:
+        folder = Path(place)
+        options = [*_write(folder, asked, pods), "--to", str(folder / NODES)]
         cpu_before = children_cpu_s()
         done = subprocess.run(
             [sys.executable, "-m", "bayplan", "plan", *options, "-o", "json"],
             capture_output=True,
             text=True,
         )
+        cpu_s = children_cpu_s() - cpu_before
+        is_complete = done.returncode == _COMPLETE
+        held = sum(_holds(folder, FIRST_UNSEEN + i) for i in range(unseen)) if is_complete else 0
     if done.returncode != _COMPLETE:
         problem = done.stderr.strip() or f"exit status {done.returncode}"
         raise BayplanError(f"{name}: expected a plan; got {problem}")
@@ -53,15 +62,32 @@ def run_plan(name: str, asked: PlanNodes, pods: int) -> PlanRun:
         first_fit_price=found["firstFitPrice"] or found["price"],
         first_plan_s=found["firstPlanSeconds"],
         seconds=found["seconds"],
-        cpu_s=round(children_cpu_s() - cpu_before, 3),
+        cpu_s=round(cpu_s, 3),
         simulations=found["simulations"],
         peak_mib=round(children_peak_mib(), 1),
+        held=held,
     )
+
+
+def _holds(folder: Path, seed: int) -> bool:
+    """Whether every pod of the workload is placed on the planned nodes with this seed."""
+    files = ["-f", str(folder / NODES), "-f", str(folder / WORKLOAD)]
+    config = folder / CONFIG
+    options = ["--config", str(config)] if config.exists() else []
+    done = subprocess.run(
+        [sys.executable, "-m", "bayplan", "simulate", *files, *options, "--seed", str(seed)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode not in (_COMPLETE, _PENDING):
+        raise BayplanError(f"simulate: expected exit status 0 or 1; got {done.stderr.strip()}")
+    return done.returncode == _COMPLETE
 
 
 def _write(folder: Path, asked: PlanNodes, pods: int) -> Iterator[str]:
     """Write the files; returns the options of the command."""
-    files = {"-f": folder / "workload.json", "--pools": folder / "pools.json"}
+    files = {"-f": folder / WORKLOAD, "--pools": folder / "pools.json"}
     if asked.workload == "web":
         items, pools = list(web_workload(asked.seed, asked.deployments, pods)), web_pools()
         config = web_config(asked.is_aligned)
@@ -69,7 +95,7 @@ def _write(folder: Path, asked: PlanNodes, pods: int) -> Iterator[str]:
         items, pools = list(openb_workload(asked.seed, pods)), openb_pools()
         config = openb_config(asked.is_aligned)
     if config is not None:
-        files["--config"] = folder / "config.json"
+        files["--config"] = folder / CONFIG
         files["--config"].write_bytes(msgspec.json.encode(config))
     files["-f"].write_bytes(_encoded(items))
     files["--pools"].write_bytes(msgspec.json.encode(pools))

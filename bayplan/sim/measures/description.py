@@ -172,7 +172,7 @@ _OF_A_RESOURCE = (
     ),
     Measure(
         "Overpromised",
-        "{} promised in vain",
+        "{} over-promised",
         SHARE,
         -1,
         "Share of what all nodes offer that pods on nodes were promised, but that no single GPU has, at the end.",
@@ -180,7 +180,7 @@ _OF_A_RESOURCE = (
     ),
     Measure(
         "OverpromisedNodes",
-        "nodes whose {} is promised in vain",
+        "nodes with over-promised {}",
         COUNT,
         -1,
         "Nodes with pods whose shares do not fit on their GPUs, at the end.",
@@ -191,7 +191,7 @@ _OF_A_RESOURCE = (
         "{} delivered",
         SHARE,
         1,
-        "Share in use at the end, without what is promised in vain.",
+        "Share in use at the end, without the over-promised part.",
         is_comparable=True,
     ),
     Measure(

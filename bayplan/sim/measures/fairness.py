@@ -52,7 +52,7 @@ def measure_fairness(
 
 
 def _times(result: PodResult, end_s: float) -> tuple[float, float]:
-    """How long the pod had a node, and how long it waited for it; without time, whether."""
+    """Seconds with a node and seconds of waiting for it; without time, 1 for the one that is true."""
     if not end_s:
         return float(result.is_placed), float(not result.is_placed)
     if not result.is_placed:

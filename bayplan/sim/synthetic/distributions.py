@@ -27,7 +27,7 @@ PLAIN = ("sigma", "alpha")
 """Parameters that are numbers, whatever the unit of the values is."""
 
 
-class Distribution(msgspec.Struct, frozen=True):
+class DrawnNumber(msgspec.Struct, frozen=True):
     """How a number is drawn. A number above `highest` is drawn again, so that the tail is cut off, not piled up."""
 
     kind: str
@@ -66,10 +66,10 @@ def draw_geometric(random: Random, mean: float) -> float:
     return 1 + int(log(1 - random.random()) / log(1 - 1 / mean))
 
 
-def parse_distribution(value: Any, path: str, parse: ParseNumber) -> Distribution:
+def parse_distribution(value: Any, path: str, parse: ParseNumber) -> DrawnNumber:
     """The distribution in plain data: one number, or an object with a kind; raises InputError."""
     if not isinstance(value, Mapping):
-        return Distribution("values", (parse(value, path),))
+        return DrawnNumber("values", (parse(value, path),))
     kinds = [name for name in value if name in PARAMETERS]
     allowed = {"values", "weights"} if kinds == ["values"] else {*kinds}
     if len(kinds) != 1 or {*value} - allowed:
@@ -83,7 +83,7 @@ def parse_distribution(value: Any, path: str, parse: ParseNumber) -> Distributio
     return _of_parameters(kind, value[kind], f"{path}.{kind}", parse)
 
 
-def _of_values(value: Mapping[str, Any], path: str, parse: ParseNumber) -> Distribution:
+def _of_values(value: Mapping[str, Any], path: str, parse: ParseNumber) -> DrawnNumber:
     values, weights = value["values"], value.get("weights", [])
     if not isinstance(values, list) or not values:
         raise InputError(
@@ -97,10 +97,10 @@ def _of_values(value: Mapping[str, Any], path: str, parse: ParseNumber) -> Distr
     shares = tuple(parse_number(each, f"{path}.weights[{i}]") for i, each in enumerate(weights))
     if shares and not sum(shares):
         raise InputError(f"{path}.weights: expected a number above 0; got none")
-    return Distribution("values", numbers, shares)
+    return DrawnNumber("values", numbers, shares)
 
 
-def _of_parameters(kind: str, value: Any, path: str, parse: ParseNumber) -> Distribution:
+def _of_parameters(kind: str, value: Any, path: str, parse: ParseNumber) -> DrawnNumber:
     names = PARAMETERS[kind]
     if not isinstance(value, Mapping) or not {*names} <= {*value} <= {*names, "max"}:
         shown = ", ".join(map(str, value)) if isinstance(value, Mapping) else found(value)
@@ -116,7 +116,7 @@ def _of_parameters(kind: str, value: Any, path: str, parse: ParseNumber) -> Dist
     least = 1.0 if kind == "geometric" else read.get("min", 0.0)
     if highest < least:
         raise InputError(f"{path}.max: expected {least:g} or more; got {found(value['max'])}")
-    return Distribution(kind, tuple(read[name] for name in names), highest=highest)
+    return DrawnNumber(kind, tuple(read[name] for name in names), highest=highest)
 
 
 def parse_number(value: Any, path: str) -> float:

@@ -16,12 +16,12 @@ from ...errors import InputError
 from ...manifests.sources import open_source
 from ...manifests.timeline import found
 from ...yaml_tree import YamlError, iter_trees
-from .distributions import Distribution, parse_distribution, parse_number
+from .distributions import DrawnNumber, parse_distribution, parse_number
 from .failures import FailureRate
 from .processes import DAY_S, ArrivalProcess, Bursts, DayCurve
 
 KIND = "WorkloadModel"
-ONE = Distribution("values", (1.0,))
+ONE = DrawnNumber("values", (1.0,))
 
 
 class ModelNodes(msgspec.Struct, frozen=True):
@@ -37,14 +37,14 @@ class JobKind(msgspec.Struct, frozen=True):
     """Jobs that are drawn alike."""
 
     name: str
-    requests: Mapping[str, Distribution]
+    requests: Mapping[str, DrawnNumber]
     """Of each pod: cpu in cores, memory in bytes, others in whole units."""
-    duration: Distribution | None = None
+    duration: DrawnNumber | None = None
     """Seconds on the node; None means for ever."""
     share: float = 1.0
     """How frequent it is, as compared with other kinds."""
     namespace: str = "default"
-    pods: Distribution = ONE
+    pods: DrawnNumber = ONE
     is_gang: bool = False
     """Whether its pods start together."""
     priority: int | None = None
@@ -55,7 +55,7 @@ class WorkloadModel(msgspec.Struct, frozen=True):
     """A workload from which any number of workloads are drawn."""
 
     duration_s: float
-    """How long jobs arrive and nodes fail."""
+    """Time in which jobs arrive and nodes fail."""
     nodes: tuple[ModelNodes, ...]
     arrivals: ArrivalProcess
     jobs: tuple[JobKind, ...]

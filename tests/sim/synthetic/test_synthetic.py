@@ -16,7 +16,7 @@ from bayplan.errors import InputError
 from bayplan.manifests.timeline import CREATED_AT
 from bayplan.sim import Simulation
 from bayplan.sim.synthetic import fit_model, generate, parse_model, read_model
-from bayplan.sim.synthetic.distributions import Distribution
+from bayplan.sim.synthetic.distributions import DrawnNumber
 from bayplan.sim.synthetic.failures import FailureRate, failure_events, joined
 from bayplan.sim.synthetic.processes import ArrivalProcess, Bursts, DayCurve
 from bayplan.sim.traces import decoded_objects
@@ -41,16 +41,16 @@ MODEL: dict[str, Any] = {
     ("distribution", "mean", "deviation_of_logs"),
     [
         pytest.param(
-            Distribution("lognormal", (10, 0.5)), 10 * 2.718281828**0.125, 0.5, id="lognormal"
+            DrawnNumber("lognormal", (10, 0.5)), 10 * 2.718281828**0.125, 0.5, id="lognormal"
         ),
-        pytest.param(Distribution("exponential", (7,)), 7, None, id="exponential"),
-        pytest.param(Distribution("pareto", (2, 3)), 3, 1 / 3, id="Pareto"),
-        pytest.param(Distribution("geometric", (4,)), 4, None, id="geometric"),
-        pytest.param(Distribution("values", (1, 5), (3, 1)), 2, None, id="values with weights"),
+        pytest.param(DrawnNumber("exponential", (7,)), 7, None, id="exponential"),
+        pytest.param(DrawnNumber("pareto", (2, 3)), 3, 1 / 3, id="Pareto"),
+        pytest.param(DrawnNumber("geometric", (4,)), 4, None, id="geometric"),
+        pytest.param(DrawnNumber("values", (1, 5), (3, 1)), 2, None, id="values with weights"),
     ],
 )
 def test_numbers_are_drawn(
-    distribution: Distribution, mean: float, deviation_of_logs: float | None
+    distribution: DrawnNumber, mean: float, deviation_of_logs: float | None
 ) -> None:
     random = Random(1)
     numbers = [distribution.draw(random) for _ in range(20_000)]
@@ -60,7 +60,7 @@ def test_numbers_are_drawn(
 
 
 def test_a_tail_is_cut_off_not_piled_up() -> None:
-    random, distribution = Random(1), Distribution("pareto", (1, 1), highest=10)
+    random, distribution = Random(1), DrawnNumber("pareto", (1, 1), highest=10)
     numbers = [distribution.draw(random) for _ in range(5000)]
     assert max(numbers) <= 10
     assert median(numbers) == pytest.approx(1 / (1 - 0.5 * 0.9), rel=0.05)
@@ -182,7 +182,7 @@ def test_faults_of_distributions_have_a_place(value: Any, message: str) -> None:
     )
 
 
-def trace(times: list[float], durations: Distribution) -> list[Any]:
+def trace(times: list[float], durations: DrawnNumber) -> list[Any]:
     random = Random(9)
     notes = (
         {CREATED_AT: f"{at_s:.3f}s", DURATION: f"{durations.draw(random):.3f}s"} for at_s in times
@@ -198,7 +198,7 @@ def test_a_fitted_model_has_rate_day_and_durations_of_the_trace() -> None:
     process = ArrivalProcess(40, DayCurve(0.6, peak_s=9 * HOUR))
     times = list(process.times(5 * DAY, Random(8)))
 
-    found = fit_model(trace(times, Distribution("lognormal", (600, 0.9))))
+    found = fit_model(trace(times, DrawnNumber("lognormal", (600, 0.9))))
 
     model = parse_model(found, "fitted")
     assert model.arrivals.per_hour == pytest.approx(40, rel=0.05)
@@ -220,7 +220,7 @@ def test_heavy_tails_and_bursts_are_recognised() -> None:
     process = ArrivalProcess(20, bursts=Bursts(1, 30, 20))
     times = list(process.times(100 * HOUR, Random(8)))
 
-    found = fit_model(trace(times, Distribution("pareto", (60, 1.2))))
+    found = fit_model(trace(times, DrawnNumber("pareto", (60, 1.2))))
 
     duration = found["jobs"][0]["duration"]["pareto"]
     assert duration["alpha"] == pytest.approx(1.2, rel=0.1)
