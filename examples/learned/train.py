@@ -16,12 +16,16 @@ import csv
 import gzip
 import json
 import re
+import sys
 import tempfile
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
 import numpy as np
+from fill import fill
 
 import bayplan
 from bayplan import Cluster, simulate
@@ -48,6 +52,7 @@ DEFAULT = {
 GPU = "bayplan.dev/gpu-milli"
 MEASURE = "pending"
 DEMAND = 1.0
+SPREAD, RATE, DECAY = 0.2, 0.15, 0.995
 
 
 @cache
@@ -93,20 +98,28 @@ def draw(random, trace, count):
 
 
 def draw_manifests(random, trace, count):
-    nodes, pods = trace()
-    chosen = [nodes[place] for place in random.choice(len(nodes), count, replace=False)]
-    objects = [
+    """The same as manifests."""
+    nodes, pods = draw_amounts(random, trace, count)
+    found = [
         make("Node", f"node-{i}", status={"allocatable": {**amounts(shape), "pods": "110"}})
-        for i, shape in enumerate(chosen)
+        for i, shape in enumerate(nodes)
     ]
-    offered, asked = np.array(chosen).sum(axis=0), np.zeros(3)
-    while max(asked[0] / offered[0], asked[2] / offered[2]) < DEMAND:
-        shape = pods[random.integers(len(pods))]
-        asked += shape
+    for shape in pods:
         wanted = {"requests": amounts(shape), "limits": {GPU: str(shape[2])}}
         containers = [{"name": "main", "resources": wanted}]
-        objects.append(make("Pod", f"pod-{len(objects)}", spec={"containers": containers}))
-    return objects
+        found.append(make("Pod", f"pod-{len(found)}", spec={"containers": containers}))
+    return found
+
+
+def draw_amounts(random, trace, count):
+    """The same as amounts: of nodes, and of pods."""
+    nodes, pods = trace()
+    chosen = [nodes[place] for place in random.choice(len(nodes), count, replace=False)]
+    offered, asked, drawn = np.array(chosen).sum(axis=0), np.zeros(3), []
+    while max(asked[0] / offered[0], asked[2] / offered[2]) < DEMAND:
+        drawn.append(pods[random.integers(len(pods))])
+        asked += drawn[-1]
+    return chosen, drawn
 
 
 def amounts(shape):
@@ -131,22 +144,63 @@ def make_env(nodes):
 
 
 def train(generations, pairs, nodes, workers, seed=0):
-    """Evolution strategies: a step towards the directions that gave more than their opposites."""
+    """Evolution strategies: a step towards the directions that gave more than their opposites.
+
+    Without `workers` the candidates fill clusters by fill.py, otherwise by the scheduler in environments.
+    """
     random = np.random.default_rng(seed)
-    env = make_vector(partial(make_env, nodes), 2 * pairs, workers)
+    env = make_vector(partial(make_env, nodes), 2 * pairs, workers) if workers else None
     mean = np.array(start_weights())
-    spread, rate = 0.2, 0.15
+    spread, rate = SPREAD, RATE
     for generation in range(generations):
         noise = random.standard_normal((pairs, len(mean)))
         tried = np.clip(np.concatenate([mean + spread * noise, mean - spread * noise]), -1, 1)
-        seeds = [generation * pairs + i for i in range(pairs)]
-        env.reset(seed=seeds + seeds)  # both of a pair are tried on one workload
-        rewards = env.step(tried)[1]
+        # all are tried on the same workloads, or both of a pair on one
+        rewards = filled(tried, nodes, random) if env is None else in_envs(env, tried, generation)
         gains = rewards[:pairs] - rewards[pairs:]
         mean = np.clip(mean + rate * (gains / (gains.std() + 1e-9)) @ noise / pairs, -1, 1)
+        spread, rate = (each * DECAY for each in (spread, rate))
         print(f"generation {generation + 1}: {-rewards.mean():.2f} pods pending on average")
-    env.close()
+    if env is not None:
+        env.close()
     return mean
+
+
+def filled(tried, nodes, random):
+    """The rewards of candidates on two workloads, in each of which some kinds of pods are more frequent."""
+    weights = tried.reshape(len(tried), 3, -1)
+    rewards = np.zeros(len(tried))
+    for _ in range(2):
+        mix = random.dirichlet((2, 2, 2))
+        rewards -= fill(weights, *draw_amounts(random, partial(mixed_trace, tuple(mix)), nodes))
+    return rewards / 2
+
+
+def mixed_trace(mix):
+    """The training trace with these shares of pods without GPUs, with a share of one, and with whole ones.
+
+    All pods of the trace have GPUs: those without are the same pods, which ask for two to eight times as much cpu and
+    memory instead.
+    """
+    nodes, pods = training_trace()
+    kinds = [[], [], []]
+    for i, (cpu, memory, milli) in enumerate(pods):
+        more = 2 << i % 3
+        kinds[0].append((cpu * more, memory * more, 0))
+        kinds[1 if milli < 1000 else 2].append((cpu, memory, milli))
+    most = max(map(len, kinds))
+    weighed = [int(share * most) + 1 for share in mix]
+    return nodes, [
+        kind[i % len(kind)] for kind, n in zip(kinds, weighed, strict=True) for i in range(n)
+    ]
+
+
+def in_envs(env, tried, generation):
+    """The rewards in environments; both of a pair are tried on one workload."""
+    pairs = len(tried) // 2
+    seeds = [generation * pairs + i for i in range(pairs)]
+    env.reset(seed=seeds + seeds)
+    return env.step(tried)[1]
 
 
 def start_weights():
@@ -224,11 +278,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--test", action="store_true", help="only compare")
     parser.add_argument("--sweep", action="store_true", help="only look for static weights")
-    parser.add_argument("--generations", type=int, default=25)
-    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--generations", type=int, default=200)
+    parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", default="processes", help="processes, none or ray")
+    parser.add_argument(
+        "--workers", help="train by the scheduler in processes, none or ray, not by fill.py"
+    )
     asked = parser.parse_args()
     if asked.sweep:
         tried = find_static(asked.seeds, asked.nodes)

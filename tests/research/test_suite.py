@@ -111,8 +111,8 @@ def test_two_runs_give_the_same_table_and_a_row_can_be_added(
     suite: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module, results = suite
-    monkeypatch.setattr(module, "run_all", lambda runs, _: list(map(_run_one, runs)))
-    _run_one = sys.modules["pool_runs"].run_one
+    run_one: Any = sys.modules["pool_runs"].run_one
+    monkeypatch.setattr(module, "run_all", lambda runs, _: [run_one(each) for each in runs])
 
     assert run(module, monkeypatch, "--to", "one") == 0
     first = capsys.readouterr().out

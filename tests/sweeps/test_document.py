@@ -141,7 +141,7 @@ def test_the_hash_does_not_depend_on_the_folder(tmp_path: Path) -> None:
         ),
         pytest.param(
             {"inputs": [{"trace": "borg"}]},
-            "inputs[0].trace: expected openb, csv, alibaba-2018, alibaba-2020,",
+            "inputs[0].trace: expected openb, csv, generated, alibaba-2018,",
             id="unknown trace",
         ),
         pytest.param({"ties": "luck"}, 'ties: expected random or name; got "luck"', id="ties"),

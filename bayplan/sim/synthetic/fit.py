@@ -70,8 +70,8 @@ def _nodes(nodes: Iterable[Node]) -> list[dict[str, Any]]:
     """Equal nodes by their amounts and labels."""
     counts: Counter[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]]] = Counter()
     for node in nodes:
-        labels = {k: v for k, v in node.labels.items() if k != HOSTNAME}
-        counts[tuple(sorted(node.allocatable.items())), tuple(sorted(labels.items()))] += 1
+        own = {k: v for k, v in node.labels.items() if k != HOSTNAME}
+        counts[tuple(sorted(node.allocatable.items())), tuple(sorted(own.items()))] += 1
     found = []
     for (amounts, labels), count in counts.items():
         resources = {name: format_quantity(amount, name) for name, amount in amounts}
