@@ -6,9 +6,12 @@ The features say how the node would look with the pod on it. Pods without GPUs, 
 have weights of their own. Filter and choice of the GPU are those of the policies that ship with Bayplan.
 """
 
+from collections import Counter
+
 import numpy as np
 
 from bayplan.framework import MAX_SCORE, NODE_ROW, ScorePlugin
+from bayplan.framework.interface import NOT_SETTLED
 from bayplan.policies.gpu_share import GpuSharing
 
 GPU = "bayplan.dev/gpu-milli"
@@ -23,15 +26,18 @@ FEATURES = (
     "no GPU in use before",
     "number of GPUs",
     "GPUs that stay whole",
+    "growth of the cpu that typical pods cannot use",
 )
 KINDS = 3  # pods without GPUs, with a share, with whole ones
 WEIGHTS = (
-    *(-1.0, -0.5, -0.5, -0.5, 0.0, 0.0, -0.5, -1.0, -0.5),
-    *(-0.2, -0.2, -0.5, -0.2, -0.5, -1.0, -0.5, -0.2, 0.0),
-    *(-0.2, -0.2, -1.0, -0.2, -0.5, 0.0, -0.5, -0.5, -0.2),
+    *(-0.200, 0.000, 0.000, 0.000, 0.000, 0.000, 0.000, 0.000, 0.000, -1.000),
+    *(-0.200, 0.000, 0.000, 0.000, 0.000, -0.500, 0.000, 0.000, 0.000, -1.000),
+    *(-0.200, 0.000, 0.000, 0.000, 0.000, 0.000, 0.000, 0.000, 0.000, -1.000),
 )
+SCALES = (0.05,) * 9 + (1.0,)  # of the features: the last one matters most
 PRECISION = 1_000_000
 ROWS = 10_000
+TASKS = 16  # kinds of pods that count as typical
 
 
 class Learned(GpuSharing, ScorePlugin):
@@ -42,9 +48,34 @@ class Learned(GpuSharing, ScorePlugin):
 
     def __init__(self):
         self.weights = np.array(WEIGHTS)
+        self.tasks, self.pods, self.version = (), 0, 0
 
     def spec_key(self, spec):
         return tuple(spec.requests.get(name, 0) for name in ("cpu", "memory", GPU))
+
+    def cluster_key(self, table):
+        self.take_tasks()
+        return self.version
+
+    def reserve(self, state, pod, node_name):
+        status, before = super().reserve(state, pod, node_name), self.version
+        self.take_tasks()
+        if self.version != before:
+            self.handle.forget_answers()
+        return status
+
+    def settled(self, spec):
+        return NOT_SETTLED  # every pod may change the typical ones
+
+    def take_tasks(self):
+        """Take the typical pods from those on nodes, when there are twice or half as many as last time."""
+        table = self.handle.table
+        count = int(table.pod_count.sum())
+        if (count and count >= 2 * self.pods) or 2 * count < self.pods:
+            pods = [pod for on_node in table.pods for pod in on_node.values()]
+            kinds = Counter((p.requests.get("cpu", 0), p.requests.get("memory", 0)) for p in pods)
+            self.tasks = typical(kinds)
+            self.pods, self.version = count, self.version + 1
 
     def score_rows(self, state, pod, table, rows):
         milli = pod.requests.get(GPU, 0)
@@ -65,12 +96,43 @@ class Learned(GpuSharing, ScorePlugin):
             whole = whole - (smallest == WHOLE)
         is_idle = (used == 0) & (offered > 0)
         others = (share_left, is_idle, offered / WHOLE / 8, (whole - milli // WHOLE) / 8)
-        return np.stack([cpu, memory, gpu, abs(cpu - memory), abs(cpu - gpu), *others])
+        grown = self.growth(pod, table, rows)
+        return scaled(cpu, memory, gpu, abs(cpu - memory), abs(cpu - gpu), *others, grown)
+
+    def growth(self, pod, table, rows):
+        """How much more of the node's cpu typical pods cannot use, once the pod is there, as a share of all."""
+        offered = table.allocatable["cpu"][rows]
+        before = [offered - table.requested["cpu"][rows]]
+        before.append(table.allocatable["memory"][rows] - table.requested["memory"][rows])
+        after = [b - pod.requests.get(n, 0) for b, n in zip(before, ("cpu", "memory"), strict=True)]
+        grown = unusable_cpu(self.tasks, *after) - unusable_cpu(self.tasks, *before)
+        return grown / np.maximum(offered, 1)
 
     def normalize(self, scores):
         values = np.unique(scores)
         ranks = len(values) - 1 - np.searchsorted(values, scores)
         return np.maximum(MAX_SCORE - ranks, 0)
+
+
+def scaled(*features):
+    """The features as one array."""
+    return np.stack([scale * each for scale, each in zip(SCALES, features, strict=True)])
+
+
+def typical(kinds):
+    """The most frequent kinds of pods, by cpu and memory, with their shares."""
+    frequent = sorted(kinds.items(), key=lambda each: (-each[1], each[0]))[:TASKS]
+    total = sum(count for _, count in frequent)
+    return tuple((*kind, count / total) for kind, count in frequent)
+
+
+def unusable_cpu(tasks, cpu, memory):
+    """The free cpu of each node that a typical pod is expected to be unable to use, as it does not fit there."""
+    cpu, memory = np.maximum(cpu, 0), np.maximum(memory, 0)
+    lost = np.zeros(cpu.shape)
+    for task_cpu, task_memory, share in tasks:
+        lost += share * np.where((cpu >= task_cpu) & (memory >= task_memory), 0, cpu)
+    return lost
 
 
 def left_share(pod, table, rows, resource):

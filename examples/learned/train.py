@@ -52,7 +52,7 @@ DEFAULT = {
 GPU = "bayplan.dev/gpu-milli"
 MEASURE = "pending"
 DEMAND = 1.0
-SPREAD, RATE, DECAY = 0.2, 0.15, 0.995
+SPREAD, RATE, DECAY = 0.15, 0.1, 0.99
 
 
 @cache

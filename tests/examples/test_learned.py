@@ -38,7 +38,7 @@ def test_training_writes_weights_into_the_file_of_the_plugin(
     copy.write_text((FOLDER / "policy.py").read_text())
     monkeypatch.setattr(train, "POLICY", copy)
     weights = train.train(generations=2, pairs=2, nodes=8, workers="none")
-    assert len(weights) == 27
+    assert len(weights) == 30
     assert np.abs(weights).max() > 0
     train.write(weights)
     source: dict[str, Any] = {}
