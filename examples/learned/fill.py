@@ -8,7 +8,7 @@ are compared with the scheduler itself (train.py).
 from collections import Counter
 
 import numpy as np
-from policy import scaled, typical, unusable_cpu
+from policy import PLACES, PRECISION, place_of, scaled, typical, unusable_cpu
 
 WHOLE, GPUS, MAX_PODS = 1000, 8, 110
 
@@ -40,6 +40,7 @@ class Filled:
         gpus = np.where(np.arange(max(GPUS, count.max())) < count[:, None], WHOLE, 0)
         self.gpus = np.repeat(gpus[None], candidates, axis=0)
         self.of_all = np.arange(candidates)
+        self.places = np.array([place_of(f"node-{i}") for i in range(len(nodes))]) / PLACES
         self.tasks = ()
 
     def place(self, weights, cpu, memory, milli):
@@ -59,7 +60,8 @@ class Filled:
         kind = 0 if not milli else 1 if milli < WHOLE else 2
         features = self.features(left, milli, share_left, after)
         scores = np.einsum("fpn,pf->pn", features, weights[:, kind])
-        chosen = np.where(fits, np.rint(scores * 1e6), -np.inf).argmax(axis=1)
+        scores = np.rint(scores * PRECISION) - self.places
+        chosen = np.where(fits, scores, -np.inf).argmax(axis=1)
         is_placed = fits[self.of_all, chosen]
         self.take(self.of_all[is_placed], chosen[is_placed], (cpu, memory, milli))
         return is_placed

@@ -7,6 +7,8 @@ have weights of their own. Filter and choice of the GPU are those of the policie
 """
 
 from collections import Counter
+from functools import cache
+from zlib import crc32
 
 import numpy as np
 
@@ -36,12 +38,12 @@ WEIGHTS = (
 )
 SCALES = (0.05,) * 9 + (1.0,)  # of the features: the last one matters most
 PRECISION = 1_000_000
-ROWS = 10_000
+PLACES = 1 << 16
 TASKS = 16  # kinds of pods that count as typical
 
 
 class Learned(GpuSharing, ScorePlugin):
-    """The higher the weighted sum, the better; of equal nodes the first. The best node gets 100 points, the next 99."""
+    """The higher the weighted sum, the better; equal nodes have a fixed order. The best gets 100 points."""
 
     name = "Learned"
     scope = NODE_ROW  # the row of the node determines its score
@@ -82,7 +84,8 @@ class Learned(GpuSharing, ScorePlugin):
         kind = 0 if not milli else 1 if milli < WHOLE else 2
         weights = np.reshape(self.weights, (KINDS, -1))[kind]
         sums = np.rint(weights @ self.features(pod, table, rows, milli) * PRECISION)
-        return sums.astype(np.int64) * ROWS - table.numbers(rows) % ROWS
+        places = [place_of(table.names[row]) for row in table.numbers(rows).tolist()]
+        return sums.astype(np.int64) * PLACES - np.array(places, dtype=np.int64)
 
     def features(self, pod, table, rows, milli):
         """A line per feature, with a number from 0 to 1 for each node."""
@@ -112,6 +115,12 @@ class Learned(GpuSharing, ScorePlugin):
         values = np.unique(scores)
         ranks = len(values) - 1 - np.searchsorted(values, scores)
         return np.maximum(MAX_SCORE - ranks, 0)
+
+
+@cache
+def place_of(name):
+    """The place of a node among equal ones: a number that depends on nothing but its name."""
+    return crc32(name.encode()) % PLACES
 
 
 def scaled(*features):

@@ -30,14 +30,15 @@ def test_the_policy_keeps_the_rules_for_plugins() -> None:
     check_conformance(load("policy").Learned, pods, table)
 
 
+@pytest.mark.parametrize("workers", ["none", ""], ids=["by the scheduler", "by arrays"])
 def test_training_writes_weights_into_the_file_of_the_plugin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     train = load("train")
     copy = tmp_path / "policy.py"
     copy.write_text((FOLDER / "policy.py").read_text())
     monkeypatch.setattr(train, "POLICY", copy)
-    weights = train.train(generations=2, pairs=2, nodes=8, workers="none")
+    weights = train.train(generations=2, pairs=2, nodes=8, workers=workers)
     assert len(weights) == 30
     assert np.abs(weights).max() > 0
     train.write(weights)
@@ -51,6 +52,16 @@ def test_the_weights_in_the_file_beat_default_and_static_weights_on_the_other_tr
     for difference in load("train").compare(seeds=4, nodes=90).values():
         assert difference.is_significant
         assert difference.gain > 0
+
+
+def test_arrays_fill_a_cluster_as_the_scheduler_does() -> None:
+    train = load("train")
+    weights = np.array(train.start_weights()).reshape(1, 3, -1)
+    for trace in (train.training_trace, train.test_trace):
+        pending = train.fill(weights, *train.draw_amounts(np.random.default_rng(4), trace, 30))
+        cluster = train.draw(np.random.default_rng(4), trace, 30)
+        report = simulate(cluster, config=train.CONFIG, plugins=[str(train.POLICY)], seed=0)
+        assert report.measures()["pending"] == pytest.approx(pending[0], abs=2)
 
 
 def test_the_traces_differ_and_a_workload_asks_for_all_of_a_resource() -> None:
