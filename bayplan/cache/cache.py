@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import Pod, classes_of
 from ..clock import Clock, SystemClock
 from ..errors import BayplanError
 from ..table import Ints, NodeTable
@@ -139,8 +139,11 @@ class Cache:
     def add_pods(self, pods: Iterable[Pod]) -> None:
         """Add pods reported on their nodes, none of which the cache has."""
         fresh = {pod.uid: pod for pod in pods}
-        for pod in fresh.values():
-            self.pod_groups.set_pod(pod)
+        samples = dict(zip(classes_of(fresh.values()), fresh.values(), strict=True))
+        grouped = {pod_class for pod_class, pod in samples.items() if group_keys(pod)}
+        for pod in fresh.values() if grouped else ():
+            if pod.pod_class in grouped:
+                self.pod_groups.set_pod(pod)
         self._writer.add_pods(fresh.values())
         self._pods.update(fresh)
 
@@ -206,6 +209,10 @@ class Cache:
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod is assumed and not confirmed."""
         return (pod.uid or self._key(pod)) in self._assumed
+
+    def assumed_pods(self) -> list[Pod]:
+        """The pods that are assumed and not confirmed."""
+        return [self._pods[uid] for uid in self._assumed]
 
     def has_none(self, uids: Set[str]) -> bool:
         """Whether none of the pods with these uids, which are not empty, is on a node."""

@@ -242,7 +242,7 @@ class EventHandlers:
 
     def on_add_many(self, pods: Sequence[Pod]) -> None:
         """Take over the pods that have a node, at the start: in vectors, because no pod waits for them yet."""
-        placed = [pod for pod in pods if self._place(pod) == "node"]
+        placed = [pod for pod in pods if pod.status.phase not in FINISHED_PHASES]
         uids = {pod.uid for pod in placed}
         is_fresh = len(uids) == len(placed) and self.cache.has_none(uids)
         if is_fresh and self.queue.count_unheard(ASSIGNED_POD_ADD, len(placed)):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -33,14 +35,25 @@ class Results:
         self._pods: dict[str, PodResult] = {}
         self._created_s: dict[str, float] = {}
         self._nodes = {node.name: NodeUse(node) for node in cluster.list("Node")}
-        # Summed up at the end, so that the first decision does not wait for it.
-        self._before = dict(self._nodes), list(cluster.list("Pod"))
-        self._history = UseHistory([*cluster.list("Node"), *self._before[1]])
-        self.pods_seen = sum(map(is_waiting, cluster.list("Pod")))
+        self._running = 0
+        """Number of pods on a node at the start."""
+        self._history = self._first_history()
+        pending = (pod for pod in cluster.list("Pod") if not pod.node_name)
+        self.pods_seen = sum(map(is_waiting, pending))
         """Number of pods so far that needed a node."""
+
+    def _first_history(self) -> UseHistory:
+        return UseHistory([*self._cluster.list("Node"), *self._cluster.list("Pod")])
 
     def __len__(self) -> int:
         return len(self._pods)
+
+    def begin(self, scheduler: Scheduler) -> None:
+        """Record the use of the nodes; the scheduler has all objects of the start, and has placed no pod yet."""
+        for name, amounts, count in bound_use(scheduler):
+            if name in self._nodes:
+                self._nodes[name].before, self._nodes[name].pods_before = amounts, count
+                self._running += count
 
     def note(self, attempt: Attempt) -> None:
         """Record an attempt that ended, or that holds a node and continues: the pod's last so far."""
@@ -115,14 +128,12 @@ class Results:
     def report(self, scheduler: Scheduler, seconds: float) -> SimulationReport:
         """The results after the end of the simulation."""
         pods = self.pods(scheduler)
-        nodes_before, pods_before = self._before
-        add_up(nodes_before, pods_before, after=False)
-        add_up(self._nodes, self._cluster.list("Pod"), after=True)
+        self._note_final_use(scheduler)
         nodes, parts = list(self._nodes.values()), self._parts(scheduler)
         return SimulationReport(
             pods=pods,
             nodes=nodes,
-            running=sum(use.pods_before for use in nodes_before.values()),
+            running=self._running,
             preempted=self._cluster.evictions,
             groups=self.groups(scheduler),
             sizes=Counter(self._workloads()) if self._has_pending() else {},
@@ -134,6 +145,13 @@ class Results:
             time_s=self._clock.monotonic(),
             seconds=seconds,
         )
+
+    def _note_final_use(self, scheduler: Scheduler) -> None:
+        for use in self._nodes.values():
+            use.after, use.pods_after = {}, 0
+        for name, amounts, count in bound_use(scheduler):
+            if name in self._nodes:
+                self._nodes[name].after, self._nodes[name].pods_after = amounts, count
 
     def pods(self, scheduler: Scheduler) -> list[PodResult]:
         """The results of all pods that needed a node, as they are now; preempted pods are not among them."""
@@ -201,21 +219,21 @@ def _implementing(plugin: type) -> type:
     return next(each for each in plugin.__mro__ if any(name in vars(each) for name in methods))
 
 
-def add_up(uses: Mapping[str, NodeUse], pods: Iterable[Pod], after: bool) -> None:
-    """Sum up the usage of each node."""
-    for each in uses.values():
-        if after:
-            each.after, each.pods_after = {}, 0
-        else:
-            each.before, each.pods_before = {}, 0
-    for pod in pods:
-        use = uses.get(pod.node_name)
-        if use is None or pod.is_finished:
-            continue
-        sums = use.after if after else use.before
+def bound_use(scheduler: Scheduler) -> Iterator[tuple[str, dict[str, int], int]]:
+    """The nodes that pods are bound to, with the requested amounts, and the number of pods."""
+    table = scheduler.cache.table
+    amounts: list[dict[str, int]] = [{} for _ in table.names]
+    for resource, column in table.requested.items():
+        for row in np.flatnonzero(column).tolist():
+            amounts[row][resource] = column.item(row)
+    counts = table.pod_count.tolist()
+    for pod in scheduler.cache.assumed_pods():
+        row = table.row_of[pod.node_name]
+        counts[row] -= 1
         for resource, amount in pod.usage.items():
-            sums[resource] = sums.get(resource, 0) + amount
-        if after:
-            use.pods_after += 1
-        else:
-            use.pods_before += 1
+            left = amounts[row].pop(resource) - amount
+            if left:
+                amounts[row][resource] = left
+    return (
+        (name, amounts[row], counts[row]) for row, name in enumerate(table.names) if counts[row]
+    )

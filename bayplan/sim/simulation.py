@@ -206,7 +206,8 @@ class Simulation:
         """Notes on objects of the input that are not simulated as they are, and storage classes that waiting pods
         lack.
         """
-        waiting = [pod for pod in self.cluster.list("Pod") if is_waiting(pod)]
+        pods = self.cluster.list("Pod")
+        waiting = [pod for pod in pods if not pod.node_name and is_waiting(pod)]
         return [*self._world.remarks, *missing_classes(self.cluster, waiting)]
 
     def expect(self, at_s: float, action: Callable[[], None]) -> None:
@@ -229,6 +230,7 @@ class Simulation:
         self.cluster.watch(self._results, replay=False)
         self.cluster.watch(self._progress, replay=False)
         self.cluster.watch(self.scheduler)
+        self._results.begin(self.scheduler)
         self._world.begin(self._pods_end, until_s)
         if self._controller is not None:
             self._controller.begin(until_s)

@@ -7,7 +7,7 @@ touches the counts of the terms its class matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -91,6 +91,15 @@ class DomainCounts:
             code = label.column.cells[row]
             if ABSENT < code < len(cells) - 1:  # values that the label got later have no cell
                 cells[code] += change
+
+    def add_rows(self, rows: Ints, changes: Ints) -> None:
+        """Count `changes` more at `rows`, each of which is there once (writer only)."""
+        self.column.data[rows] += changes
+        self.total += int(changes.sum())
+        for label, counts, _ in self._domains.values():
+            codes = label.column.data[rows]
+            known = (codes > ABSENT) & (codes < len(counts) - 1)
+            np.add.at(counts, codes[known], changes[known])
 
     def relabel(self, row: int, label: LabelColumn, old: int) -> None:
         """The node at `row` had the code `old` of `label` and now has another (writer only)."""
@@ -216,6 +225,23 @@ class TermCounts:
             counts.add(row, change)
         if not label_class.live and not label_class.leaving:
             self._drop_class(pod)
+
+    def add_pods(self, rows: Mapping[int, int], pod: Pod) -> None:
+        """Pods like `pod` came: so many at each of `rows` (writer only)."""
+        label_class = self._class_of(pod)
+        is_live = pod.deletion_timestamp is None
+        there = label_class.live if is_live else label_class.leaving
+        if there:
+            for row, count in rows.items():
+                there[row] = there.get(row, 0) + count
+        else:
+            there.update(rows)
+        counted = [*label_class.counts, *(label_class.live_counts if is_live else ())]
+        if counted:
+            at = np.fromiter(rows.keys(), dtype=np.int64, count=len(rows))
+            changes = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
+            for counts in counted:
+                counts.add_rows(at, changes)
 
     def pod_leaves(self, row: int, pod: Pod) -> None:
         """A pod at `row` is being deleted from now on (writer only)."""

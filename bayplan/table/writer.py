@@ -7,15 +7,16 @@ on a row, and host ports that several pods of a row hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from heapq import heappop, heappush
 
 import numpy as np
 
 from ..api.node import Node
-from ..api.pod import Pod, PodClass
+from ..api.pod import Pod, PodClass, classes_of
 from .carried import NONE_HIDDEN, Hidden
-from .columns import Column, Ints
+from .columns import Column
 from .node_table import NodeTable
 
 FIRST_CAPACITY = 64
@@ -99,22 +100,50 @@ class TableWriter:
         pods[pod.uid] = pod
         return row
 
-    def add_pods(self, pods: Iterable[Pod]) -> None:
+    def add_pods(self, pods: Collection[Pod]) -> None:
         """Count many pods on their nodes; those that count alike are counted together."""
+        row_of, on_rows = self.table.row_of, self.table.pods
+        plain: dict[PodClass, bool] = {}
+        has_resources: dict[int, bool] = {}
         alike: dict[tuple[PodClass, bool], tuple[Pod, list[int]]] = {}
-        for pod in pods:
-            row = self._put_on_row(pod)
-            if _counts_by_class(pod):
-                key = (pod.pod_class, pod.deletion_timestamp is None)
-                alike.setdefault(key, (pod, []))[1].append(row)
-            else:
+        for pod, pod_class in zip(pods, classes_of(pods), strict=True):
+            row = row_of.get(pod.node_name)
+            if row is None:
+                row = self.row_for(pod.node_name)
+            assert pod.uid not in on_rows[row], f"pod {pod.key} is on {pod.node_name} already"
+            on_rows[row][pod.uid] = pod
+            is_plain, status = plain.get(pod_class), pod.status
+            if is_plain is None:
+                is_plain = plain[pod_class] = _counts_by_class(pod)
+            differs = has_resources.get(id(status))
+            if differs is None:
+                differs = has_resources[id(status)] = status.has_resources
+            if differs or not is_plain or pod.counts_claims:
                 self._count(row, pod, 1)
-        for pod, rows in alike.values():
+                continue
+            key = (pod_class, pod.deletion_timestamp is None)
+            known = alike.get(key)
+            if known is None:
+                alike[key] = (pod, [row])
+            else:
+                known[1].append(row)
+        self._count_alike(alike.values())
+
+    def _count_alike(self, alike: Iterable[tuple[Pod, list[int]]]) -> None:
+        """Count pods like each of these, one for each row that is listed with it."""
+        changed: dict[int, None] = {}
+        for pod, rows in alike:
             if len(rows) < FEW_PODS:
                 for row in rows:
                     self._count(row, pod, 1)
             else:
-                self._count_together(*np.unique(rows, return_counts=True), pod)
+                changed.update(dict.fromkeys(rows))
+                self._count_together(Counter(rows), pod)
+        for row in changed:
+            if self._ports_before:
+                self._restore_ports_at(row)
+            self.table.row_changes.mark(row)
+            self.table.images.touch(row)
 
     def add_copies(self, pod: Pod, row: int, count: int) -> None:
         """Count `count` pods like `pod` at `row`. They are not among the pods of the row, and stay there for good.
@@ -269,19 +298,18 @@ class TableWriter:
         if hidden is None:
             table.images.touch(row)
 
-    def _count_together(self, rows: Ints, counts: Ints, pod: Pod) -> None:
-        """Count so many pods like `pod` at each of `rows`."""
+    def _count_together(self, rows: Mapping[int, int], pod: Pod) -> None:
+        """Count pods like `pod`: so many at each of `rows`. The rows are yet to be logged."""
         table = self.table
+        at = np.fromiter(rows.keys(), dtype=np.int64, count=len(rows))
+        counts = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
         for resource, amount in pod.usage.items():
-            table.requested.column(resource).data[rows] += amount * counts
+            table.requested.column(resource).data[at] += amount * counts
         for resource, amount in pod.scoring_usage.items():
-            table.scoring_usage.column(resource).data[rows] += amount * counts
-        table.pod_count_column.data[rows] += counts
-        table.priorities.column(pod.spec.priority or 0).data[rows] += counts
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            table.terms.add_pod(row, pod, count)
-            table.row_changes.mark(row)
-            table.images.touch(row)
+            table.scoring_usage.column(resource).data[at] += amount * counts
+        table.pod_count_column.data[at] += counts
+        table.priorities.column(pod.spec.priority or 0).data[at] += counts
+        table.terms.add_pods(rows, pod)
 
     def _node_changed(self, row: int) -> None:
         self.table.images.touch(row)
@@ -299,13 +327,11 @@ class TableWriter:
 
 
 def _counts_by_class(pod: Pod) -> bool:
-    """Whether all pods of its class count alike, in amounts that can be multiplied."""
+    """Whether all pods of its class count alike unless their statuses differ, in amounts that can be multiplied."""
     spec = pod.spec
-    if spec.host_ports or spec.volumes or spec.affinity is not None or pod.counts_claims:
+    if spec.host_ports or spec.volumes or spec.has_pod_terms:
         return False
-    return not pod.status.has_resources and all(
-        amount < MOST_MULTIPLIED for amount in pod.scoring_usage.values()
-    )
+    return all(amount < MOST_MULTIPLIED for amount in spec.scoring_usage.values())
 
 
 def _take_out(pods: dict[str, Pod], uid: str) -> None:

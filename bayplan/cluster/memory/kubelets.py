@@ -58,6 +58,12 @@ class Kubelets:
                 running = replace(stages, ready_after_s=0.0)
                 self._player.expect(obj, running, elapsed_s=self._elapsed_s(obj))
 
+    def on_add_many(self, pods: Sequence[Pod]) -> None:
+        """Handle pods that already have nodes: most have no stages."""
+        for pod in pods:
+            if pod.annotations or self._player.has_rules:
+                self.on_add(pod)
+
     def on_update(self, old: Any, new: Any) -> None:
         """Handle a bound pod."""
         if isinstance(new, Pod) and new.node_name and not old.node_name:

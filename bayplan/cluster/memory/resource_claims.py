@@ -7,6 +7,7 @@ deleted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -74,6 +75,12 @@ class ClaimController:
                     if owner.controller and owner.kind in OWNERS:
                         made = self._made_for.setdefault(owner.uid, {})
                         made[obj.namespace, obj.name] = None
+
+    def on_add_many(self, pods: Iterable[Pod]) -> None:
+        """Record the pods that need claims."""
+        for pod in pods:
+            if pod.spec.resource_claims:
+                self.on_add(pod)
 
     def on_update(self, old: Any, new: Any) -> None:
         """Record a finished pod, which no longer uses its claims, or one bound by another scheduler."""

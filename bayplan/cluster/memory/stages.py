@@ -70,6 +70,11 @@ class StagePlayer:
         self._rules = tuple(rules)
         self._max_restarts = max_restarts
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether pods without annotations may have stages."""
+        return bool(self._rules)
+
     def of(self, pod: Pod) -> PodStages | None:
         """The stages of the pod; None when it runs at once and for ever."""
         if not pod.annotations and not self._rules:

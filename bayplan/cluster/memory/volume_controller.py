@@ -8,6 +8,7 @@ counterpart was deleted while the cluster was watched.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -76,6 +77,12 @@ class VolumeController:
                 self._volumes[obj.name] = None
             case StorageClass():
                 self._claims.update(self._unbound)
+
+    def on_add_many(self, pods: Iterable[Pod]) -> None:
+        """Record the pods with ephemeral volumes."""
+        for pod in pods:
+            if pod.spec.volumes:
+                self.on_add(pod)
 
     def on_update(self, old: Any, new: Any) -> None:
         """Handle an update like an addition."""

@@ -98,11 +98,12 @@ class ObjectIndex:
             for obj in list(self._all_but_pods()):
                 handler.on_add(obj)
             running = [pod for pod in self.list("Pod") if pod.node_name]
-            pending = [pod for pod in self.list("Pod") if not pod.node_name]
             if isinstance(handler, TakesMany):
                 handler.on_add_many(running)
-                running.clear()
-            for pod in (*running, *pending):
+            else:
+                for pod in running:
+                    handler.on_add(pod)
+            for pod in [pod for pod in self.list("Pod") if not pod.node_name]:
                 handler.on_add(pod)
         self._handlers.append(handler)
 

@@ -13,7 +13,7 @@ from ...cluster.memory import MemoryCluster
 from ...scheduler import Attempt, Scheduler
 from ..outcomes import PodResult
 from ..pending_pods import group_pending
-from ..results import Results, add_up
+from ..results import Results
 from ..totals import totals_of_uses
 from ..use_over_time import UseHistory
 from .running_use import RunningUse
@@ -48,16 +48,15 @@ class StreamedResults(Results):
     def __init__(self, clock: Clock, cluster: MemoryCluster, sink: RowSink) -> None:
         super().__init__(clock, cluster)
         self._sink = sink
-        self._history = UseHistory()
-        self._use = RunningUse([*cluster.list("Node"), *self._before[1]])
-        add_up(*self._before, after=False)
-        self._running = sum(use.pods_before for use in self._nodes.values())
-        self._before = {}, []
+        self._use = RunningUse([*cluster.list("Node"), *cluster.list("Pod")])
         self._victims: dict[str, str] = {}
         """The preemptor of each pod that is being evicted, by uid."""
         self._counts: Counter[str] = Counter()
         self._tried = 0
         self._waits, self._slowdowns = QuantileSketch(), QuantileSketch()
+
+    def _first_history(self) -> UseHistory:
+        return UseHistory()
 
     def __len__(self) -> int:
         return self._tried
@@ -139,7 +138,7 @@ class StreamedResults(Results):
         left = [result for uid, result in self._pods.items() if uid not in self._victims]
         for result in left:
             self._pass_on(result)
-        add_up(self._nodes, self._cluster.list("Pod"), after=True)
+        self._note_final_use(scheduler)
         time_s = self._clock.monotonic()
         pending = [result for result in left if not result.is_placed]
         return StreamReport(
