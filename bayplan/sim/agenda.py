@@ -45,9 +45,13 @@ def start_time(objects: Iterable[ClusterObject]) -> datetime:
     """The latest time in the input, so that all of it is past."""
     newest = ""
     for obj in objects:
-        newest = max(newest, obj.creation_timestamp or "")
-        if isinstance(obj, Pod) and obj.status.start_time:
-            newest = max(newest, obj.status.start_time)
+        created = obj.creation_timestamp
+        if created and created > newest:
+            newest = created
+        if isinstance(obj, Pod):
+            started = obj.status.start_time
+            if started and started > newest:
+                newest = started
     return (moment_of(newest) or EPOCH).replace(microsecond=0)
 
 

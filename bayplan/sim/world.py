@@ -120,11 +120,15 @@ class World:
         self._namespaces: set[str] = set()
         self._daemons: deque[Pod] = deque()
         self._stage_rules: tuple[StageRule, ...] = ()
+        others = [obj for obj in objects if not isinstance(obj, Pod)]
         if not is_recorded and not nodes_come:
-            refuse_no_nodes(objects)
+            refuse_no_nodes(others)
         given = (obj for obj in objects if not isinstance(obj, Timeline))
-        self._stand_ins = StandIns(given if has_custom_workloads(objects) else (), self._gates)
+        has_stand_ins = has_custom_workloads(others)
+        self._stand_ins = StandIns(given if has_stand_ins else (), self._gates)
         present, later, timelines = self._sort(objects)
+        if has_stand_ins:
+            present = self._with_stand_ins(present)
         self._load(present)
         for obj in later:
             self._expect(TimelineEvent(created_at(obj), add=(obj,)), obj, "")
@@ -204,17 +208,17 @@ class World:
         later: list[ClusterObject] = []
         timelines: list[Timeline] = []
         for obj in objects:
-            if isinstance(obj, Timeline):
+            if isinstance(obj, (Pod, Node)) and not obj.annotations:
+                present.append(obj)
+            elif isinstance(obj, Timeline):
                 timelines.append(obj)
                 self._stage_rules += obj.stages
                 for i, event in enumerate(obj.events):
                     for j, added in enumerate(event.add):
                         self._check(added, obj, f"timeline: events[{i}].add[{j}]")
-                continue
-            self._check(obj, obj, "")
-            (later if created_at(obj) else present).append(obj)
-        if has_custom_workloads(present):
-            present = self._with_stand_ins(present)
+            else:
+                self._check(obj, obj, "")
+                (later if created_at(obj) else present).append(obj)
         return present, later, timelines
 
     def _with_stand_ins(self, objects: Iterable[ClusterObject]) -> list[ClusterObject]:
@@ -233,40 +237,42 @@ class World:
 
     def _check(self, obj: ClusterObject, source: InputObject, path: str) -> None:
         """Reject invalid times."""
-        if isinstance(obj, Pod) and not obj.annotations:
-            return
         with self._faults_placed(source, path):
             check_times(obj)
 
     def _load(self, objects: Sequence[ClusterObject]) -> None:
         """Everything but pods first, then running pods, then pending ones, with those of workloads between."""
+        pods = [obj for obj in objects if isinstance(obj, Pod)]
+        others = [obj for obj in objects if not isinstance(obj, Pod)]
         with self._faults_placed(None, ""):
-            for obj in filter(_is_needed_first, objects):
+            for obj in filter(_is_needed_first, others):
                 self.cluster.add(self._admitted(obj))
-            for obj in objects:
-                if not isinstance(obj, Pod) and not _is_needed_first(obj):
+            for obj in others:
+                if not _is_needed_first(obj):
                     admitted = self._admitted(obj)
                     if self._is_allowed(admitted):
                         self.cluster.add(admitted)
             self._follow_quotas()
-            self._load_pods(objects)
-        for pod in list(self.cluster.list("Pod")):
-            self._need_namespace(pod.namespace)
+            admitted_pods = self._admission.admit_all(pods)
+            self.cluster.add_pods(pod for pod in admitted_pods if pod.node_name or pod.is_finished)
+            time = self.clock, self.agenda
+            present = (pod for pod in admitted_pods if pod.name)
+            self._controllers = Controllers(
+                self.cluster, self._admission, present, gates=self._gates, time=time
+            )
+            both = zip(pods, admitted_pods, strict=True)
+            waiting = {id(obj): pod for obj, pod in both if not obj.node_name and is_waiting(obj)}
+            self._load_pending(objects if waiting else others, waiting)
+        for namespace in dict.fromkeys(pod.namespace for pod in self.cluster.list("Pod")):
+            self._need_namespace(namespace)
 
-    def _load_pods(self, objects: Sequence[ClusterObject]) -> None:
-        admitted = {id(obj): self._admission.admit(obj) for obj in objects if isinstance(obj, Pod)}
-        for pod in admitted.values():
-            if pod.node_name or pod.is_finished:
-                self.cluster.add(pod)
-        present = (pod for pod in admitted.values() if pod.name)
-        time = self.clock, self.agenda
-        self._controllers = Controllers(
-            self.cluster, self._admission, present, gates=self._gates, time=time
-        )
+    def _load_pending(self, objects: Sequence[ClusterObject], pods: Mapping[int, Pod]) -> None:
+        """Add pending pods, admitted, by the id of the given one, and those of workloads."""
         for obj in objects:
             if isinstance(obj, Pod):
-                if is_waiting(obj) and self._is_allowed(admitted[id(obj)]):
-                    self.cluster.add(admitted[id(obj)])
+                pod = None if obj.node_name else pods.get(id(obj))
+                if pod is not None and self._is_allowed(pod):
+                    self.cluster.add(pod)
             elif obj.kind in WORKLOAD_KINDS and not isinstance(obj, Node) and not self._is_recorded:
                 self._controllers.sync(obj)
 
@@ -456,7 +462,7 @@ class World:
 
 def _is_needed_first(obj: ClusterObject) -> bool:
     """Whether admission of other objects depends on the object."""
-    return isinstance(obj, LimitRange | ResourceQuota | StorageClass)
+    return isinstance(obj, (LimitRange, ResourceQuota, StorageClass))
 
 
 def is_waiting(pod: Pod) -> bool:

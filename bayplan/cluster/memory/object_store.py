@@ -6,7 +6,7 @@ name, binds pods. The scheduler uses it as its `Lister` and its `Client`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, cast
 
@@ -63,6 +63,20 @@ class MemoryCluster(ObjectIndex):
         stored = _with_meta(obj, changes)
         self.put_in(stored)
         return stored
+
+    def add_pods(self, pods: Iterable[Pod]) -> None:
+        """Store new pods: the same as `add` for each of them."""
+        objects = self._objects.setdefault("Pod", {})
+        for pod in pods:
+            key, version = (pod.namespace, pod.name), pod.resource_version
+            if self._handlers or not pod.name or not pod.uid or key in objects:
+                self.add(pod)
+            elif version:
+                self._skip_resource_version(version)
+                objects[key] = pod
+            else:
+                self._last_resource_version += 1
+                objects[key] = replace(pod, resource_version=str(self._last_resource_version))
 
     def update(self, obj: AnyObject) -> AnyObject:
         """Replace the object of the same name and return it as stored.

@@ -128,7 +128,7 @@ class PodsByNode:
 
 
 class PodIndex:
-    """Pods by name, by controller and by node.
+    """Pods by name, by controller and by node; made when it is first read, because many runs have no controller.
 
     A controller is identified by kind and name, not by uid: manifests often have no uids, and two
     controllers of one kind and name cannot exist at a time.
@@ -145,11 +145,22 @@ class PodIndex:
         self._newly_adopted: list[Pod] = []
         self._numbers: defaultdict[OwnerKey, dict[str, Iterator[int]]] = defaultdict(dict)
         """By controller and prefix: the next number of a name."""
-        for pod in pods:
-            self.add(pod)
+        self._unread: list[Pod] | None = list(pods)
+        """The pods to add, in order, until the index is read for the first time; None since then."""
+
+    def _read(self) -> dict[PodKey, Pod]:
+        """The pods by name; all that were added are in the index afterwards."""
+        if self._unread is not None:
+            unread, self._unread = self._unread, None
+            for pod in unread:
+                self.add(pod)
+        return self._pods
 
     def add(self, pod: Pod) -> OwnerKey | None:
         """Add or update a pod; returns its controller."""
+        if self._unread is not None:
+            self._unread.append(pod)
+            return self.owner_of(pod)
         key = pod.namespace, pod.name
         before = self._pods.get(key)
         self._pods[key] = pod
@@ -176,7 +187,7 @@ class PodIndex:
         """The pods on a node and those that wait for it, in the order in which they came."""
         if self._by_node is None:
             self._by_node = PodsByNode()
-            for key, pod in self._pods.items():
+            for key, pod in self._read().items():
                 self._by_node.put(key, None, pod)
         return [self._pods[key] for key in self._by_node.on(name)]
 
@@ -184,7 +195,7 @@ class PodIndex:
         """Remove a pod; returns its controller."""
         owner = self.owner_of(pod)
         key = pod.namespace, pod.name
-        before = self._pods.pop(key, None)
+        before = self._read().pop(key, None)
         if before is not None and self._by_node is not None:
             self._by_node.remove(key, before)
         self._adopted.pop((pod.namespace, pod.name), None)
@@ -195,7 +206,7 @@ class PodIndex:
         return owner
 
     def get(self, namespace: str, name: str) -> Pod | None:
-        return self._pods.get((namespace, name))
+        return self._read().get((namespace, name))
 
     def owner_of(self, pod: Pod) -> OwnerKey | None:
         """The controller that owns or adopted the pod; None for none."""
@@ -207,6 +218,7 @@ class PodIndex:
     def owned_by(self, owner: KubeObject, selector: LabelSelector | None = None) -> OwnedPods:
         """The pods of `owner`: those it owns, and orphans that its selector matched at the first
         call."""
+        self._read()
         key = (owner.kind, owner.namespace, owner.name)
         if selector is not None and not selector.is_empty and key not in self._searched:
             self._searched.add(key)
@@ -237,6 +249,7 @@ class PodIndex:
 
     def forget_owner(self, key: OwnerKey) -> list[Pod]:
         """Remove a controller and return its remaining pods."""
+        self._read()
         self._searched.discard(key)
         return list(self._owned.pop(key, ()))
 
