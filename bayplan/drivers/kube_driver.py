@@ -264,6 +264,7 @@ class KubeDriver:
             self.core.inbox.put,
             lambda: self._kind_synced(name),
             keep_sources=self._keeps_sources,
+            from_cache=True,
         )
         self._reflectors.append(reflector)
         self._begin(self._reflect(reflector))

@@ -3,6 +3,9 @@
 Mirrors k8s.io/client-go/tools/cache/reflector.go. Lines of a watch are split as bytes and decoded
 once; an object known at its version is not decoded again. Changes are delivered in batches.
 
+A scheduler reads the first state as a stream from the server's cache: a watch that begins with all objects and has a
+bookmark at their end. If the server refuses that, its cache is listed; if that has expired, the newest state.
+
 An object with fields that cannot be read is kept without them; see `api/wire/lenient.py`. One that cannot
 be read at all is removed, so that no stale version stays.
 """
@@ -12,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -31,6 +34,8 @@ log = logging.getLogger(__name__)
 
 PAGE = 1000
 GONE, NOT_FOUND = 410, 404
+UNSUPPORTED = frozenset({400, 405, 422})
+"""Refusals by a server that has no streams."""
 WATCH_S = (300.0, 600.0)
 """Timeout of a watch: a random number in between."""
 SHORT_WATCH_S = 1.0
@@ -39,6 +44,13 @@ MAX_REPORTED = 10_000
 """Number of problems of objects that are remembered, so that each is logged once."""
 SILENCE_S = 60.0
 """Seconds after its timeout that a silent watch may stay open."""
+
+INITIAL_END = b'"k8s.io/initial-events-end"'
+"""Annotation of the bookmark after the initial events of a stream."""
+CACHED = "0"
+"""The resource version of any state, which the server has in its cache."""
+RETRIED = frozenset({401, 408, GONE, 429})
+"""Refusals after which a stream is tried again; after others, the objects are listed."""
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
@@ -126,7 +138,8 @@ _STATUS = msgspec.json.Decoder(ServerStatus)
 class Reflector:
     """Follows the objects of one resource; `deliver` receives changes, `synced` is called after the
     first list. With `keep_sources`, pods and nodes keep the JSON that they were decoded from. One that
-    `may_vanish` raises ApiError (404), too, when the server no longer has the resource."""
+    `may_vanish` raises ApiError (404), too, when the server no longer has the resource. With `from_cache`, the first
+    state is read from the server's cache, as a stream if the server can."""
 
     def __init__(
         self,
@@ -138,8 +151,13 @@ class Reflector:
         *,
         keep_sources: bool = False,
         may_vanish: bool = False,
+        from_cache: bool = False,
     ) -> None:
         self.resource = resource
+        self._streams = from_cache
+        self._first_version = CACHED if from_cache else ""
+        self._initial: set[Key] | None = None
+        """The objects of a stream before its bookmark; None after it."""
         self._keep_sources = keep_sources
         self._may_vanish = may_vanish
         self._decodes_lines = not keep_sources and resource.kind.wire is not dict
@@ -152,7 +170,7 @@ class Reflector:
         self._version = ""
         """The resource version to watch from; "" for a list first."""
         self._events = 0
-        self._event_decoder = _event_decoder(resource.kind.wire)
+        self._event_decoder = _event_decoder(resource.kind.text_type)
         self.is_synced = False
         self.is_current = False
         """Whether a watch is open, so that every change arrives as it happens."""
@@ -169,11 +187,13 @@ class Reflector:
         while True:
             events, is_resumed = self._events, bool(self._version)
             try:
-                if not self._version:
+                if not self._version and self._streams:
+                    await self._stream_or_list()
+                elif not self._version:
                     await self.read_all()
                 await self.watch()
             except ApiError as error:
-                self.problem, self.is_current = str(error), False
+                self.problem, self.is_current, self._initial = str(error), False, None
                 if self._events > events:
                     self._backoff.reset()
                 if not self.is_synced and error.code in (401, 403, 404):
@@ -181,7 +201,7 @@ class Reflector:
                 if self._may_vanish and error.code == NOT_FOUND:
                     raise
                 if isinstance(error, ExpiredError):
-                    self._version = ""
+                    self._version = self._first_version = ""
                     if is_resumed:  # else the server expires the list that it has just sent
                         self._backoff.reset()
                 level = logging.INFO if isinstance(error, ExpiredError) else logging.WARNING
@@ -203,30 +223,54 @@ class Reflector:
 
     # Listing
 
+    async def _stream_or_list(self) -> None:
+        """Read all objects and their changes in one stream, or list them if the server refuses that."""
+        try:
+            await self.watch(is_initial=True)
+        except ApiError as error:
+            is_refused = 400 <= error.code < 500 and error.code not in RETRIED
+            if self._initial is None or not is_refused:
+                raise
+            self._initial = None
+            log.info("%s: no stream of all objects, listing: %s", self.resource.plural, error)
+            self._streams = error.code not in UNSUPPORTED
+            await self.read_all()
+        if self._initial is not None:
+            self._initial, self._streams = None, False
+            raise ApiError("the server ended a stream before all objects were sent")
+
     async def read_all(self) -> None:
         """Read all objects, page by page, and deliver the differences to the known ones."""
         seen: set[Key] = set()
         query: dict[str, str | int] = {"limit": PAGE, **self._selection()}
+        if self._first_version:
+            query["resourceVersion"] = self._first_version
         is_first, found = not self._known, 0
         async for page in self._pages(query):
             batch = self._read_items(page.items, seen, is_first)
             if batch:
                 self._deliver(batch)
             found += len(batch)
+        found += self._end_list(seen, page.metadata.resource_version)
+        log.info("%s: listed %d, %d changed", self.resource.plural, len(seen), found)
+
+    def _end_list(self, seen: set[Key], version: str) -> int:
+        """Deliver that objects which were not seen are gone; returns how many."""
         gone = [key for key in self._known if key not in seen]
         if gone:
             self._deliver([ObjectEvent(DELETED, self._known.pop(key)) for key in gone])
-        self._version = page.metadata.resource_version
-        log.info("%s: listed %d, %d changed", self.resource.plural, len(seen), found + len(gone))
+        self._version = version
         if not self.is_synced:
             self.is_synced = True
             self._synced()
+        return len(gone)
 
     async def _pages(self, query: dict[str, str | int]) -> AsyncIterator[_List]:
         """All pages. The next one is on its way while one is read."""
         page = await self._page(query)
         while page.metadata.continue_:
             following = {**query, "continue": page.metadata.continue_}
+            following.pop("resourceVersion", None)
             coming = asyncio.ensure_future(self._page(following))
             try:
                 await asyncio.sleep(0)  # the request is sent
@@ -312,8 +356,8 @@ class Reflector:
 
     # Watching
 
-    async def watch(self) -> None:
-        """Follow the changes since the last version, until the server ends the watch."""
+    async def watch(self, is_initial: bool = False) -> None:
+        """Follow the changes since the last version, or after all objects, until the server ends the watch."""
         timeout_s = random.uniform(*WATCH_S)
         query: dict[str, str | int] = {
             "watch": "true",
@@ -322,12 +366,16 @@ class Reflector:
             "timeoutSeconds": int(timeout_s),
             **self._selection(),
         }
+        if is_initial:
+            self._initial = set()
+            query["resourceVersion"] = self._first_version
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         started, events_before = loop_time(), self._events
         try:
             async with self._reader.stream(
                 self.resource.path, query, timeout_s + SILENCE_S
             ) as body:
-                self.is_current = True
+                self.is_current = not is_initial
                 rest = b""
                 async for chunk in body.iter_any():
                     lines = (rest + chunk).split(b"\n")
@@ -342,28 +390,47 @@ class Reflector:
 
     def _read_lines(self, lines: list[bytes]) -> None:
         batch: Batch = []
+        given = [line for line in lines if line]
         try:
-            for line in lines:
-                if line:
-                    self._read_line(line, batch)
+            for line, event in zip(given, self._decode_lines(given), strict=True):
+                self._read_event(line, event, batch)
         finally:
             if batch:
                 self._deliver(batch)
 
-    def _read_line(self, line: bytes, batch: Batch) -> None:
-        """Decode one event; raises ExpiredError or ApiError for an error event."""
+    def _decode_lines(self, lines: list[bytes]) -> Sequence[Any]:
+        """The events, or None for lines that are decoded by the slow path."""
+        events: Sequence[Any] = [None] * len(lines)
+        if self._decodes_lines:
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                events = self._event_decoder.decode(b"[" + b",".join(lines) + b"]")
+        return events
+
+    def _read_event(self, line: bytes, event: Any, batch: Batch) -> None:
+        """Take one event; raises ExpiredError or ApiError for an error event."""
         self._events += 1
-        if not self._decodes_lines:
+        if event is None or event.type in (BOOKMARK, ERROR):
             self._read_odd_line(line, batch)
             return
         try:
-            event = self._event_decoder.decode(line)
-            kind, meta = event.type, event.object.metadata
-            if kind != BOOKMARK and kind != ERROR:
-                self._note(kind, self.resource.kind.build(event.object), batch)
-            self._version = meta.resource_version or self._version
+            self._note(event.type, self.resource.kind.build(event.object), batch)
+            self._note_version(event.object.metadata.resource_version)
         except Exception:  # unusual lines are decoded again by the slow path
             self._read_odd_line(line, batch)
+
+    def _note_version(self, version: str) -> None:
+        """Set the version to resume from; initial events are in no order."""
+        if self._initial is None:
+            self._version = version or self._version
+
+    def _end_stream(self, version: str, batch: Batch) -> None:
+        """All objects were sent; changes follow."""
+        seen, self._initial, self.is_current = self._initial or set(), None, True
+        if batch:
+            self._deliver(batch[:])
+            batch.clear()
+        gone = self._end_list(seen, version)
+        log.info("%s: streamed %d, %d are gone", self.resource.plural, len(seen), gone)
 
     def _read_odd_line(self, line: bytes, batch: Batch) -> None:
         try:
@@ -376,7 +443,10 @@ class Reflector:
                 raise ExpiredError(status.message)
             raise ApiError(status.message, status.code)
         meta = _read_head(event.object).metadata
-        self._version = meta.resource_version or self._version
+        if event.type == BOOKMARK and self._initial is not None and INITIAL_END in line:
+            self._end_stream(meta.resource_version, batch)
+            return
+        self._note_version(meta.resource_version)
         if event.type not in (ADDED, MODIFIED, DELETED):
             return
         obj = self._decode(event.object, meta)
@@ -388,6 +458,8 @@ class Reflector:
     def _note(self, kind: str, obj: Any, batch: Batch) -> None:
         key = _key(obj)
         known = self._known.get(key)
+        if self._initial is not None:
+            (self._initial.discard if kind == DELETED else self._initial.add)(key)
         if kind == DELETED:
             if known is not None:
                 del self._known[key]
@@ -422,6 +494,6 @@ def _key(obj: Any) -> Key:
 
 
 def _event_decoder(wire: type[Any]) -> msgspec.json.Decoder[Any]:
-    """Decodes a line of a watch at once."""
+    """Decodes lines of a watch at once."""
     event = msgspec.defstruct(f"{wire.__name__}Event", [("type", str), ("object", wire)])
-    return msgspec.json.Decoder(event)
+    return msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # a type made at run time

@@ -69,6 +69,7 @@ class Server:
         self._lists, self._watches = lists, watches
         self.list_queries: list[Mapping[str, Any]] = []
         self.watched_from: list[Any] = []
+        self.streams = 0
         self.pauses: list[float] = []
 
     async def request(self, method: str, path: str, *, query: Mapping[str, str | int]) -> bytes:
@@ -88,6 +89,7 @@ class Server:
         self, path: str, query: Mapping[str, str | int], silence_s: float
     ) -> AsyncIterator[Body]:
         self.watched_from.append(query["resourceVersion"])
+        self.streams += query.get("sendInitialEvents") == "true"
         if not self._watches:
             raise Stop
         answer = self._watches.pop(0)
@@ -117,6 +119,70 @@ def test_list_is_read_page_by_page_and_watched_from_its_version() -> None:
     assert seen == [("ADDED", "a", "1"), ("ADDED", "b", "2")]
     assert [query.get("continue") for query in server.list_queries] == [None, "next"]
     assert server.watched_from == ["5"]
+
+
+def initial_end(version: int) -> bytes:
+    notes = {"k8s.io/initial-events-end": "true"}
+    return event("BOOKMARK", {"metadata": {"resourceVersion": str(version), "annotations": notes}})
+
+
+def test_first_state_is_a_stream_from_the_cache() -> None:
+    told: list[int] = []
+    first = [
+        event("ADDED", pod("b", 9)) + event("ADDED", pod("a", 3)),
+        event("MODIFIED", pod("a", 4)) + initial_end(7) + event("ADDED", pod("c", 8)),
+    ]
+    server = Server([], [first])
+
+    seen, _ = follow(server, from_cache=True, synced=lambda: told.append(len(server.watched_from)))
+
+    assert [name for _, name, _ in seen] == ["b", "a", "a", "c"]
+    assert (server.watched_from, server.streams, told) == (["0", "8"], 1, [1])
+
+
+def test_after_an_expired_version_the_stream_is_of_the_newest_state() -> None:
+    first = [event("ADDED", pod("a", 3)) + event("ADDED", pod("b", 4)) + initial_end(5), gone()]
+    again = [event("ADDED", pod("a", 3)) + event("ADDED", pod("c", 8)) + initial_end(9)]
+    server = Server([], [first, again])
+
+    seen, _ = follow(server, from_cache=True)
+
+    assert seen[2:] == [("ADDED", "c", "8"), ("DELETED", "b", "4")]
+    assert (server.watched_from, server.streams) == (["0", "", "9"], 2)
+
+
+@pytest.mark.parametrize("code", [400, 403, 422])
+def test_a_server_without_streams_lists_its_cache(code: int) -> None:
+    pages = [page(5, pod("a", 1), more="next"), page(5, pod("b", 2))]
+    server = Server(pages, [ApiError("sendInitialEvents: Forbidden", code)])
+
+    seen, _ = follow(server, from_cache=True)
+
+    assert [name for _, name, _ in seen] == ["a", "b"]
+    assert [query.get("resourceVersion") for query in server.list_queries] == ["0", None]
+    assert (server.watched_from, server.pauses) == (["0", "5"], [])
+
+
+def test_a_stream_that_breaks_off_is_read_again() -> None:
+    broken = [
+        event("ADDED", pod("a", 3)) + event("ADDED", pod("gone", 9)),
+        UnreachableError("reset"),
+    ]
+    server = Server([], [broken, [event("ADDED", pod("a", 3)) + initial_end(10)]])
+
+    seen, _ = follow(server, from_cache=True)
+
+    assert seen == [("ADDED", "a", "3"), ("ADDED", "gone", "9"), ("DELETED", "gone", "9")]
+    assert server.watched_from == ["0", "0", "10"]
+
+
+def test_a_stream_that_ends_before_its_bookmark_leads_to_a_list() -> None:
+    server = Server([page(5, pod("b", 2))], [[event("ADDED", pod("a", 3))]])
+
+    seen, _ = follow(server, from_cache=True)
+
+    assert seen == [("ADDED", "a", "3"), ("ADDED", "b", "2"), ("DELETED", "a", "3")]
+    assert server.watched_from == ["0", "5"]
 
 
 def test_only_unfinished_pods_are_requested() -> None:

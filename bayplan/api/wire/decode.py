@@ -14,7 +14,8 @@ from ...errors import DecodeError
 from ..custom import find_custom_kind
 from ..custom_workloads import CustomWorkload, is_custom_group, read_custom_workload
 from ..meta import Wire
-from .kinds import KINDS, FieldError, Kind, NodeWire, PodWire, group_of
+from .kinds import KINDS, FieldError, Kind, NodeWire, group_of
+from .pod_text import PodText
 from .served_versions import version_fault
 from .sourced import is_keeping_sources, with_source
 
@@ -77,7 +78,7 @@ class _ListHead(Wire, frozen=True):
     items: list[msgspec.Raw] | None = None
 
 
-class _TaggedPod(PodWire, frozen=True, tag_field="kind", tag="Pod"):
+class _TaggedPod(PodText, frozen=True, tag_field="kind", tag="Pod"):
     """A pod among objects of other kinds."""
 
     api_version: str = ""

@@ -1,6 +1,6 @@
 """Kinds: the supported kinds of objects, and how each is built from its wire form."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -15,17 +15,12 @@ from ..dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from ..limits import LimitRange, ResourceQuota
 from ..meta import DEFAULT_NAMESPACE, EMPTY_META, KubeObject, ObjectMeta, Wire
 from ..node import ContainerImage, Node, NodeCondition
-from ..pod import Pod
 from ..pod_groups import PodGroup, Workload
-from ..pod_spec import BoundPodSpec, PodSpec, share_spec, shared_spec, spec_key
-from ..pod_status import EMPTY_STATUS, ContainerStatus, PodStatus
 from ..resources import allocatable_units
 from ..rules.device_faults import device_problems
 from ..rules.object_faults import (
-    container_status_problems,
     label_selector_problems,
     node_selector_problems,
-    pod_level_status_problems,
     quantity_problem,
     quantity_problems,
     spec_problems,
@@ -57,17 +52,10 @@ from ..workloads import (
     Service,
     StatefulSet,
 )
-from .interning import shared, shared_map, shared_text
-from .sourced import SourcedPod
-
-
-class FieldError(Exception):
-    """A fault at a path within one object; decoding adds which object it is."""
-
-    def __init__(self, path: str, fault: str) -> None:
-        super().__init__(f"{path}: {fault}")
-        self.path = path
-        self.fault = fault
+from .field_error import FieldError as FieldError
+from .field_error import refuse
+from .interning import shared, shared_text
+from .pod_text import PodText, PodWire, build_pod
 
 
 @dataclass(frozen=True)
@@ -79,26 +67,25 @@ class Kind:
     wire: type[Any]
     build: Callable[[Any], object]
     is_namespaced: bool = True
+    text_wire: type[Any] | None = None
+    """The type for text, if another than for parsed trees."""
     decoder: "msgspec.json.Decoder[Any]" = field(init=False)
     list_decoder: "msgspec.json.Decoder[list[Any]]" = field(init=False)
 
     def __post_init__(self) -> None:
-        items: Any = list[self.wire]  # type: ignore[name-defined]  # a type made at run time
-        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.wire))
+        items: Any = list[self.text_type]  # type: ignore[name-defined]  # a type made at run time
+        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.text_type))
         object.__setattr__(self, "list_decoder", msgspec.json.Decoder(items))
+
+    @property
+    def text_type(self) -> type[Any]:
+        """The type that text is decoded to."""
+        return self.text_wire or self.wire
 
     @property
     def group(self) -> str:
         """The API group; empty for the core group."""
         return group_of(self.api_version)
-
-
-class PodWire(Wire, frozen=True):
-    """A pod on the wire."""
-
-    metadata: ObjectMeta = EMPTY_META
-    spec: BoundPodSpec = msgspec.field(default_factory=BoundPodSpec)
-    status: PodStatus = EMPTY_STATUS
 
 
 class NodeSpecWire(Wire, frozen=True):
@@ -131,52 +118,12 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-def build_pod(wire: PodWire, source: bytes | None = None) -> Pod:
-    """Make a pod, with its source if given; its spec, labels and similar parts are shared between equal pods."""
-    meta, spec = wire.metadata, wire.spec
-    if not meta.name and not meta.generate_name:
-        raise FieldError("metadata.name", "expected a name; got none")
-    node_name = spec.node_name
-    key = spec_key(spec)
-    common = shared_spec(key)
-    if common is None:
-        _refuse(spec_problems(spec))
-        common = share_spec(key)
-    return assemble_pod(meta, common, node_name, wire.status, source)
-
-
-def assemble_pod(
-    meta: ObjectMeta, spec: PodSpec, node_name: str, status: PodStatus, source: bytes | None
-) -> Pod:
-    """Make a pod of its parts, which has a name, and of which `spec` is a shared one."""
-    pod_type: Any = Pod if source is None else SourcedPod
-    made: Pod = pod_type(
-        meta.name,
-        shared_text(meta.namespace or DEFAULT_NAMESPACE.get()),
-        uid=meta.uid,
-        labels=shared_map(meta.labels),
-        annotations=shared_map(meta.annotations),
-        owner_references=shared(meta.owner_references) if meta.owner_references else (),
-        creation_timestamp=meta.creation_timestamp,
-        deletion_timestamp=meta.deletion_timestamp,
-        resource_version=meta.resource_version,
-        generation=meta.generation,
-        generate_name=shared_text(meta.generate_name),
-        node_name=shared_text(node_name),
-        spec=spec,
-        status=_share_status(status),
-    )
-    if source is not None:
-        _set(made, "source", source)
-    return made
-
-
 def build_node(wire: NodeWire) -> Node:
     """Make a node."""
     meta, spec, status = wire.metadata, wire.spec, wire.status
     if not meta.name:
         raise FieldError("metadata.name", "expected a name; got none")
-    _refuse(taint_problems(spec.taints or ()))
+    refuse(taint_problems(spec.taints or ()))
     capacity = _amounts(status.capacity, "status.capacity")
     allocatable = capacity
     if status.allocatable is not None:
@@ -205,7 +152,7 @@ def _amounts(quantities: dict[str, Quantity] | None, path: str) -> dict[str, int
     try:
         return _checked_amounts(tuple(quantities.items()))
     except ValueError:
-        _refuse(quantity_problems(quantities, path))
+        refuse(quantity_problems(quantities, path))
         raise
 
 
@@ -223,37 +170,12 @@ def build_other(wire: KubeObject) -> KubeObject:
     """Check an object that is used as decoded."""
     if not wire.metadata.name and not wire.metadata.generate_name:
         raise FieldError("metadata.name", "expected a name; got none")
-    _refuse(_object_problems(wire))
+    refuse(_object_problems(wire))
     if wire.is_namespaced and not wire.metadata.namespace:
         namespace = DEFAULT_NAMESPACE.get()
         if namespace != "default":
             _set(wire, "metadata", msgspec.structs.replace(wire.metadata, namespace=namespace))
     return wire
-
-
-def _share_status(status: PodStatus) -> PodStatus:
-    """Share the parts of a decoded status that many pods have in common."""
-    if status == EMPTY_STATUS:
-        return EMPTY_STATUS
-    if status.resources is not None or status.allocated_resources is not None:
-        _refuse(pod_level_status_problems(status))
-    if status.conditions:
-        _set(status, "conditions", shared(status.conditions))
-    if status.container_statuses:
-        statuses = shared(status.container_statuses, _check_container_statuses)
-        _set(status, "container_statuses", statuses)
-    if status.init_container_statuses:
-        statuses = shared(status.init_container_statuses, _check_init_container_statuses)
-        _set(status, "init_container_statuses", statuses)
-    return status
-
-
-def _check_container_statuses(statuses: tuple[ContainerStatus, ...]) -> None:
-    _refuse(container_status_problems(statuses, "status.containerStatuses"))
-
-
-def _check_init_container_statuses(statuses: tuple[ContainerStatus, ...]) -> None:
-    _refuse(container_status_problems(statuses, "status.initContainerStatuses"))
 
 
 def _object_problems(wire: KubeObject) -> Iterator[Problem]:
@@ -329,12 +251,6 @@ def _capacity_problems(wire: CSIStorageCapacity) -> Iterator[Problem]:
     yield from label_selector_problems(wire.node_topology, "nodeTopology")
 
 
-def _refuse(problems: Iterable[Problem]) -> None:
-    """Raise the first of `problems`, if there is one."""
-    for path, fault in problems:
-        raise FieldError(path, fault)
-
-
 OTHER_KINDS: tuple[type[KubeObject], ...] = (
     CSIDriver,
     CSINode,
@@ -368,7 +284,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
 )
 
 KINDS: dict[str, Kind] = {
-    "Pod": Kind("Pod", "v1", PodWire, build_pod),
+    "Pod": Kind("Pod", "v1", PodWire, build_pod, text_wire=PodText),
     "Node": Kind("Node", "v1", NodeWire, build_node, is_namespaced=False),
 }
 

@@ -8,12 +8,9 @@ from typing import Any
 import msgspec
 
 from ...api.custom import CustomResource, custom_kind
-from ...api.meta import EMPTY_META, ObjectMeta, Wire
-from ...api.pod import Pod
-from ...api.pod_spec import PodSpec
-from ...api.pod_status import EMPTY_STATUS, PodStatus
-from ...api.wire.kinds import FieldError, Kind, assemble_pod, build_pod
+from ...api.wire.kinds import FieldError, Kind
 from ...api.wire.lenient import decode_leniently
+from ...api.wire.pod_text import build_pod
 from ...api.wire.sourced import with_source
 from ...cluster.objects import ClusterObject, ObjectIndex
 from ..registry.object_admission import kind_of
@@ -24,7 +21,6 @@ log = logging.getLogger(__name__)
 
 REMEMBERED = frozenset({"Node", "PersistentVolume", "PersistentVolumeClaim"})
 SOURCED = frozenset({"Pod", "Node"})
-MAX_SPECS = 8192
 KINDS_STORED: dict[str, Kind] = {
     storage: kind
     for storage, resource in BY_STORAGE.items()
@@ -38,7 +34,6 @@ class Mirror(ObjectIndex):
     def __init__(self, store: Store) -> None:
         super().__init__()
         self._store = store
-        self._pods = PodReader()
         self._kinds: dict[str, list[Kind]] = {}
         for storage, kind in KINDS_STORED.items():
             self._add_kind(storage, kind)
@@ -53,13 +48,13 @@ class Mirror(ObjectIndex):
     def _add_kind(self, storage: str, kind: Kind) -> None:
         self._kinds.setdefault(storage, []).append(kind)
         for record in self._store.list(storage):
-            obj = _decode(kind, record, self._pods)
+            obj = _decode(kind, record)
             if obj is not None:
                 self.put_in(obj)
 
     def _follow(self, change: RecordChange) -> None:
         for kind in self._kinds.get(change.resource, ()):
-            obj = None if change.new is None else _decode(kind, change.new, self._pods)
+            obj = None if change.new is None else _decode(kind, change.new)
             if obj is not None:
                 self.put_in(obj)
             else:
@@ -77,43 +72,14 @@ class Mirror(ObjectIndex):
             self._deaths.pop((gone.kind, gone.namespace, gone.name), None)
 
 
-class _PodParts(Wire, frozen=True):
-    """A pod on the wire whose spec is not decoded."""
-
-    metadata: ObjectMeta = EMPTY_META
-    spec: msgspec.Raw = msgspec.Raw(b"")
-    status: PodStatus = EMPTY_STATUS
-
-
-class PodReader:
-    """Decodes pods. A spec is decoded once per node, for all pods with the same bytes."""
-
-    def __init__(self) -> None:
-        self._parts = msgspec.json.Decoder(_PodParts)
-        self._specs: dict[bytes, tuple[PodSpec, str]] = {}
-
-    def read(self, kind: Kind, data: bytes) -> Pod:
-        """The pod with its source; raises FieldError and ValidationError."""
-        parts = self._parts.decode(data)
-        key = bytes(parts.spec)
-        found = self._specs.get(key)
-        if found is not None:
-            return assemble_pod(parts.metadata, *found, parts.status, data)
-        pod = build_pod(kind.decoder.decode(data), data)
-        if len(self._specs) >= MAX_SPECS:
-            self._specs.clear()
-        self._specs[key] = pod.spec, pod.node_name
-        return pod
-
-
-def _decode(kind: Kind, record: Record, pods: PodReader) -> Any | None:
+def _decode(kind: Kind, record: Record) -> Any | None:
     """The object as far as it can be read, with a log record if that is not all; None if it cannot be used.
 
     Pods and nodes have their source, which the store keeps anyway.
     """
     try:
         if kind.build is build_pod:
-            return pods.read(kind, record.data)
+            return build_pod(kind.decoder.decode(record.data), record.data)
         obj: Any = kind.build(kind.decoder.decode(record.data))
     except (msgspec.ValidationError, FieldError):  # nulls, or something unreadable
         obj, faults = decode_leniently(record.data, kind)

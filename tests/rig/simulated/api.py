@@ -41,6 +41,8 @@ class WatchReply(NamedTuple):
     plural: str
     version: int
     leaves_out_finished: bool
+    initial: tuple[bytes, ...] = ()
+    """What is sent first: all objects, with a bookmark at their end."""
 
 
 class BindingRequest(NamedTuple):
@@ -89,6 +91,8 @@ class SimulatedApi:
         leaves_out = "fieldSelector" in query
         store = self.store
         try:
+            if "sendInitialEvents" in query:
+                return self._stream(plural, leaves_out)
             if "watch" in query:
                 version = int(query["resourceVersion"])
                 store.changes_after(plural, version)
@@ -105,6 +109,15 @@ class SimulatedApi:
         head = {"resourceVersion": str(page.version), "continue": page.token}
         body = b'{"metadata":%s,"items":[%s]}' % (_encode(head), b",".join(page.items))
         return Reply(200, body)
+
+    def _stream(self, plural: str, leaves_out: bool) -> WatchReply:
+        page = self.store.first_page(plural, 1 << 30, leaves_out)
+        lines = [b'{"type":"ADDED","object":%s}\n' % item for item in page.items]
+        half = len(lines) // 2
+        notes = b'{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}'
+        end = b'{"type":"BOOKMARK","object":{"metadata":%s}}\n' % (notes % page.version)
+        initial = b"".join(lines[:half]), b"".join(lines[half:]) + end
+        return WatchReply(plural, page.version, leaves_out, initial)
 
     def _write(self, method: str, parts: list[str], namespace: str, body: bytes) -> Reply:
         plural, name, sub = [*parts, "", ""][:3]

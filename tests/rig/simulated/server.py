@@ -287,6 +287,7 @@ class ServerWatch:
         self.plural = reply.plural
         self._version = reply.version
         self._leaves_out_finished = reply.leaves_out_finished
+        self._initial = list(filter(None, reply.initial))
         self._is_due = False
         self.is_stalled = False
 
@@ -317,6 +318,10 @@ class ServerWatch:
         self._is_due = False
         if self.connection.is_closed or self.is_stalled:
             return
+        if self._initial:
+            self.connection.deliver(chunk(self._initial.pop(0)))
+            self.wake()
+            return
         try:
             changes = self._server.store.changes_after(self.plural, self._version)
         except ExpiredVersionError:
@@ -329,7 +334,7 @@ class ServerWatch:
             self.connection.deliver(chunk(lines))
 
     def _bookmark(self) -> None:
-        if self.connection.is_closed or self.is_stalled:
+        if self.connection.is_closed or self.is_stalled or self._initial:
             return
         self._send()
         self._version = self._server.store.version
