@@ -14,6 +14,8 @@ from ..api.wire.decode import NO_KIND, UnknownObject, decode_items, iter_objects
 from ..api.wire.kinds import KINDS
 from ..errors import DecodeError
 from ..yaml_tree import RepeatedKey, UndefinedAliasError, YamlError, iter_trees
+from .bay_format import is_bay
+from .bay_objects import iter_bay_objects
 from .field_check import MisfitField, unknown_in_document, unknown_in_items
 from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
 from .object_check import InvalidObject, invalid_in_document, invalid_in_items
@@ -33,14 +35,15 @@ REPARSE_UP_TO = 64 << 20
 LONG_LIST = 1 << 16
 """Objects of longer lists are not searched for unknown fields if an API server wrote all of them."""
 
-BATCH = 1000
-"""Number of items of a list that are decoded together."""
+CUTS = 8
+"""Number of cuts in a row that are tried in a list without line breaks, before it is read as a whole."""
 
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _PROBE = 4096
 _TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
 _NOT_SPACE = re.compile(r"\S")
+_COMMA = re.compile(rb"\s*,")
 
 
 class FoundObject(NamedTuple):
@@ -94,22 +97,15 @@ class NotInPiecesError(Exception):
     """The text must be read as a whole."""
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
     """The fields that distinguish a list from other objects."""
 
     kind: str = ""
-
-
-class _List(msgspec.Struct, frozen=True, rename="camel"):
-    """A list with undecoded items."""
-
-    kind: str = ""
     api_version: str = ""
-    items: list[msgspec.Raw] = []
 
 
 _HEADS = msgspec.json.Decoder(_Head)
-_LISTS = msgspec.json.Decoder(_List)
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
@@ -119,12 +115,21 @@ def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
     reading as a whole might not.
     """
     start = source.data[:_PROBE].removeprefix(_BOM).lstrip(_SPACE)
-    if start[:1] in (b"{", b"["):
+    if is_bay(source.data):
+        yield from _iter_bay(source)
+    elif start[:1] in (b"{", b"["):
         yield from _iter_json(source, in_pieces)
     elif in_pieces:
         yield from _iter_yaml_pieces(source)
     else:
         yield from _iter_yaml(source)
+
+
+def _iter_bay(source: Source) -> Iterator[FoundItems]:
+    count = 0
+    for objects, end in iter_bay_objects(source.data, source.name):
+        yield FoundItems(objects, 1, count, end)
+        count += len(objects)
 
 
 def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
@@ -134,7 +139,7 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
         return
     text = source.data[:].removeprefix(_BOM)
     try:
-        yield from _decode_batches(source, text) if in_pieces else _decode(source, text, document=1)
+        yield from _decode(source, text, document=1)
     except DecodeError as error:
         if "trailing characters" not in error.problem:
             raise
@@ -143,54 +148,58 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
 
 def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
     try:
-        kind = _HEADS.decode(items.shell).kind
+        head = _HEADS.decode(items.shell.removeprefix(_BOM))
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise NotInPiecesError from None
-    if not kind.endswith("List"):
+    known = KINDS.get(head.kind.removesuffix("List"))
+    is_foreign = known is not None and head.api_version not in ("", known.api_version)
+    if not head.kind.endswith("List") or is_foreign:
         raise NotInPiecesError
-    count = 0
-    for start, end in items.pieces(source.data, JSON_PIECE):
-        first = start + (source.data[start : start + 1] == b",")
-        with memoryview(source.data) as view:
-            text = b"".join((b"[", view[first:end], b"]"))
-        for found in _decode_items(source, text, kind, count):
+    count, start = 0, items.start
+    while start < items.end:
+        text, end, objects = _next_items(source, items, start, head.kind)
+        for found in _found_items(source, text, head.kind, count, objects):
             yield found._replace(position=start)
             count += _objects_in(found)
+        start = end
 
 
-def _decode_batches(source: Source, text: bytes) -> Iterator[Found]:
-    """Yield the objects of one JSON document: those of a long list in batches."""
-    listed = _long_list(text)
-    if listed is None:
-        yield from _decode(source, text, document=1)
-        return
-    count = 0
-    for start in range(0, len(listed.items), BATCH):
-        batch = b",".join(listed.items[start : start + BATCH])
-        for found in _decode_items(source, b"[" + batch + b"]", listed.kind, count):
-            yield found
-            count += _objects_in(found)
+def _next_items(
+    source: Source, items: ItemList, start: int, kind: str
+) -> tuple[bytes, int, list[object] | None]:
+    """The next items as a JSON array, their end, and the objects, or None if they must be decoded one by one.
+
+    Raises NotInPiecesError if several cuts in a row leave no whole items.
+    """
+    comma = _COMMA.match(source.data, start)
+    first, end = comma.end() if comma else start, start + JSON_PIECE
+    for _ in range(CUTS):
+        end = items.cut(source.data, end)
+        with memoryview(source.data) as view:
+            text = b"".join((b"[", view[first:end], b"]"))
+        try:
+            objects = decode_items(text, kind)
+        except DecodeError:
+            end += 1
+            continue
+        if objects is not None or _is_json(text):
+            return text, end, objects
+        end += 1
+    raise NotInPiecesError
 
 
-def _long_list(text: bytes) -> _List | None:
-    """The list in a text, unless it is short or of a kind of another API group."""
-    if len(text) <= LONG_LIST:
-        return None
+def _is_json(text: bytes) -> bool:
     try:
-        listed = _LISTS.decode(text)
+        _ITEMS.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    kind = KINDS.get(listed.kind.removesuffix("List"))
-    is_known = kind is not None and listed.api_version == kind.api_version
-    return listed if listed.kind == "List" or is_known else None
+        return False
+    return True
 
 
-def _decode_items(source: Source, text: bytes, kind: str, first_item: int) -> Iterator[Found]:
-    """Yield some items, a JSON array, of a list of that kind: all at once where they can be decoded so."""
-    try:
-        objects = decode_items(text, kind)
-    except DecodeError:
-        raise NotInPiecesError from None
+def _found_items(
+    source: Source, text: bytes, kind: str, first_item: int, objects: list[object] | None
+) -> Iterator[Found]:
+    """Yield some items, a JSON array, of a list of that kind; without `objects` they are decoded one by one."""
     if objects is None:
         whole = b"".join((b'{"kind":"', kind.encode(), b'","items":', text, b"}"))
         yield from _decode(source, whole, 1, first_item)

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
 
@@ -60,6 +59,20 @@ class ManifestPlace(NamedTuple):
         return place if self.item < 0 else f"{place}: items[{self.item}]"
 
 
+class ItemPlaces(NamedTuple):
+    """Places of consecutive objects of a list; one for all of them."""
+
+    source: str
+    document: int
+    first_item: int
+    objects: list[object]
+
+    def of(self, obj: object) -> ManifestPlace:
+        """The place of one of the objects; without its number if it was replaced."""
+        found = (i for i, one in enumerate(self.objects, self.first_item) if one is obj)
+        return ManifestPlace(self.source, self.document, next(found, -1))
+
+
 class UnknownFieldRemark(msgspec.Struct):
     """A field that does not exist, where it is first, and in how many more places of the file."""
 
@@ -94,7 +107,8 @@ class Manifests(msgspec.Struct):
     """The objects in order, their places, the ignored kinds, and their faults."""
 
     objects: list[InputObject] = msgspec.field(default_factory=list)
-    places: list[ManifestPlace] = msgspec.field(default_factory=list)
+    places: list[ManifestPlace | ItemPlaces] = msgspec.field(default_factory=list)
+    """By object; `place_at` has the place of a single one."""
     unused: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of ignored objects per kind that does not affect scheduling."""
     unknown: dict[tuple[str, str, str], UnknownFieldRemark] = msgspec.field(default_factory=dict)
@@ -120,10 +134,15 @@ class Manifests(msgspec.Struct):
 
     def place_of(self, obj: InputObject) -> str:
         """The place of `obj`, as the beginning of an error; empty if unknown."""
-        for place, candidate in zip(self.places, self.objects, strict=True):
+        for i, candidate in enumerate(self.objects):
             if candidate is obj:
-                return str(place)
+                return str(self.place_at(i))
         return ""
+
+    def place_at(self, index: int) -> ManifestPlace:
+        """The place of the object of this index."""
+        place = self.places[index]
+        return place.of(self.objects[index]) if isinstance(place, ItemPlaces) else place
 
     def add(self, source: str, found: FoundObject) -> None:
         """Add an object found in `source`."""
@@ -139,14 +158,14 @@ class Manifests(msgspec.Struct):
         """Refuse a new workload whose pods cannot be made; those of a stored one are in its dump."""
         if workload.missing and workload.is_certain and not workload.uid:
             reason = f"expected pods that can be made; got {workload.missing}: {DESCRIBE_KIND}"
-            label, place = f"{workload.kind} {workload.key}", self.places[-1]
+            label, place = f"{workload.kind} {workload.key}", self.place_at(-1)
             self.invalid[str(place), label, reason] = InvalidRemark(place, label, reason)
 
     def add_items(self, source: str, found: FoundItems) -> None:
         """Add objects of a list in `source`, all of which affect scheduling."""
         self.objects += cast(list[InputObject], found.objects)
-        numbers = range(found.first_item, found.first_item + len(found.objects))
-        self.places += map(ManifestPlace, repeat(source), repeat(found.document), numbers)
+        place = ItemPlaces(source, found.document, found.first_item, found.objects)
+        self.places += [place] * len(found.objects)
 
     def add_misfit(self, source: str, found: FoundMisfit) -> None:
         """Add an unknown field found in `source`, as one more place if it was found before."""
@@ -220,7 +239,7 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
     blank = [0] * len(groups)
     with _garbage_collection_off():
         for i, file in ((i, file) for i, files in enumerate(groups) for file in files):
-            source = open_source(file)
+            source = open_source(file, takes_bay=True)
 
             def tell(share: float, size: int = source.size, before: int = done) -> None:
                 if on_progress is not None:
@@ -293,6 +312,9 @@ def _keep_last(manifests: Manifests) -> None:
 
     Unnamed objects get their names later.
     """
+    named = [hash((obj.kind, obj.namespace, obj.name)) for obj in manifests.objects if obj.name]
+    if len(set(named)) == len(named):
+        return
     last: dict[tuple[str, str, str], int] = {}
     dropped: dict[int, int] = {}
     for i, obj in enumerate(manifests.objects):
@@ -305,7 +327,8 @@ def _keep_last(manifests: Manifests) -> None:
         return
     first, by = next(iter(dropped.items()))
     obj, more = manifests.objects[first], len(dropped) - 1
-    note = f"{obj.kind.lower()} {obj.key} in {manifests.places[first]} is replaced by that in {manifests.places[by]}"
+    places = manifests.place_at(first), manifests.place_at(by)
+    note = f"{obj.kind.lower()} {obj.key} in {places[0]} is replaced by that in {places[1]}"
     manifests.notes.append(note + (f", and {more:,} more by later documents" if more else ""))
     for name in ("objects", "places"):
         listed = getattr(manifests, name)

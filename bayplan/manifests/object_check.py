@@ -138,10 +138,11 @@ def image_note(objects: Iterable[object]) -> str:
     lacking: dict[int, bool] = {}
     count = 0
     for obj in objects:
+        if isinstance(obj, (Pod, KubeObject)) and obj.uid:
+            continue  # an API server stored it
         template = pod_template(obj)
         spec = obj.spec if isinstance(obj, Pod) else template.spec if template is not None else None
-        is_stored = isinstance(obj, Pod | KubeObject) and bool(obj.uid)
-        if spec is None or is_stored:
+        if spec is None:
             continue
         if id(spec) not in lacking:
             containers = (*(spec.containers or ()), *(spec.init_containers or ()))

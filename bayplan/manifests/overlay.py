@@ -61,14 +61,15 @@ def lay_over(
     merged.invalid, merged.notes = dict(files.invalid), list(files.notes)
     known = {_key(obj): i for i, obj in enumerate(merged.objects)}
     present: list[Pod] = []
-    for obj, place in zip(files.objects, files.places, strict=True):
+    for number, obj in enumerate(files.objects):
         i = known.get(_key(obj)) if obj.name else None
         if i is None:
             merged.objects.append(obj)
-            merged.places.append(place)
+            merged.places.append(files.places[number])
         elif isinstance(obj, Pod):
             present.append(obj)
         else:
+            place = files.place_at(number)
             merged.objects[i] = _applied(merged.objects[i], obj, place, documents or Documents())
             merged.places[i] = place
     return merged, present

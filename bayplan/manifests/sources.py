@@ -15,6 +15,7 @@ from typing import IO, TypeAlias
 import msgspec
 
 from ..errors import InputError
+from .bay_format import is_bay
 from .foreign_documents import folder_fault
 from .input_bytes import GZIP_MAGIC, input_limit, open_input, too_large
 
@@ -23,7 +24,7 @@ Buffer: TypeAlias = bytes | mmap.mmap
 
 STDIN = "-"
 _URL = re.compile(r"https?:/")
-SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json", ".bay")
 _MAP_FROM = 1 << 20
 _PROBE = 8192
 _CONTENT = re.compile(
@@ -78,8 +79,11 @@ def total_size(files: Iterable[str]) -> int:
     return sum(os.path.getsize(file) for file in files if file != STDIN)
 
 
-def open_source(file: str) -> Source:
-    """Read a file, or standard input; raises InputError if that fails or it is no text."""
+def open_source(file: str, takes_bay: bool = False) -> Source:
+    """Read a file, or standard input; raises InputError if that fails, or for binary data that is no `.bay` file.
+
+    Unless it `takes_bay`, such a file is refused, too.
+    """
     name = "stdin" if file == STDIN else file
     try:
         size = os.path.getsize(file) if os.path.isfile(file) else 0
@@ -88,7 +92,7 @@ def open_source(file: str) -> Source:
             data = _read(file)
     except OSError as error:
         raise InputError(f"{name}: expected a readable file; got {error.strerror}") from error
-    if b"\0" in data[:_PROBE]:
+    if b"\0" in data[:_PROBE] and not (takes_bay and is_bay(data)):
         raise InputError(f"{name}: expected YAML or JSON; got binary data")
     return Source(name, data, size or len(data))
 
@@ -122,7 +126,9 @@ def _expand(path: str) -> Iterator[str]:
     found = sorted(file for file in below if _is_manifest(file))
     if not found:
         more = "" if is_recursive else "; -R reads folders below it, too"
-        raise InputError(f"{path}: expected files named *.yaml, *.yml or *.json; got none{more}")
+        raise InputError(
+            f"{path}: expected files named *.yaml, *.yml, *.json or *.bay; got none{more}"
+        )
     yield from map(str, found)
 
 

@@ -51,7 +51,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> str:
     return file
 
 
-@pytest.mark.parametrize("name", ["result.yaml", "result.json", "result.json.gz"])
+@pytest.mark.parametrize("name", ["result.yaml", "result.json", "result.json.gz", "result.bay"])
 def test_a_second_simulation_finds_the_pods_where_the_first_one_put_them(
     name: str, tmp_path: Path
 ) -> None:

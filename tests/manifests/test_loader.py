@@ -116,7 +116,7 @@ def test_a_dash_is_standard_input(write: Write, monkeypatch: pytest.MonkeyPatch)
 
     manifests = read_manifests(["-"])
 
-    assert [str(place) for place in manifests.places] == [
+    assert [manifests.place_of(obj) for obj in manifests.objects] == [
         "stdin: document 1: items[0]",
         "stdin: document 1: items[1]",
     ]
@@ -267,7 +267,7 @@ def test_a_folder_without_manifests(write: Write) -> None:
         read_manifests(["docs"])
 
     assert str(caught.value) == (
-        "docs: expected files named *.yaml, *.yml or *.json; got none; -R reads folders below it, too"
+        "docs: expected files named *.yaml, *.yml, *.json or *.bay; got none; -R reads folders below it, too"
     )
 
 
@@ -317,7 +317,7 @@ BARE = {"apiVersion": "v1", "items": [{"metadata": {"name": "x"}}], "kind": "Pod
         pytest.param(json.dumps(MANY, indent=4), 5, True, id="JSON"),
         pytest.param(json.dumps(MANY, indent=2), 5, True, id="JSON as jq prints it"),
         pytest.param(json.dumps(BARE, indent=4), 1, True, id="JSON items without a kind"),
-        pytest.param(json.dumps(MANY), 5, False, id="JSON on one line"),
+        pytest.param(json.dumps(MANY), 5, True, id="JSON on one line"),
         pytest.param(
             "kind: List\nitems:\n- &p {kind: Pod, metadata: {name: a}}\n"
             "- {kind: Pod, metadata: {<<: {labels: {a: b}}, name: b}}\n- <<: *p\n  metadata: {name: c}\n",
@@ -348,7 +348,7 @@ def test_long_lists_are_read_in_pieces_with_the_same_result(
     manifests = read_source(source, told.append)
 
     assert len(manifests.objects) == count
-    assert [place.item for place in manifests.places] == list(range(count))
+    assert [manifests.place_at(i).item for i in range(count)] == list(range(count))
     if in_pieces:
         assert told == sorted(told)
         assert told[-1] < 1
@@ -445,10 +445,14 @@ ITEMS = st.sampled_from(
 )
 
 
-@given(st.lists(ITEMS, min_size=1, max_size=12), st.integers(1, 2000))
-def test_a_list_reads_the_same_in_pieces_of_any_size(items: list[Any], size: int) -> None:
+@given(
+    st.lists(ITEMS, min_size=1, max_size=12), st.integers(1, 2000), st.sampled_from((4, 0, None))
+)
+def test_a_list_reads_the_same_in_pieces_of_any_size(
+    items: list[Any], size: int, indent: int | None
+) -> None:
     tree = {"apiVersion": "v1", "items": items, "kind": "List"}
-    text = json.dumps(tree, indent=4).encode()
+    text = json.dumps(tree, indent=indent).encode()
     source = Source("list", text, len(text))
     whole = read_source(Source("list", json.dumps(tree).encode(), len(text)))
 
@@ -460,7 +464,8 @@ def test_a_list_reads_the_same_in_pieces_of_any_size(items: list[Any], size: int
     assert [f"{obj.kind} {obj.name}" for obj in cut.objects] == [
         f"{obj.kind} {obj.name}" for obj in whole.objects
     ]
-    assert (cut.places, cut.unused) == (whole.places, whole.unused)
+    assert list(map(cut.place_of, cut.objects)) == list(map(whole.place_of, whole.objects))
+    assert cut.unused == whole.unused
 
 
 NESTED = {"apiVersion": "v1", "kind": "List", "items": [make("Pod", "x"), make("Node", "y1")]}
@@ -475,8 +480,18 @@ HEADS = st.sampled_from(
 )
 
 
-@given(HEADS, st.lists(st.just(POD) | ITEMS | st.just(NESTED), max_size=12), st.integers(1, 5))
-def test_a_list_reads_the_same_in_batches_of_any_size(
+OWNED = make("Pod", "owned")
+OWNED["metadata"]["ownerReferences"] = [
+    {"apiVersion": "v1", "kind": "Thing", "name": str(i), "uid": str(i)} for i in range(3)
+]
+
+
+@given(
+    HEADS,
+    st.lists(st.just(POD) | ITEMS | st.just(NESTED) | st.just(OWNED), max_size=12),
+    st.integers(1, 2000),
+)
+def test_a_list_without_line_breaks_reads_the_same_in_pieces(
     head: dict[str, Any], items: list[Any], size: int
 ) -> None:
     text = json.dumps({**head, "items": items}).encode()
@@ -484,8 +499,8 @@ def test_a_list_reads_the_same_in_batches_of_any_size(
     whole = _read_or_fault(source)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoder, "LONG_LIST", 0)
-        patch.setattr(decoder, "BATCH", size)
+        patch.setattr(pieces, "LIST_FROM", 0)
+        patch.setattr(decoder, "JSON_PIECE", size)
         cut = _read_or_fault(source)
 
     assert cut == whole
@@ -496,4 +511,5 @@ def _read_or_fault(source: Source) -> Any:
         read = read_source(source)
     except InputError as error:
         return str(error)
-    return [f"{obj.kind} {obj.name}" for obj in read.objects], read.places, read.unused
+    places = [read.place_of(obj) for obj in read.objects]
+    return [f"{obj.kind} {obj.name}" for obj in read.objects], places, read.unused

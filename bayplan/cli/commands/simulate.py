@@ -36,11 +36,11 @@ from ..render.answer_output import print_notices, print_usage
 from ..render.consoles import stdout_console, written_to_stdout
 from ..render.html import html_to
 from ..render.plain_data import (
-    json_pieces,
+    cluster_pieces,
+    form_of,
     print_json_document,
     print_yaml_document,
     with_remarks,
-    yaml_pieces,
 )
 from ..render.progress_bar import progress_bar
 from ..render.trace_lines import TraceWriter, trace_to
@@ -132,8 +132,8 @@ class SimulateOptions:
         typer.Option(
             "--to",
             metavar="FILE",
-            help="Write the resulting cluster as manifests, which every command reads: JSON if the name ends with "
-            ".json or .json.gz, else YAML; gzipped if it ends with .gz.",
+            help="Write the resulting cluster to a file that every command reads: JSON if the name ends with .json, "
+            "the format of snapshots if it ends with .bay, else YAML; gzipped if .gz follows.",
             show_default=False,
         ),
     ] = None
@@ -242,9 +242,7 @@ def cluster_to(path: Path | None) -> Iterator[Callable[[Simulation], None]]:
     with whole_target("--to", path) as file:
 
         def write(simulation: Simulation) -> None:
-            trees = simulation.result_trees()
-            is_json = path.name.removesuffix(".gz").endswith(".json")
-            for piece in json_pieces(trees) if is_json else yaml_pieces(trees):
+            for piece in cluster_pieces(simulation.result_trees(), form_of(path.name)):
                 file.write(piece)
 
         yield write

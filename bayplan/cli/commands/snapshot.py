@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +14,7 @@ from ...errors import InputError
 from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
 from ..options.output_files import write_whole
 from ..render.consoles import stderr_console
-from ..render.plain_data import json_pieces, yaml_pieces
+from ..render.plain_data import cluster_pieces, form_of
 from ..render.progress_bar import progress_bar
 
 
@@ -22,6 +23,7 @@ class SnapshotOutput(StrEnum):
 
     YAML = "yaml"
     JSON = "json"
+    BAY = "bay"
 
 
 FORMS = ", ".join(SnapshotOutput)
@@ -55,44 +57,99 @@ def snapshot(
         typer.Option("-A", "--all-namespaces", help="Objects of all namespaces. The default."),
     ] = False,
     output: Annotated[
-        SnapshotOutput,
-        typer.Option("-o", "--output", metavar="FORM", help=f"How to write it: {FORMS}."),
-    ] = SnapshotOutput.YAML,
+        SnapshotOutput | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FORM",
+            help=f"How to write it: {FORMS}. Default: by the end of the name of --to, else yaml.",
+            show_default=False,
+        ),
+    ] = None,
     to: Annotated[
         Path | None,
         typer.Option(
             "--to",
             metavar="FILE",
-            help="Where to write it, all or nothing; gzipped if the name ends with .gz. "
-            "Default: standard output.",
+            help="Where to write it, all or nothing: in YAML, in JSON if the name ends with .json, or as columns, "
+            "which open at once, if it ends with .bay; gzipped if .gz follows. Default: standard output.",
             show_default=False,
         ),
     ] = None,
     annotation: AnnotationsOption = None,
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="Read a file or folder instead of a live cluster, - for standard input. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write the objects of a live cluster that matter for scheduling to a file, for the other commands.
+    """Write the objects of a live cluster, or of files, that matter for scheduling to a file, for the other commands.
 
     Reads only. The file has no environment variables, commands or arguments, no secrets or config maps, no managed
     fields, and only the annotations that Kubernetes' own scheduling reads. Its namespaces have the version of the
     cluster in an annotation, so that other commands decide as that release does.
 
-    Example: bayplan snapshot > cluster.yaml && bayplan simulate -f cluster.yaml
+    Example: bayplan snapshot --to cluster.bay && bayplan simulate -f cluster.bay
     """
     from ...api.wire.placement_fields import KEPT_ANNOTATIONS, clipped_tree, note_version
-    from ...kube.live_cluster import read_live
 
     if namespace and all_namespaces:
         raise InputError(f"expected -n or -A; got both, -n {namespace} and it")
-    kubeconfig, context = chosen_cluster(kubeconfig, context)
-    with progress_bar("reading the cluster") as on_kind:
-        live = read_live(kubeconfig, context, namespace, on_kind)
+    form = _form(output, to)
+    if filename:
+        if kubeconfig or context or namespace:
+            raise InputError("-f: expected no --kubeconfig, --context or -n with it; got one")
+        version, objects = "", _objects_in(filename)
+    else:
+        version, objects = _live_objects(kubeconfig, context, namespace)
     kept = KEPT_ANNOTATIONS | frozenset(annotation or ())
-    trees = (note_version(clipped_tree(obj, kept), live.version) for obj in live.objects)
-    pieces = json_pieces(trees) if output is SnapshotOutput.JSON else yaml_pieces(trees)
+    trees = (note_version(clipped_tree(obj, kept), version) for obj in objects)
+    pieces = cluster_pieces(trees, form)
     if to is not None:
         write_whole("--to", to, pieces)
     else:
-        sys.stdout.writelines(pieces)
+        for piece in pieces:
+            sys.stdout.buffer.write(piece.encode() if isinstance(piece, str) else piece)
     if namespace:
         note = "note: pods of other namespaces are left out, so nodes look emptier than they are"
         stderr_console().print(note, style="dim", markup=False, soft_wrap=True)
+
+
+def _form(output: SnapshotOutput | None, to: Path | None) -> str:
+    """The form to write; raises InputError for a `.bay` file in another form."""
+    named = form_of(to.name) if to is not None else "yaml"
+    if output is not None and named == "bay" and output is not SnapshotOutput.BAY:
+        raise InputError(f"-o: expected bay, for a file of that name; got {output.value}")
+    return output.value if output is not None else named
+
+
+def _live_objects(
+    kubeconfig: Path | None, context: str | None, namespace: str
+) -> tuple[str, Sequence[Any]]:
+    """The version and the objects of a live cluster."""
+    from ...kube.live_cluster import read_live
+
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
+    with progress_bar("reading the cluster") as on_kind:
+        live = read_live(kubeconfig, context, namespace, on_kind)
+    return live.version, live.objects
+
+
+def _objects_in(files: Sequence[Path]) -> Sequence[Any]:
+    """The objects of files; raises InputError if one is no object of a cluster, or wrong."""
+    from ...manifests.loader import read_manifests
+    from ...manifests.timeline import Timeline
+
+    with progress_bar("reading") as on_bytes:
+        manifests = read_manifests(files, on_bytes)
+    manifests.refuse_remarks()
+    for obj in manifests.objects:
+        if isinstance(obj, Timeline):
+            place = manifests.place_of(obj)
+            raise InputError(f"{place}: expected an object of a cluster; got a Timeline")
+    return manifests.objects

@@ -60,13 +60,27 @@ def add_nodes(server: ApiServer, count: int, shape: NodeModel) -> None:
 
 def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of the files, each with its place."""
+    from ...api.wire.encode import to_dict
+    from ...manifests.bay_format import is_bay
+    from ...manifests.bay_objects import iter_bay_objects
     from ...manifests.sources import find_files, open_source
     from ...yaml_tree import YamlError, iter_trees
 
     for file in find_files(paths):
-        source = open_source(file)
+        source = open_source(file, takes_bay=True)
         try:
-            trees = list(iter_trees(bytes(source.data[:])))
+            if is_bay(source.data):
+                trees = [
+                    {
+                        "items": [
+                            to_dict(obj)
+                            for objects, _ in iter_bay_objects(source.data, source.name)
+                            for obj in objects
+                        ]
+                    }
+                ]
+            else:
+                trees = list(iter_trees(bytes(source.data[:])))
         except YamlError as error:
             raise InputError(f"{source.name}: {error}") from None
         for number, tree in enumerate(trees, start=1):

@@ -41,10 +41,10 @@ class WholeFile:
             packed = gzip.GzipFile(fileobj=file, mode="wb") if target.suffix == ".gz" else file
         self._files = [packed] if packed is file else [packed, file]
 
-    def write(self, text: str) -> int:
+    def write(self, text: str | bytes) -> int:
         """Add to it; returns how much."""
         with _faults_named(self._option, self._target, OutputError):
-            self._files[0].write(text.encode())
+            self._files[0].write(text.encode() if isinstance(text, str) else text)
         return len(text)
 
     def keep(self) -> None:
@@ -90,7 +90,7 @@ def whole_target(option: str, target: Path) -> Iterator[WholeFile]:
         file.drop()
 
 
-def write_whole(option: str, target: Path, pieces: Iterable[str]) -> None:
+def write_whole(option: str, target: Path, pieces: Iterable[str | bytes]) -> None:
     """Write all pieces to the file, gzipped by its name, or leave the former file as it was."""
     with whole_target(option, target) as file:
         for piece in pieces:

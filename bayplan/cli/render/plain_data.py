@@ -50,3 +50,19 @@ def json_pieces(trees: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield joint + msgspec.json.encode(tree).decode()
         joint = ",\n"
     yield "\n]}\n"
+
+
+def cluster_pieces(trees: Iterable[dict[str, Any]], form: str) -> Iterator[str | bytes]:
+    """A file with these objects: `yaml`, `json` or `bay`."""
+    if form == "bay":
+        from ...manifests.bay_objects import bay_pieces
+
+        yield from bay_pieces(trees)
+    else:
+        yield from json_pieces(trees) if form == "json" else yaml_pieces(trees)
+
+
+def form_of(file_name: str) -> str:
+    """The form of a cluster in a file of this name: `json` or `bay` if it ends with that, or else `yaml`."""
+    suffix = file_name.removesuffix(".gz").rpartition(".")[2]
+    return suffix if suffix in ("json", "bay") else "yaml"
