@@ -29,6 +29,8 @@ NAMESPACE, RUNNING = "bench", "running"
 ZONES = 3
 TIMEOUT_S = 900.0
 EVENTS_S = 60.0
+SETTLE_S = 1.0
+"""How long after the deletion of all pods the memory is read."""
 DEFAULT_QPS = {"qps": 50, "burst": 100}
 RAISED_QPS = {"qps": 5000, "burst": 10000}
 
@@ -166,6 +168,24 @@ class Arena:
             cpu_s=cpu_s,
             peak_mib=peak,
         )
+
+    def live_through(self, contestant: Contestant, waves: int) -> Iterator[float]:
+        """Create the pods, let the contestant bind them and delete them, again and again; yield its MiB after each."""
+        self._count += 1
+        folder = self._plane.folder / f"run-{self._count}"
+        process = contestant.start(self._plane.kubeconfig, folder)
+        try:
+            for _ in range(waves):
+                watch = BindingWatch(self._client, self._pods)
+                self._make_pods()
+                is_done = watch.done.wait(TIMEOUT_S)
+                watch.close()
+                assert is_done, f"{len(watch.moments)} bound. {process.last_words()}"
+                self._clear()
+                time.sleep(SETTLE_S)
+                yield process.memory_mib()["rss"]
+        finally:
+            process.stop()
 
     def _servers(self) -> dict[str, Process]:
         servers = {"API server": self._plane.api_server}

@@ -31,6 +31,12 @@ def main() -> int:
         help="on the API server of `bayplan up`, which needs no binaries",
     )
     parser.add_argument("--json", type=Path, help="where to write all runs")
+    parser.add_argument(
+        "--waves",
+        type=int,
+        default=0,
+        help="create, bind and delete the pods so many times, and print the memory after each time",
+    )
     arguments = parser.parse_args()
     if missing_assets() and not arguments.embedded:
         missing = ", ".join(missing_assets())
@@ -49,6 +55,9 @@ def main() -> int:
             is_embedded=arguments.embedded,
         ) as place,
     ):
+        if arguments.waves:
+            print_memory(list(place.live_through(contestants()[0], arguments.waves)))
+            return 0
         for _ in range(arguments.repeat):
             for contestant in contestants():
                 if not arguments.only or contestant.name in arguments.only:
@@ -59,6 +68,13 @@ def main() -> int:
         trees = [{**run._asdict(), "pods_per_s": run.pods_per_s} for run in runs]
         arguments.json.write_text(json.dumps(trees, indent=2))
     return 0
+
+
+def print_memory(mib: list[float]) -> None:
+    """Print the memory after each wave, and its growth in the last third of them."""
+    last = mib[-len(mib) // 3 - 1 :]
+    print(" ".join(f"{each:.1f}" for each in mib), "MiB")
+    print(f"last third: {last[-1] - last[0]:+.1f} MiB")
 
 
 def line(run: Run) -> str:
