@@ -6,7 +6,7 @@ key), or when there are too many. Dropping costs time only. docs/engine.md lists
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sized
 from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -94,13 +94,16 @@ class Budget:
     """Memory that several caches share: the least recently used answer of any of them is dropped first."""
 
     MOST_CELLS = 6_000_000
-    """Numbers that all answers hold at most: 48 MB."""
+    """Numbers that all answers hold at most: 48 MB, unless the table is large."""
+    LEAST_COLUMNS = 450
+    """Number of answers, with a number per row of the table, for which there is room in any case."""
     MOST_ENTRIES = 8192
 
-    __slots__ = ("_cells", "_most_cells", "entries")
+    __slots__ = ("_cells", "_most_cells", "_table", "entries")
 
-    def __init__(self, most_cells: int | None = None) -> None:
+    def __init__(self, most_cells: int | None = None, table: Sized = ()) -> None:
         self._most_cells = self.MOST_CELLS if most_cells is None else most_cells
+        self._table = table
         self.entries: dict[Hashable, tuple[Any, int, CacheCounts]] = {}
         """Answers, their cells and whose they are, in order of last use."""
         self._cells = 0
@@ -110,9 +113,8 @@ class Budget:
         entries = self.entries
         if key in entries:
             self._cells -= entries.pop(key)[1]
-        while entries and (
-            self._cells + cells > self._most_cells or len(entries) >= self.MOST_ENTRIES
-        ):
+        most_cells = max(self._most_cells, self.LEAST_COLUMNS * len(self._table))
+        while entries and (self._cells + cells > most_cells or len(entries) >= self.MOST_ENTRIES):
             self._drop(next(iter(entries)))
         entries[key] = (answer, cells, counts)
         self._cells += cells

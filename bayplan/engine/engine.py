@@ -132,7 +132,7 @@ class Engine:
         self._version: Hashable = None
         self._stamp: Hashable = None
         self._columns_stamp: Hashable = None
-        self._budget = Budget()
+        self._budget = Budget(table=table)
         self._views: BudgetedCache[Hashable, ClassView] = BudgetedCache("views", self._budget)
         self._parts: BudgetedCache[Hashable, NodePart] = BudgetedCache("node parts", self._budget)
         self._trackers: Trackers = BudgetedCache("row groups", self._budget)
