@@ -70,7 +70,11 @@ class BenchOptions:
         ),
     ] = None
     growth: Annotated[
-        bool, typer.Option("--growth", help="Run at 1,000, 5,000 and 15,000 nodes.")
+        bool,
+        typer.Option(
+            "--growth",
+            help="Run at 1,000, 5,000 and 15,000 nodes, also on nodes that are filled with running pods.",
+        ),
     ] = False
     repeat: Annotated[
         int,
@@ -151,6 +155,7 @@ def bench(options: BenchOptions) -> None:
     from ...sim.bench import (
         GROWTH_NODES,
         compare,
+        find_command_growth,
         find_growth,
         read_report,
         read_suite,
@@ -185,7 +190,8 @@ def bench(options: BenchOptions) -> None:
     if options.svg_file is not None:
         from ...sim.bench.growth_svg import draw_growth
 
-        write_file(options.svg_file, draw_growth(find_growth(runs)).encode())
+        picture = draw_growth(find_growth(runs), find_command_growth(runs))
+        write_file(options.svg_file, picture.encode())
     if _name_worse(runs, changes):
         raise typer.Exit(WORSE)
 
@@ -222,11 +228,13 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool)
         PlanRun,
         PodRun,
         QuestionRun,
+        find_command_growth,
         find_growth,
     )
     from ..render.bench_tables import (
         cache_table,
         change_table,
+        command_growth_table,
         command_table,
         event_table,
         growth_table,
@@ -247,6 +255,7 @@ def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool)
         question_table([run for run in runs if isinstance(run, QuestionRun)]),
         plan_table([run for run in runs if isinstance(run, PlanRun)]),
         growth_table(find_growth(runs)),
+        command_growth_table(find_command_growth(runs)),
         change_table(changes),
     ]
     with written_to_stdout(console):

@@ -148,7 +148,7 @@ def plan_table(runs: Sequence[PlanRun]) -> Listing:
     return table
 
 
-def growth_table(growths: Sequence[Growth]) -> Listing:
+def growth_table(growths: Sequence[Growth[PodRun]]) -> Listing:
     """Growth: the cost of a pod at each number of nodes, and the factors between."""
     sizes = sorted({run.nodes for growth in growths for run in growth.runs})
     headings = [f"µs/pod at {nodes:,}" for nodes in sizes]
@@ -162,6 +162,20 @@ def growth_table(growths: Sequence[Growth]) -> Listing:
             _factors(growth, lambda run: run.p50_us),
             _factors(growth, lambda run: run.p99_us),
             _factors(growth, lambda run: run.mib_per_10k_pods),
+        )
+    return table
+
+
+def command_growth_table(growths: Sequence[Growth[CommandRun]]) -> Listing:
+    """Growth: time and memory of a command at each number of nodes."""
+    sizes = sorted({run.nodes for growth in growths for run in growth.runs})
+    headings = [f"{figure} at {nodes:,}" for figure in ("CPU s", "MiB") for nodes in sizes]
+    table = _table("growth", tuple(headings))
+    for growth in growths:
+        times = {run.nodes: f"{run.cpu_s:,.1f}" for run in growth.runs}
+        peaks = {run.nodes: f"{run.peak_mib:,.0f}" for run in growth.runs}
+        table.add(
+            growth.workload, *(each.get(nodes, "") for each in (times, peaks) for nodes in sizes)
         )
     return table
 
@@ -197,7 +211,7 @@ def _judgement(change: RunComparison) -> list[Piece]:
     return words
 
 
-def _factors(growth: Growth, figure: Callable[[PodRun], float]) -> str:
+def _factors(growth: Growth[PodRun], figure: Callable[[PodRun], float]) -> str:
     return " ".join(f"{factor:.1f}" for factor in growth.factors(figure))
 
 

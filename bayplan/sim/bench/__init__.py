@@ -8,7 +8,7 @@ docs/benchmarks.md. Callers: cli, and users' scripts.
 """
 
 from .cases import Case, find_cases, own_cases, read_cases
-from .comparison import Growth, RunComparison, compare, find_growth
+from .comparison import Growth, RunComparison, compare, find_command_growth, find_growth
 from .measurements import (
     CommandRun,
     EventRun,
@@ -46,6 +46,7 @@ __all__ = [
     "compare",
     "execute",
     "find_cases",
+    "find_command_growth",
     "find_growth",
     "find_workload",
     "make_workload",

@@ -39,6 +39,8 @@ NODES_PARAM = "initNodes"
 PODS_PARAM = "measurePods"
 FIXED_SIZE = "fixed-size"
 """The label of sizes that are excluded from growth."""
+SEVERAL_SIZES = "several-sizes"
+"""The label of workloads that run only at given numbers of nodes, or when they are named."""
 ON_REQUEST = "on-request"
 """The label of cases that run only when they are named."""
 

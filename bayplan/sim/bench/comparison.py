@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Generic, TypeVar
 
-from .measurements import PodRun, Run
+from .measurements import CommandRun, PodRun, Run
+
+SizedRun = TypeVar("SizedRun", PodRun, CommandRun)
 
 LEAST_MIB = 1.0
 """Minimum difference in memory per ten thousand pods; less is noise."""
@@ -55,18 +58,18 @@ def _key(run: Run) -> tuple[str, int, int, str]:
     return run.name, run.nodes, getattr(run, "pods", 0), run.clock
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+@dataclass(frozen=True)
+class Growth(Generic[SizedRun]):
     """One workload at several sizes, smallest first."""
 
-    runs: tuple[PodRun, ...]
+    runs: tuple[SizedRun, ...]
 
     @property
     def workload(self) -> str:
         """The name of the workload."""
         return self.runs[0].workload
 
-    def factors(self, figure: Callable[[PodRun], float]) -> list[float]:
+    def factors(self, figure: Callable[[SizedRun], float]) -> list[float]:
         """The growth factor of a figure from each size to the next."""
         values = [figure(run) for run in self.runs]
         return [
@@ -74,12 +77,20 @@ class Growth:
         ]
 
 
-def find_growth(runs: Sequence[Run]) -> list[Growth]:
-    """The workloads that were run at more than one number of nodes."""
-    by_workload: dict[str, dict[int, PodRun]] = {}
+def find_growth(runs: Sequence[Run]) -> list[Growth[PodRun]]:
+    """The workloads of pods that were run at more than one number of nodes."""
+    return _by_size([run for run in runs if isinstance(run, PodRun)])
+
+
+def find_command_growth(runs: Sequence[Run]) -> list[Growth[CommandRun]]:
+    """The workloads of commands that were run at more than one number of nodes."""
+    return _by_size([run for run in runs if isinstance(run, CommandRun)])
+
+
+def _by_size(runs: Sequence[SizedRun]) -> list[Growth[SizedRun]]:
+    by_workload: dict[str, dict[int, SizedRun]] = {}
     for run in runs:
-        if isinstance(run, PodRun):
-            by_workload.setdefault(run.workload, {})[run.nodes] = run
+        by_workload.setdefault(run.workload, {})[run.nodes] = run
     return [
         Growth(tuple(sizes[nodes] for nodes in sorted(sizes)))
         for sizes in by_workload.values()

@@ -1,6 +1,6 @@
-"""Growth picture: the cost of a pod by number of nodes, a small chart per workload.
+"""Growth picture: the cost of a pod, and time and memory of a command, by number of nodes; a small chart per workload.
 
-Both axes are logarithmic and the same in all charts, so that slopes can be compared; the dotted
+Both axes are logarithmic and the same in all charts of a figure, so that slopes can be compared; the dotted
 line shows linear growth with the nodes. Plain SVG; light or dark according to the reader's screen.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 from ...errors import InputError
 from .comparison import Growth
-from .measurements import PodRun
+from .measurements import CommandRun, PodRun
 
 COLUMNS = 4
 WIDTH, HEIGHT = 190, 130
@@ -35,39 +36,77 @@ text{font-family:-apple-system,"Segoe UI","Noto Sans",Helvetica,Arial,sans-serif
 """
 
 
-def draw_growth(growths: Sequence[Growth]) -> str:
+class _Figure(NamedTuple):
+    """One figure of several workloads at several numbers of nodes."""
+
+    title: str
+    lines: Sequence[tuple[str, Sequence[tuple[int, float]]]]
+    """Workloads, with numbers of nodes and values."""
+
+
+def draw_growth(pods: Sequence[Growth[PodRun]], commands: Sequence[Growth[CommandRun]] = ()) -> str:
     """The picture as SVG; raises InputError if there is nothing to draw."""
-    if not growths:
+    figures = [
+        _Figure(
+            "µs per pod, by number of nodes",
+            [(one.workload, [(run.nodes, run.us_per_pod) for run in one.runs]) for one in pods],
+        ),
+        _Figure(
+            "CPU seconds from file to last line, by number of nodes",
+            [(one.workload, [(run.nodes, run.cpu_s) for run in one.runs]) for one in commands],
+        ),
+        _Figure(
+            "MiB at the peak, by number of nodes",
+            [(one.workload, [(run.nodes, run.peak_mib) for run in one.runs]) for one in commands],
+        ),
+    ]
+    shown = [figure for figure in figures if figure.lines]
+    if not shown:
         raise InputError("--svg: expected runs at several numbers of nodes; got none; try --growth")
-    scale = _Scale(growths)
-    rows = math.ceil(len(growths) / COLUMNS)
     width = 2 * MARGIN + COLUMNS * WIDTH
-    height = HEAD + MARGIN + rows * HEIGHT
+    body: list[str] = []
+    height = 0
+    for figure in shown:
+        body += _draw_figure(figure, width, height)
+        height += HEAD + math.ceil(len(figure.lines) / COLUMNS) * HEIGHT
+    height += MARGIN
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+            f' width="{width}" height="{height}" role="img">',
+            f"<title>{'; '.join(figure.title for figure in shown)}</title>",
+            f"<style>{_STYLE}</style>",
+            f'<rect class="ground" width="{width}" height="{height}" rx="6"/>',
+            *body,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _draw_figure(figure: _Figure, width: int, top: int) -> list[str]:
+    """The charts of a figure below its title."""
+    scale = _Scale(figure)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
-        f' width="{width}" height="{height}" role="img">',
-        "<title>What a pod costs, in microseconds, by number of nodes</title>",
-        f"<style>{_STYLE}</style>",
-        f'<rect class="ground" width="{width}" height="{height}" rx="6"/>',
-        f'<text class="text title" x="{MARGIN}" y="28">µs per pod, by number of nodes</text>',
-        f'<text class="faint" x="{width - MARGIN}" y="28" text-anchor="end">'
+        f'<text class="text title" x="{MARGIN}" y="{top + 28}">{figure.title}</text>',
+        f'<text class="faint" x="{width - MARGIN}" y="{top + 28}" text-anchor="end">'
         "dotted: grows as the nodes do</text>",
     ]
-    for i, growth in enumerate(growths):
+    for i, (name, points) in enumerate(figure.lines):
         row, column = divmod(i, COLUMNS)
-        x, y = MARGIN + column * WIDTH, HEAD + row * HEIGHT
-        parts += [f'<g transform="translate({x},{y})">', *_chart(growth, scale), "</g>"]
-    return "\n".join([*parts, "</svg>", ""])
+        x, y = MARGIN + column * WIDTH, top + HEAD + row * HEIGHT
+        parts += [f'<g transform="translate({x},{y})">', *_chart(name, points, scale), "</g>"]
+    return parts
 
 
 class _Scale:
-    """Maps nodes and microseconds to positions in a chart."""
+    """Maps nodes and values to positions in a chart."""
 
-    def __init__(self, growths: Sequence[Growth]) -> None:
-        runs = [run for growth in growths for run in growth.runs]
-        self.nodes = sorted({run.nodes for run in runs})
-        costs = [max(run.us_per_pod, 0.1) for run in runs]
-        low, high = math.floor(math.log10(min(costs))), math.ceil(math.log10(max(costs)))
+    def __init__(self, figure: _Figure) -> None:
+        points = [point for _, line in figure.lines for point in line]
+        self.nodes = sorted({nodes for nodes, _ in points})
+        values = [max(value, 0.1) for _, value in points]
+        low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
         self.decades = range(low, max(high, low + 1) + 1)
 
     def x(self, nodes: float) -> float:
@@ -75,14 +114,14 @@ class _Scale:
         share = (math.log(nodes) - first) / (last - first)
         return LEFT + INSET + share * (WIDTH - LEFT - RIGHT - 2 * INSET)
 
-    def y(self, cost: float) -> float:
+    def y(self, value: float) -> float:
         low, high = self.decades[0], self.decades[-1]
-        share = (math.log10(max(cost, 10.0**low)) - low) / (high - low)
+        share = (math.log10(max(value, 10.0**low)) - low) / (high - low)
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 
-def _chart(growth: Growth, scale: _Scale) -> list[str]:
-    parts = [f'<text class="text name" x="{LEFT}" y="14">{escape(growth.workload)}</text>']
+def _chart(name: str, points: Sequence[tuple[int, float]], scale: _Scale) -> list[str]:
+    parts = [f'<text class="text name" x="{LEFT}" y="14">{escape(name)}</text>']
     for decade in scale.decades:
         y = scale.y(10.0**decade)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
@@ -95,26 +134,26 @@ def _chart(growth: Growth, scale: _Scale) -> list[str]:
             f'<text class="faint" x="{scale.x(nodes):.1f}" y="{HEIGHT - BOTTOM + 13}"'
             f' text-anchor="middle">{_short(nodes)}</text>'
         )
-    parts.append(f'<path class="linear" d="{_linear(growth.runs[0], scale)}"/>')
-    points = [(scale.x(run.nodes), scale.y(run.us_per_pod)) for run in growth.runs]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    parts.append(f'<path class="linear" d="{_linear(*points[0], scale)}"/>')
+    places = [(scale.x(nodes), scale.y(value)) for nodes, value in points]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     parts.append(f'<polyline class="line" points="{line}"/>')
-    for run, (x, y) in zip(growth.runs, points, strict=True):
+    for (_, value), (x, y) in zip(points, places, strict=True):
         parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
         parts.append(
             f'<text class="text halo" x="{x:.1f}" y="{y - 7:.1f}" text-anchor="middle">'
-            f"{_short(run.us_per_pod)}</text>"
+            f"{_short(value)}</text>"
         )
     return parts
 
 
-def _linear(first: PodRun, scale: _Scale) -> str:
-    """The line of linear growth from the first run, up to the top of the chart."""
-    most = first.us_per_pod * scale.nodes[-1] / first.nodes
-    cost = min(most, 10.0 ** scale.decades[-1])
-    nodes = first.nodes * cost / first.us_per_pod
-    start = f"{scale.x(first.nodes):.1f} {scale.y(first.us_per_pod):.1f}"
-    return f"M{start}L{scale.x(nodes):.1f} {scale.y(cost):.1f}"
+def _linear(first: int, value: float, scale: _Scale) -> str:
+    """The line of linear growth from the first point, up to the top of the chart."""
+    most = value * scale.nodes[-1] / first
+    top = min(most, 10.0 ** scale.decades[-1])
+    nodes = first * top / value
+    start = f"{scale.x(first):.1f} {scale.y(value):.1f}"
+    return f"M{start}L{scale.x(nodes):.1f} {scale.y(top):.1f}"
 
 
 def _short(number: float) -> str:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ...errors import InputError
 from . import dump_load
-from .cases import FIXED_SIZE, ON_REQUEST, Case, find_cases, own_cases, read_cases
+from .cases import FIXED_SIZE, ON_REQUEST, SEVERAL_SIZES, Case, find_cases, own_cases, read_cases
 from .measurements import Run, best_of
 from .memory import in_own_process
 from .op_executor import execute
@@ -59,7 +59,8 @@ class Suite:
                 continue
             for case, size in find_cases(self.cases, [name], tuple(self.summaries)):
                 labels = (*size.labels, *case.file.labels)
-                if not names and (ON_REQUEST in labels or (nodes and FIXED_SIZE in labels)):
+                left_out = FIXED_SIZE if nodes else SEVERAL_SIZES
+                if not names and (ON_REQUEST in labels or left_out in labels):
                     continue
                 if kubernetes_version and not names and not case.is_by_release:
                     continue
