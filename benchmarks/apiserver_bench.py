@@ -30,7 +30,7 @@ ZONES = 3
 TIMEOUT_S = 900.0
 EVENTS_S = 60.0
 SETTLE_S = 1.0
-"""How long after the deletion of all pods the memory is read."""
+"""Seconds between the deletion of all pods and reading the memory."""
 DEFAULT_QPS = {"qps": 50, "burst": 100}
 RAISED_QPS = {"qps": 5000, "burst": 10000}
 

@@ -43,6 +43,8 @@ LOOK_AGAIN_S = 300.0
 """Interval of the checks whether the server has begun to serve a kind that it did not."""
 REFUSED_LIMIT_S = 5.0
 """The longest step between retries of refused requests, as for want of permission."""
+MANY = frozenset({"Pod", "Node"})
+"""Kinds of which there are many objects; they are requested first."""
 NOT_SYNCED = "handlers are not fully synchronized"
 DRAIN_S = 10.0
 """Seconds that writes under way may take at the end."""
@@ -246,7 +248,7 @@ class KubeDriver:
         await self._built.wait()
         custom = self._custom_resources()
         self._waiting_for = {resource.kind.name for resource in served} | set(custom)
-        for resource in served:
+        for resource in sorted(served, key=lambda one: one.kind.name not in MANY):
             self._follow(resource)
         for declared in custom.values():
             self._follow_custom(declared)

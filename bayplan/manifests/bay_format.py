@@ -11,12 +11,9 @@ import struct
 import zlib
 from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ..errors import InputError
-
-if TYPE_CHECKING:
-    from .sources import Buffer
+from .input_bytes import Buffer
 
 MAGIC = b"BAYPLAN\n"
 FORMAT = 1

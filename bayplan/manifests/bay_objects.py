@@ -23,7 +23,7 @@ from ..api.wire.pod_text import read_labels, read_owners, read_spec, read_status
 from ..api.wire.sourced import is_keeping_sources, with_source
 from ..errors import DecodeError
 from .bay_format import BlockKind, block, damaged, iter_blocks, start_of_file
-from .sources import Buffer
+from .input_bytes import Buffer
 
 BLOCK_OBJECTS = 20_000
 """The most objects of a block."""
@@ -125,7 +125,7 @@ def _has_columns(pod: Tree) -> bool:
 
 
 class _BlockWriter:
-    """Makes the content of blocks; knows the texts of earlier ones."""
+    """Makes the content of blocks; has the texts of earlier ones."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {"": 0}

@@ -9,6 +9,7 @@ file.
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import stat
 import sys
@@ -17,10 +18,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any, AnyStr
+from typing import IO, Any, AnyStr, TypeAlias
 
 from ..api.text.quantity import format_quantity, parse_value
 from ..errors import InputError
+
+Buffer: TypeAlias = bytes | mmap.mmap
+"""Bytes that can be searched and sliced, in memory or on disk."""
 
 OPTION = "--max-input-size"
 VARIABLE = "BAYPLAN_MAX_INPUT_SIZE"

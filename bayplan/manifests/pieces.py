@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .sources import Buffer
+from .input_bytes import Buffer
 
 LIST_FROM = 1 << 16
 YAML_PIECE = 1 << 18

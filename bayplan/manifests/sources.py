@@ -10,17 +10,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO
 
 import msgspec
 
 from ..errors import InputError
 from .bay_format import is_bay
 from .foreign_documents import folder_fault
-from .input_bytes import GZIP_MAGIC, input_limit, open_input, too_large
-
-Buffer: TypeAlias = bytes | mmap.mmap
-"""Bytes that can be searched and sliced, in memory or on disk."""
+from .input_bytes import GZIP_MAGIC, Buffer, input_limit, open_input, too_large
 
 STDIN = "-"
 _URL = re.compile(r"https?:/")

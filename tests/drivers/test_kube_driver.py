@@ -1,6 +1,8 @@
 """Kube driver: the scheduler on the embedded API server, over the network, with threads and all."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -168,12 +170,21 @@ def test_everything_that_is_refused_at_the_start_is_named_and_tried_again(
 
     class Guarded(Connection):
         async def request(self, method: str, path: str, *args: Any, **options: Any) -> bytes:
+            self.refuse(path, "list")
+            return await super().request(method, path, *args, **options)
+
+        @asynccontextmanager
+        async def stream(self, path: str, *args: Any, **options: Any) -> AsyncIterator[Any]:
+            self.refuse(path, "watch")
+            async with super().stream(path, *args, **options) as body:
+                yield body
+
+        def refuse(self, path: str, verb: str) -> None:
             plural = path.rpartition("/")[2]
             refused = {"v1": 503, "pods": 403, "nodes": 500}.get(plural)
-            if refused is not None and plural not in allowed:
-                allowed.add(plural)
+            if refused is not None and (plural, verb) not in allowed:
+                allowed.add((plural, verb))
                 raise ApiError(f"{plural} is refused", refused)
-            return await super().request(method, path, *args, **options)
 
     async def go() -> None:
         connection = Guarded(await load_credentials(path))
@@ -190,7 +201,7 @@ def test_everything_that_is_refused_at_the_start_is_named_and_tried_again(
             await driver.stop()
             await connection.close()
 
-    allowed: set[str] = set()
+    allowed: set[tuple[str, str]] = set()
     asyncio.run(go())
 
     said = " ".join(map(str, problems))

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -186,9 +187,6 @@ async def first_of(
 
 async def serve(settings: RunSettings, flags: FlagValues) -> int:
     """Schedule until a signal comes; returns the exit status."""
-    from ...drivers.decision_log import DecisionLog
-    from ...drivers.kube_driver import DriverOptions, KubeDriver
-
     told = asyncio.Event()
 
     def on_signal() -> None:
@@ -201,8 +199,14 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
     connection = await connect(settings)
+    # The scheduler is imported while the API server answers.
+    importing = loop.run_in_executor(None, import_module, "...drivers.kube_driver", __package__)
     settings = await of_release(settings, flags, connection)
     config = await with_policy(settings, connection)
+    await importing
+    from ...drivers.decision_log import DecisionLog
+    from ...drivers.kube_driver import DriverOptions, KubeDriver
+
     options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
     if settings.decisions:
         options.decisions = DecisionLog(settings.decisions, options.clock)

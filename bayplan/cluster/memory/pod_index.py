@@ -14,6 +14,8 @@ from ...api.selectors import NAME_FIELD, LabelSelector
 from ...api.workloads import Job, JobStatus
 from .created_names import make_name
 
+MORE_UNREAD = 50_000
+"""Changes of pods after which an index is made that was not read."""
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 PodKey = tuple[str, str]
@@ -147,6 +149,7 @@ class PodIndex:
         """By controller and prefix: the next number of a name."""
         self._unread: list[Pod] | None = list(pods)
         """The pods to add, in order, until the index is read for the first time; None since then."""
+        self._most_unread = len(self._unread) + MORE_UNREAD
 
     def _read(self) -> dict[PodKey, Pod]:
         """The pods by name; all that were added are in the index afterwards."""
@@ -158,9 +161,10 @@ class PodIndex:
 
     def add(self, pod: Pod) -> OwnerKey | None:
         """Add or update a pod; returns its controller."""
-        if self._unread is not None:
+        if self._unread is not None and len(self._unread) < self._most_unread:
             self._unread.append(pod)
             return self.owner_of(pod)
+        self._read()
         key = pod.namespace, pod.name
         before = self._pods.get(key)
         self._pods[key] = pod

@@ -42,7 +42,7 @@ class WatchReply(NamedTuple):
     version: int
     leaves_out_finished: bool
     initial: tuple[bytes, ...] = ()
-    """What is sent first: all objects, with a bookmark at their end."""
+    """Sent first: all objects, with a bookmark at their end."""
 
 
 class BindingRequest(NamedTuple):
