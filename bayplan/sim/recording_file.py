@@ -17,7 +17,7 @@ from typing import IO, Any
 import msgspec
 
 from ..api.own_documents import API_VERSION
-from ..api.wire.decode import UnknownObject, decode_object
+from ..api.wire.decode import UnknownObject, decode
 from ..errors import DecodeError, InputError
 from ..manifests.input_bytes import (
     GZIP,
@@ -85,6 +85,10 @@ class RecordingWriter:
         self._stream.write(self._packer.compress(msgspec.json.encode(line) + b"\n"))
 
 
+OBJECT = "object"
+_LINES = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
 def read_recording(path: Path, partial: bool = False) -> Recording:
     """Read a recording, gzipped or not; `partial` accepts a truncated one.
 
@@ -115,13 +119,14 @@ class _Reader:
     def read(self, line: bytes) -> None:
         """Parse a line."""
         try:
-            tree = msgspec.json.decode(line)
+            texts = _LINES.decode(line)
+            tree = {k: v if k == OBJECT else msgspec.json.decode(v) for k, v in texts.items()}
+        except msgspec.ValidationError:
+            raise self.fault("expected an object") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.fault(f"expected JSON; got {error}") from None
         except RecursionError:
             raise self.fault("expected less deep nesting") from None
-        if not isinstance(tree, dict):
-            raise self.fault("expected an object")
         if self._recording is None:
             self._recording = Recording(self._start(tree))
         elif self._has_ended:
@@ -172,7 +177,7 @@ class _Reader:
         elif kind == END and self._is_synced:
             self._has_ended = True
         elif kind in CHANGES and (self._is_synced or kind == ADDED):
-            obj = self._object(tree.get("object"))
+            obj = self._object(bytes(tree.get(OBJECT, b"null")))
             if self._is_synced:
                 recording.events.append(RecordedEvent(float(at_s), kind, obj))
             else:
@@ -182,9 +187,9 @@ class _Reader:
             expected = allowed if self._is_synced else f"{ADDED} or {SYNCED}"
             raise self.fault(f"type: expected {expected}; got {kind!r}")
 
-    def _object(self, tree: Any) -> Any:
+    def _object(self, text: bytes) -> Any:
         try:
-            obj = decode_object(tree)
+            obj = decode(text)
         except DecodeError as error:
             raise self.fault(f"object: {error}") from None
         except RecursionError:
