@@ -13,6 +13,7 @@ from ..options.scheduler_options import warn
 
 if TYPE_CHECKING:
     from ...apiserver import ApiServer, NodeModel
+    from ...manifests.sources import Source
 
 Tree = dict[str, Any]
 
@@ -60,27 +61,13 @@ def add_nodes(server: ApiServer, count: int, shape: NodeModel) -> None:
 
 def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of the files, each with its place."""
-    from ...api.wire.encode import to_dict
-    from ...manifests.bay_format import is_bay
-    from ...manifests.bay_objects import iter_bay_objects
     from ...manifests.sources import find_files, open_source
-    from ...yaml_tree import YamlError, iter_trees
+    from ...yaml_tree import YamlError
 
     for file in find_files(paths):
         source = open_source(file, takes_bay=True)
         try:
-            if is_bay(source.data):
-                trees = [
-                    {
-                        "items": [
-                            to_dict(obj)
-                            for objects, _ in iter_bay_objects(source.data, source.name)
-                            for obj in objects
-                        ]
-                    }
-                ]
-            else:
-                trees = list(iter_trees(bytes(source.data[:])))
+            trees = _trees_in(source)
         except YamlError as error:
             raise InputError(f"{source.name}: {error}") from None
         for number, tree in enumerate(trees, start=1):
@@ -92,6 +79,19 @@ def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
                 if not isinstance(item, dict):
                     raise InputError(f"{place}: expected an object")
                 yield f"{place}: items[{i}]" if isinstance(items, list) else place, item
+
+
+def _trees_in(source: Source) -> list[Any]:
+    """The documents of a file; a snapshot of columns is one list."""
+    from ...api.wire.encode import to_dict
+    from ...manifests.bay_format import is_bay
+    from ...manifests.bay_objects import iter_bay_objects
+    from ...yaml_tree import iter_trees
+
+    if not is_bay(source.data):
+        return list(iter_trees(bytes(source.data[:])))
+    blocks = iter_bay_objects(source.data, source.name)
+    return [{"items": [to_dict(obj) for objects, _ in blocks for obj in objects]}]
 
 
 def unknown_texts(tree: dict[str, Any]) -> list[str]:
