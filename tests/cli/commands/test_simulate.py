@@ -95,6 +95,73 @@ def test_a_namespace_has_its_rows_and_the_totals_of_the_cluster() -> None:
     assert len(json.loads(simulate(*FILES, "-n", "shop", "-o", "json", code=1)[0])["pods"]) == 21
 
 
+REPORT = {
+    "apiVersion": "bayplan.dev/v1",
+    "kind": "SimulationReport",
+    "summary": {
+        "pods": 2,
+        "placed": 1,
+        "pending": 1,
+        "preempted": 0,
+        "refused": 0,
+        "running": 1,
+        "nodes": 1,
+        "finished": 0,
+        "podGroups": 0,
+        "podGroupsStarted": 0,
+        "time": 0.0,
+    },
+    "useOverTime": [],
+    "pods": [
+        {
+            "namespace": "default",
+            "name": "a",
+            "outcome": "bound",
+            "node": "n",
+            "score": None,
+            "created": 0.0,
+            "time": 0.0,
+            "finished": None,
+            "deleted": None,
+            "attempts": 1,
+            "feasibleNodes": 1,
+            "evaluatedNodes": 1,
+            "message": "",
+        },
+        {
+            "namespace": "default",
+            "name": "z",
+            "outcome": "unschedulable",
+            "node": None,
+            "score": None,
+            "created": 0.0,
+            "time": 0.0,
+            "finished": None,
+            "deleted": None,
+            "attempts": 1,
+            "feasibleNodes": 0,
+            "evaluatedNodes": 1,
+        },
+    ],
+    "nodes": [
+        {
+            "name": "n",
+            "added": None,
+            "removed": None,
+            "pods": {"allocatable": 9, "before": 1, "after": 2},
+            "resources": {
+                "cpu": {"allocatable": "4", "before": "1500m", "after": "2500m"},
+                "memory": {"allocatable": "8Gi", "before": "0", "after": "0"},
+            },
+        }
+    ],
+    "podGroups": [],
+    "preempted": [],
+    "refused": [],
+}
+"""The report without uids, messages, groups, totals and measures."""
+
+
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_the_document_for_machines(folder: Path, form: str) -> None:
     file = write(
@@ -139,70 +206,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
         "repeatable": True,
         "value": 1,
     }
-    assert document == {
-        "apiVersion": "bayplan.dev/v1",
-        "kind": "SimulationReport",
-        "summary": {
-            "pods": 2,
-            "placed": 1,
-            "pending": 1,
-            "preempted": 0,
-            "refused": 0,
-            "running": 1,
-            "nodes": 1,
-            "finished": 0,
-            "podGroups": 0,
-            "podGroupsStarted": 0,
-            "time": 0.0,
-        },
-        "useOverTime": [],
-        "pods": [
-            {
-                "namespace": "default",
-                "name": "a",
-                "outcome": "bound",
-                "node": "n",
-                "score": None,
-                "created": 0.0,
-                "time": 0.0,
-                "finished": None,
-                "deleted": None,
-                "attempts": 1,
-                "feasibleNodes": 1,
-                "evaluatedNodes": 1,
-                "message": "",
-            },
-            {
-                "namespace": "default",
-                "name": "z",
-                "outcome": "unschedulable",
-                "node": None,
-                "score": None,
-                "created": 0.0,
-                "time": 0.0,
-                "finished": None,
-                "deleted": None,
-                "attempts": 1,
-                "feasibleNodes": 0,
-                "evaluatedNodes": 1,
-            },
-        ],
-        "nodes": [
-            {
-                "name": "n",
-                "added": None,
-                "removed": None,
-                "pods": {"allocatable": 9, "before": 1, "after": 2},
-                "resources": {
-                    "cpu": {"allocatable": "4", "before": "1500m", "after": "2500m"},
-                    "memory": {"allocatable": "8Gi", "before": "0", "after": "0"},
-                },
-            }
-        ],
-        "podGroups": [],
-        "preempted": [],
-        "refused": [],
-    }
+    assert document == REPORT
 
 
 def test_the_explanation_for_machines(folder: Path) -> None:
