@@ -39,15 +39,15 @@ def distances(refusals: AllRefusals) -> Floats:
     """float64 per row of the table: 0 where the pod fits; grows with the number and size of
     rejections."""
     far: Floats = np.zeros(len(refusals.table))
-    for said in refusals.said:
+    for statuses in refusals.by_filter:
         steps = []
-        for status in said.statuses:
+        for status in statuses.statuses:
             if status.is_success:
                 steps.append(0.0)
                 continue
             step = FAR.get(status.plugin, UNKNOWN) * max(len(status.reasons), 1)
             steps.append(step + FOR_GOOD * (status.code is Code.UnschedulableAndUnresolvable))
-        far += np.array(steps)[said.said]
+        far += np.array(steps)[statuses.indices]
     return far + shortages(refusals)
 
 

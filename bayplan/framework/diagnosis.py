@@ -154,25 +154,25 @@ class Diagnosis:
         live = np.flatnonzero(self._live)
         if self.refused_all:
             return [(self.absent, live)]
-        statuses, said = self._statuses_said()
+        statuses, indices = self._statuses_and_indices()
         outside = self._outside()
         if outside is not None:
-            said[outside] = len(statuses)
+            indices[outside] = len(statuses)
             statuses.append(self.absent)
         for row, status in self.alone.items():
-            said[row] = len(statuses)
+            indices[row] = len(statuses)
             statuses.append(status)
         groups: dict[Status, list[Ints]] = {}
-        numbers, first = np.unique(said[live], return_index=True)
+        numbers, first = np.unique(indices[live], return_index=True)
         for number in numbers[np.argsort(first)].tolist():
             if not statuses[number].is_success:
-                groups.setdefault(statuses[number], []).append(live[said[live] == number])
+                groups.setdefault(statuses[number], []).append(live[indices[live] == number])
         return [(status, np.sort(np.concatenate(rows))) for status, rows in groups.items()]
 
-    def _statuses_said(self) -> tuple[list[Status], NDArray[np.int32]]:
+    def _statuses_and_indices(self) -> tuple[list[Status], NDArray[np.int32]]:
         """Statuses of the rows that were judged together: the statuses, and a position among them per row."""
         if self._by_row is not None:
-            return list(self._by_row.statuses), self._by_row.said.copy()
+            return list(self._by_row.statuses), self._by_row.indices.copy()
         judged = RowStatuses()
         judged.clear(len(self.table))
         if self.every_reason:
@@ -184,7 +184,7 @@ class Diagnosis:
                 for judgement in reversed(self.judgements)
             ]
             judged.put_rows(np.zeros(0, dtype=np.int64), refusals)
-        return judged.statuses, judged.said
+        return judged.statuses, judged.indices
 
     def codes(self) -> NDArray[np.int8]:
         """int8 per row of the table: the code of each node's status."""
@@ -196,9 +196,9 @@ class Diagnosis:
         else:
             codes = np.zeros(len(table), dtype=np.int8)
         for judgement in self.judgements:
-            part, said = codes[judgement.rows], judgement.verdict.codes
-            both = np.maximum(part, said) if self.every_reason else part
-            codes[judgement.rows] = np.where(part == 0, said, both)
+            part, judged = codes[judgement.rows], judgement.verdict.codes
+            both = np.maximum(part, judged) if self.every_reason else part
+            codes[judgement.rows] = np.where(part == 0, judged, both)
         for row, status in self.alone.items():
             codes[row] = status.code
         outside = self._outside()
@@ -267,7 +267,7 @@ class Diagnosis:
 
     def _statuses_by_row(self, by_row: RowStatuses) -> list[Status]:
         """The refusals that stand on some row, rows judged alone left out."""
-        hidden = Counter(by_row.said.item(row) for row in self.alone)
+        hidden = Counter(by_row.indices.item(row) for row in self.alone)
         counted = zip(by_row.statuses, by_row.counts, strict=True)
         return [status for n, (status, count) in enumerate(counted) if count > hidden[n]]
 

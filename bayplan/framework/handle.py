@@ -200,7 +200,7 @@ class PreBinding(Protocol):
 class PreemptionExtenders(Protocol):
     """The extenders that take part in preemption."""
 
-    def have_a_say(self, pod: Pod) -> bool:
+    def are_interested(self, pod: Pod) -> bool:
         """Whether one of them is interested in `pod`."""
 
     def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:

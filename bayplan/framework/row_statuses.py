@@ -24,7 +24,7 @@ FIRST_BIT = 4
 
 
 class RowStatuses:
-    """`said` has, per row, a position in `statuses`; `counts` holds on how many rows each of them stands.
+    """`indices` has, per row, a position in `statuses`; `counts` holds on how many rows each of them stands.
 
     The first status is SUCCESS, which is not counted.
     """
@@ -38,13 +38,13 @@ class RowStatuses:
         "_rejectors",
         "_rows_with",
         "counts",
+        "indices",
         "refused",
-        "said",
         "statuses",
     )
 
     def __init__(self) -> None:
-        self.said: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self.indices: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self.statuses: list[Status] = [SUCCESS]
         self.counts: list[int] = [0]
         self.refused = 0
@@ -58,32 +58,34 @@ class RowStatuses:
         self._fit_error = (-1, "")
 
     @classmethod
-    def of(cls, statuses: list[Status], said: NDArray[np.int32], counts: list[int]) -> RowStatuses:
+    def of(
+        cls, statuses: list[Status], indices: NDArray[np.int32], counts: list[int]
+    ) -> RowStatuses:
         """Made of `statuses`, the first of which is SUCCESS, int32 per row: a position among them, and their counts."""
         made = cls()
-        made.statuses, made.said, made.counts = statuses, said, counts
+        made.statuses, made.indices, made.counts = statuses, indices, counts
         made._numbers = {status: number for number, status in enumerate(statuses)}
         made.refused = sum(counts)
         return made
 
     def clear(self, size: int) -> None:
         """SUCCESS on each of `size` rows."""
-        self.said = np.zeros(size, dtype=np.int32)
+        self.indices = np.zeros(size, dtype=np.int32)
         self.statuses, self._numbers = [SUCCESS], {SUCCESS: 0}
         self._codes = np.zeros(1, dtype=np.int8)
         self._recount()
 
     def at(self, row: int) -> Status:
         """The status of one row."""
-        return self.statuses[self.said.item(row)]
+        return self.statuses[self.indices.item(row)]
 
     def put(self, row: int, status: Status) -> None:
         """Give one row another status."""
-        number, known = self._number(status), self.said.item(row)
+        number, known = self._number(status), self.indices.item(row)
         if number == known:
             return
         self._forget()
-        self.said[row] = number
+        self.indices[row] = number
         if known:
             self.counts[known] -= 1
             self.refused -= 1
@@ -93,25 +95,25 @@ class RowStatuses:
 
     def put_rows(self, rows: Ints, refusals: list[tuple[Ints, Verdict, str]]) -> None:
         """Give `rows` the statuses in `refusals`, rows with a verdict and its plugin; others: SUCCESS."""
-        self.said[rows] = 0
+        self.indices[rows] = 0
         for judged, verdict, plugin in refusals:
             positions = np.flatnonzero(verdict.codes)
             if len(positions):
-                self.said[judged[positions]] = self._numbers_of(verdict, positions, plugin)
+                self.indices[judged[positions]] = self._numbers_of(verdict, positions, plugin)
         self._recount()
 
     def codes(self) -> NDArray[np.int8]:
         """int8 per row: the code of its status."""
         if len(self._codes) != len(self.statuses):
             self._codes = np.array([status.code for status in self.statuses], dtype=np.int8)
-        return self._codes[self.said]
+        return self._codes[self.indices]
 
     def rows_with(self, code: Code) -> Ints:
         """The rows whose status has this code, ascending; not to be changed."""
         rows = self._rows_with.get(code)
         if rows is None:
             wanted = np.array([status.code is code for status in self.statuses], dtype=np.bool_)
-            rows = self._rows_with[code] = rows_of_numbers(self.said, wanted)
+            rows = self._rows_with[code] = rows_of_numbers(self.indices, wanted)
         return rows
 
     def has(self, code: Code) -> bool:
@@ -153,7 +155,7 @@ class RowStatuses:
     @property
     def is_refused(self) -> Bools:
         """bool per row: its status is not SUCCESS."""
-        refused: Bools = self.said != 0
+        refused: Bools = self.indices != 0
         return refused
 
     def _number(self, status: Status) -> int:
@@ -180,7 +182,7 @@ class RowStatuses:
         return numbers[inverse]
 
     def _recount(self) -> None:
-        self.counts = np.bincount(self.said, minlength=len(self.statuses)).tolist()
+        self.counts = np.bincount(self.indices, minlength=len(self.statuses)).tolist()
         self.counts[0] = 0
         self.refused = sum(self.counts)
         self._forget()

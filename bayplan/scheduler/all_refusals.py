@@ -24,7 +24,7 @@ class AllRefusals:
     """The rejections of one pod: `pre` is the PreFilter status; the rest is empty when that rejects the
     pod.
 
-    `said` has, for each filter that ran, a status per row of the table. `rows` are the rows with a
+    `by_filter` has, for each filter that ran, a status per row of the table. `rows` are the rows with a
     node.
     """
 
@@ -37,7 +37,7 @@ class AllRefusals:
         self.filtering: Filtering = profile.filtering
         self._nominator = nominator
         self.rows: Ints = self.table.numbers(self.table.live_rows)
-        self.said: list[RowStatuses] = []
+        self.by_filter: list[RowStatuses] = []
         self.error: Status | None = None
         """Set when a plugin failed; there are no results then."""
         self.pre = PreFiltered(SUCCESS, None, set())
@@ -63,20 +63,22 @@ class AllRefusals:
         if self.is_pod_refused:
             return np.zeros(len(self.table), dtype=np.bool_)
         accepted = np.array(self.table.live)
-        for said in self.said:
-            accepted &= ~said.is_refused
+        for statuses in self.by_filter:
+            accepted &= ~statuses.is_refused
         return accepted
 
     def refusals_at(self, row: int) -> list[Status]:
         """The status of each filter that rejects the node, in filter order."""
-        return [status for said in self.said if not (status := said.at(row)).is_success]
+        return [
+            status for statuses in self.by_filter if not (status := statuses.at(row)).is_success
+        ]
 
     def groups(self) -> list[tuple[list[Status], Ints]]:
         """The rejected rows, grouped by equal rejections."""
         rows = self.rows[~self.feasible[self.rows]]
         if self.is_pod_refused or not len(rows):
             return []
-        kinds = np.stack([said.said[rows] for said in self.said], axis=1)
+        kinds = np.stack([statuses.indices[rows] for statuses in self.by_filter], axis=1)
         _, first, inverse = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         order = np.argsort(inverse, kind="stable")
@@ -91,7 +93,7 @@ class AllRefusals:
         for row, status in statuses:
             added.put(row, status)
         if added.refused:
-            self.said.append(added)
+            self.by_filter.append(added)
 
     def _ask_filters(self) -> None:
         calls = PodCalls(self.state, self.pod, self.table)
@@ -99,7 +101,7 @@ class AllRefusals:
             if plugin.name not in self.state.skip_filter:
                 verdict = calls.filter(plugin, ALL)
                 if verdict.codes.any():
-                    self.said.append(_statuses(self.table, verdict, plugin.name))
+                    self.by_filter.append(_statuses(self.table, verdict, plugin.name))
 
     def _note_outside(self) -> None:
         """Reject the nodes that PreFilter excluded, unless a filter already does."""
@@ -127,8 +129,8 @@ class AllRefusals:
 
 
 def _statuses(table: NodeTable, verdict: Verdict, plugin: str) -> RowStatuses:
-    said = RowStatuses()
-    said.clear(len(table))
+    statuses = RowStatuses()
+    statuses.clear(len(table))
     everything = np.arange(len(table), dtype=np.int64)
-    said.put_rows(everything, [(everything, verdict, plugin)])
-    return said
+    statuses.put_rows(everything, [(everything, verdict, plugin)])
+    return statuses

@@ -140,7 +140,7 @@ class Extenders:
             return SUCCESS
         return None
 
-    def have_a_say(self, pod: Pod) -> bool:
+    def are_interested(self, pod: Pod) -> bool:
         """Whether one of them takes part in preemption for `pod`."""
         return any(extender.config.preempt_verb for extender in self._interested(pod))
 

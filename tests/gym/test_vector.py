@@ -28,7 +28,9 @@ def rewards_of(env: Any, steps: int) -> list[list[float]]:
     return found
 
 
-@pytest.mark.parametrize("workers", ["processes", "ray"])
+@pytest.mark.parametrize(
+    "workers", ["processes", pytest.param("ray", marks=pytest.mark.slow)]
+)  # tests/sweeps starts Ray in every run
 def test_workers_give_what_environments_in_this_process_give(workers: str) -> None:
     """Eight steps: an episode of six, the step that begins the next one, and one of that."""
     here = rewards_of(make_vector(make_env, 2, "none"), 8)

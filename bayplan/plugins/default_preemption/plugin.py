@@ -237,7 +237,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         wanted = min(max(percentage, self._min_absolute), len(rows))
         filters, budgets = room_filters(self.handle), self._budgets.get(self.handle.lister)
         extenders = self.handle.extenders
-        if extenders is not None and not extenders.have_a_say(pod):
+        if extenders is not None and not extenders.are_interested(pod):
             extenders = None
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
         one_by_one.by_place = self._by_place
