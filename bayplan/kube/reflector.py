@@ -228,7 +228,7 @@ class Reflector:
         try:
             await self.watch(is_initial=True)
         except ApiError as error:
-            is_refused = 400 <= error.code < 500 and error.code not in RETRIED
+            is_refused = error.code >= 400 and error.code not in RETRIED
             if self._initial is None or not is_refused:
                 raise
             self._initial = None

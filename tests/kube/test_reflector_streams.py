@@ -37,7 +37,7 @@ def test_after_an_expired_version_the_stream_is_of_the_newest_state() -> None:
     assert (server.watched_from, server.streams) == (["0", "", "9"], 2)
 
 
-@pytest.mark.parametrize("code", [400, 403, 422])
+@pytest.mark.parametrize("code", [400, 403, 422, 500])
 def test_a_server_without_streams_lists_its_cache(code: int) -> None:
     pages = [page(5, pod("a", 1), more="next"), page(5, pod("b", 2))]
     server = Server(pages, [ApiError("sendInitialEvents: Forbidden", code)])
@@ -68,4 +68,14 @@ def test_a_stream_that_ends_before_its_bookmark_leads_to_a_list() -> None:
     seen, _ = follow(server, from_cache=True)
 
     assert seen == [("ADDED", "a", "3"), ("ADDED", "b", "2"), ("DELETED", "a", "3")]
+    assert server.watched_from == ["0", "5"]
+
+
+def test_a_stream_that_begins_with_an_error_leads_to_a_list() -> None:
+    status = {"kind": "Status", "status": "Failure", "code": 500, "message": "no progress of etcd"}
+    server = Server([page(5, pod("a", 1))], [[event("ERROR", status)]])
+
+    seen, _ = follow(server, from_cache=True)
+
+    assert seen == [("ADDED", "a", "1")]
     assert server.watched_from == ["0", "5"]
