@@ -41,6 +41,7 @@ MOST_OPEN = 2_000
 """Decisions whose verdict is open, at most."""
 
 INTERRUPTED = "the connection to the API server was interrupted"
+LATE = "pods arrived seconds after they were created"
 BEHIND = "it had fallen behind"
 STALE = "the watch had stalled"
 NOT_ARRIVED = "an object of the pod, such as its claim, had not arrived"
@@ -65,6 +66,7 @@ class LiveShadow:
         self._backlog = Backlog()
         self._started_s = clock.monotonic()
         self._unclear_until_s = 0.0
+        self._unclear_cause = INTERRUPTED
         self._delays = ArrivalDelays()
 
     @property
@@ -154,8 +156,12 @@ class LiveShadow:
     def _cause(self, now_s: float) -> str:
         """Reason why decisions cannot be judged now; "" if they can."""
         if self._follower.interrupted:
-            self._unclear_until_s = now_s + SETTLE_S
-        return INTERRUPTED if now_s < self._unclear_until_s else ""
+            self._doubt(now_s, INTERRUPTED)
+        return self._unclear_cause if now_s < self._unclear_until_s else ""
+
+    def _doubt(self, now_s: float, cause: str) -> None:
+        """Judge no decision for a while."""
+        self._unclear_until_s, self._unclear_cause = now_s + SETTLE_S, cause
 
     def _note_delay(self, now_s: float, batch: Batch) -> None:
         """Compare the age of new pods with that of others: a watch that stalled delivers them late."""
@@ -165,7 +171,7 @@ class LiveShadow:
             if type == ADDED and isinstance(obj, Pod) and obj.creation_timestamp
         ]
         if created and self._delays.is_late(now_s, self._clock.now(), created):
-            self._unclear_until_s = now_s + SETTLE_S
+            self._doubt(now_s, LATE)
 
     # Working
 
@@ -178,9 +184,10 @@ class LiveShadow:
                 self._take_next()
             await asyncio.sleep(0)
             now_s = self.now_s
-            if self._cause(now_s) and self.run.follower.open_decisions:
+            cause = self._cause(now_s)
+            if cause and self.run.follower.open_decisions:
                 self.run.follower.skip_open()
-                self._count_skipped(INTERRUPTED)
+                self._count_skipped(cause)
             self.run.look_at_waits(now_s)
             for decision, is_fresh in await self._fresh.results(now_s):
                 self._count_held(decision, is_fresh)
@@ -253,7 +260,7 @@ class LiveShadow:
             self.run.count(decision)
             return
         log.warning("nodes, pods: a watch has stalled; it is opened again")
-        self._unclear_until_s = self.now_s + SETTLE_S
+        self._doubt(self.now_s, STALE)
         self.run.drop(decision)
         self.run.account.skip(STALE, 1)
 

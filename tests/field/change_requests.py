@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +73,7 @@ def edited(tree: Tree, cpu: str = "", **changes: Any) -> Tree:
             container["image"] = image
         if cpu:
             container["resources"]["requests"]["cpu"] = cpu
-            container["resources"].pop("limits", None)
+            container["resources"]["limits"]["cpu"] = cpu
     return made
 
 
@@ -131,6 +132,23 @@ def server_of(kind: str, folder: Path) -> Iterator[LiveServer]:
     finally:
         for player in (*players, scheduler, manager, plane):
             player.stop()
+
+
+@contextmanager
+def shadow_of(live: LiveServer) -> Iterator[subprocess.Popen[str]]:
+    """A shadow that has read the cluster; it has ended before the server does."""
+    command = [sys.executable, "-m", "bayplan.cli.main", "shadow", "-o", "json"]
+    shadow = subprocess.Popen(
+        [*command, f"--kubeconfig={live.kubeconfig}"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        time.sleep(6)
+        yield shadow
+    except Exception:
+        traceback.print_exc()
+        raise
+    finally:
+        shadow.kill()
 
 
 def kubectl(live: LiveServer, *words: str, text: bytes | None = None) -> None:
@@ -232,14 +250,10 @@ def main() -> None:
         with server_of(arguments.server, folder / "server") as live:
             shop = prepare(live, arguments.material)
             settled(live, ChangeRequest(SHOP, {}, [], []), 5.0)
-            command = [sys.executable, "-m", "bayplan.cli.main", "shadow", "-o", "json"]
-            shadow = subprocess.Popen(
-                [*command, f"--kubeconfig={live.kubeconfig}"], stdout=subprocess.PIPE, text=True
-            )
-            time.sleep(5)
-            wrong = make_requests(live, shop, folder)
-            shadow.send_signal(signal.SIGTERM)
-            report = json.loads(shadow.communicate(timeout=60)[0])
+            with shadow_of(live) as shadow:
+                wrong = make_requests(live, shop, folder)
+                shadow.send_signal(signal.SIGTERM)
+                report = json.loads(shadow.communicate(timeout=60)[0])
     print(json.dumps({"shadow": report["summary"], "skipped": report["skipped"]}))
     for one in report["differences"]:
         print(json.dumps(one), file=sys.stderr)
