@@ -188,13 +188,20 @@ class LiveShadow:
             if cause and self.run.follower.open_decisions:
                 self.run.follower.skip_open()
                 self._count_skipped(cause)
-            self.run.look_at_waits(now_s)
+            self._look_at_waits(now_s)
             for decision, is_fresh in await self._fresh.results(now_s):
                 self._count_held(decision, is_fresh)
             if not self.is_behind and self._resolve(now_s):
                 continue
             if not len(self._backlog):
                 await asyncio.sleep(IDLE_S)
+
+    def _look_at_waits(self, now_s: float) -> None:
+        """Ask about waiting pods for the time of a slice: some questions are slow, such as those about volumes."""
+        assert self.run is not None
+        end_s = now_s + SLICE_S
+        if not self.is_behind:
+            self.run.look_at_waits(now_s, lambda: self.now_s > end_s)
 
     def _resolve(self, now_s: float) -> int:
         """Judge open decisions, for a while; returns their number."""

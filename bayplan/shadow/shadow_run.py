@@ -71,9 +71,9 @@ class ShadowRun:
         self.follower.take(at_s, obj, is_deleted=is_deleted, is_judged=is_judged, resolves=resolves)
         self.account.watched_s = self._resumed_s + at_s
 
-    def look_at_waits(self, at_s: float) -> None:
-        """Probe the waiting pods, if it is time."""
-        self._waits.look(at_s, self._waiting)
+    def look_at_waits(self, at_s: float, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Probe the waiting pods, if it is time, until it `is_over`."""
+        self._waits.look(at_s, self._waiting, is_over)
 
     def finish(self, at_s: float) -> None:
         """Judge all that is open."""

@@ -418,8 +418,13 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plane").mkdir()
         report = Measurement(arguments, folder).run()
+        show(report)
         if arguments.confirm:
-            report["measured"] |= confirmed(folder)
+            print(json.dumps(confirmed(folder)))
+
+
+def show(report: Tree) -> None:
+    """Print the differences and the figures."""
     for difference in itertools.islice(report["differences"], 20):
         print(json.dumps(difference), file=sys.stderr)
     for name in ("summary", "schedulers", "skipped", "hints", "waits", "measured"):
