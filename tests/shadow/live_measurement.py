@@ -25,6 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bayplan.notebook import Cluster, explain
 from tests.rig.faults import Faults
 from tests.rig.live.client import LiveClient, RefusedError
 from tests.rig.live.cluster import node_tree, pod_tree
@@ -342,22 +343,23 @@ class Measurement:
         return report
 
 
-def confirmed(folder: Path) -> Tree:
-    """Repeat the totals of sampled decisions with `bayplan explain` on the evidence."""
+def confirmed(folder: Path, most: int = 25) -> Tree:
+    """Repeat the totals of sampled decisions with `explain` on the evidence."""
     lines = (folder / "evidence" / "differences.jsonl").read_text().splitlines()
     found = {"confirmed": 0, "other": 0}
     for line in map(json.loads, lines):
         if line["result"] != "sampled" or " points, best " not in line["reason"]:
             continue  # a difference, or a preemption on another part of the nodes
-        words = ["explain", f"pod/{line['pod']}", "-f", str(folder / "evidence" / line["file"])]
-        command = [sys.executable, "-m", "bayplan.cli.main", *words, "--as-is", "-o", "json"]
-        out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
-        totals = {one["name"]: one["total"] for one in json.loads(out)["scores"]}
+        cluster = Cluster.read(folder / "evidence" / line["file"])
+        scores = explain(cluster, line["pod"], as_is=True).scores
+        totals = {one.name: one.total for one in scores}
         told = f"{totals[line['node']]:,} points, best {max(totals.values()):,}, "
         is_same = line["reason"].startswith(told)
         found["confirmed" if is_same else "other"] += 1
         if not is_same:
             print(f"{line['reason']} != {told}", file=sys.stderr)
+        if sum(found.values()) >= most:
+            break
     return found
 
 
