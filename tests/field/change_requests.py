@@ -189,6 +189,20 @@ def settled(live: LiveServer, request: ChangeRequest, still_s: float = STILL_S) 
     return before
 
 
+def awaited(live: LiveServer, request: ChangeRequest, predicted: Outcome) -> Outcome:
+    """The outcome once it is as predicted and stays so; that at the end of the time if it does not come to that."""
+    end = time.monotonic() + SETTLE_S
+    since = time.monotonic()
+    while True:
+        found = live.outcome(request)
+        now = time.monotonic()
+        if compare(predicted, found):
+            since = now
+        if now > end or now - since > STILL_S:
+            return found
+        time.sleep(0.3)
+
+
 def compare(predicted: Outcome, found: Outcome) -> list[str]:
     """Differences beside ties of nodes."""
     told = []
@@ -217,7 +231,7 @@ def make_requests(live: LiveServer, shop: dict[str, Tree], folder: Path) -> int:
         took_s = time.monotonic() - begin
         for tree in applied:
             live.put(SHOP, tree)
-        found = settled(live, request, 6.0)
+        found = awaited(live, request, predicted)
         told = compare(predicted, found)
         wrong += bool(told)
         same = sum((predicted.running & found.running).values())

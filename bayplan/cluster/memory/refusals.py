@@ -13,6 +13,8 @@ from ..objects import ControllerCluster
 from . import daemons, jobs
 from .pod_index import OwnedPods, OwnerKey
 
+WITH_CONDITION = ("ReplicaSet", "ReplicationController")
+"""Kinds with a condition about pods that cannot be created."""
 PodsOf = Callable[[KubeObject], OwnedPods]
 """The pods of a workload."""
 
@@ -53,8 +55,11 @@ class RefusedWorkloads:
         self._messages: dict[OwnerKey, str] = {}
 
     def note(self, key: OwnerKey, message: str) -> None:
-        """Add a workload."""
-        self._messages[key] = message
+        """Add a workload. As in the condition of a replica set, its first message stays until it has its pods."""
+        if key[0] in WITH_CONDITION:
+            self._messages.setdefault(key, message)
+        else:
+            self._messages[key] = message
 
     def clear(self, key: OwnerKey) -> None:
         """Remove a workload: it has all of its pods."""
