@@ -19,6 +19,7 @@ QUESTIONS = [
     "page",
     "pools",
     "rebalance",
+    "shadow",
     "simulation",
     "upgrade",
     "usage",
