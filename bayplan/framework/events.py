@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from enum import Enum, IntFlag
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -146,84 +147,68 @@ class Hint(Enum):
 HintFunction = Callable[[Pod, Any, Any], Hint]
 """(waiting pod, object before, object after) -> Hint; None stands for "no object".
 
-It is called once per waiting pod and event, so it must be cheap, or be marked `by_spec`. One that raises counts
-as QUEUE.
+It is called once per waiting pod and event, so it must be cheap, or be marked `called_for(EACH_SPEC)`. One that
+raises counts as QUEUE.
 """
 
 
-Concern = Callable[[Any, Any], Collection[str] | None]
+Affected = Callable[[Any, Any], Collection[str] | None]
 """(object before, object after) -> the keys of the pods for which the hint may return Queue; None means any pod's."""
 
 
-class NarrowHint(msgspec.Struct, frozen=True):
-    """A hint that can narrow an event to the pods that it may affect, so that it is not called for the others."""
+class CalledFor(Enum):
+    """The pods that a hint is called for."""
 
-    hint: HintFunction
-    concerns: Concern
-
-    def __call__(self, pod: Pod, old: Any, new: Any) -> Hint:
-        return self.hint(pod, old, new)
+    EACH_POD = "each pod"
+    EACH_SPEC = "each spec"
 
 
-Doubt = Callable[[Pod, Any, Any], bool]
-"""(waiting pod, object before, object after) -> whether a new attempt is sure to fail all the same."""
+EACH_POD, EACH_SPEC = CalledFor.EACH_POD, CalledFor.EACH_SPEC
+Targets = CalledFor | Affected
+CALLED_FOR = "_called_for"
+Asked = TypeVar("Asked", bound=Callable[..., Hint])
 
 
-Asked = TypeVar("Asked", bound=Callable[..., Any])
+def called_for(targets: Targets) -> Callable[[Asked], Asked]:
+    """Decorator: the waiting pods that a hint has to be called for.
 
-
-def by_spec(asked: Asked) -> Asked:
-    """Mark a hint or doubt whose answer depends on the waiting pod's spec alone: pods of one spec share it.
-
-    It may still depend on other facts about a pod: whether the event is about the pod itself, its nomination, and the
-    resources that its status grants. Pods with such facts are evaluated one by one.
+    With EACH_SPEC the answer depends on the spec alone, and pods of one spec share it. It may still depend on other
+    facts about a pod: whether the event is about the pod itself, its nomination, and the resources that its status
+    grants. Pods with such facts are evaluated one by one. A function gives the keys of the pods that an event may
+    affect, so that the hint is not called for the others.
     """
-    setattr(asked, BY_SPEC, True)
-    return asked
+
+    def mark(hint: Asked) -> Asked:
+        if isinstance(targets, CalledFor):
+            setattr(hint, CALLED_FOR, targets)
+            return hint
+
+        @wraps(hint)  # the same hint may be registered with other targets
+        def ask(*args: Any) -> Hint:
+            return hint(*args)
+
+        setattr(ask, CALLED_FOR, targets)
+        return cast(Asked, ask)
+
+    return mark
 
 
-def goes_by_spec(asked: Callable[..., Any] | None) -> bool:
-    """Whether a hint or doubt is marked so, or absent."""
-    return asked is None or getattr(asked, BY_SPEC, False)
-
-
-BY_SPEC = "_goes_by_spec"
+def targets_of(hint: HintFunction) -> Targets:
+    """The pods that a hint has to be called for."""
+    targets: Targets = getattr(hint, CALLED_FOR, EACH_POD)
+    return targets
 
 
 class EventWithHint(msgspec.Struct, frozen=True):
-    """An event a plugin waits for; without a hint every such event is worth a new attempt.
-
-    `hint` is kube-scheduler's. Where it returns Queue and a new attempt is certain to fail, `still_unschedulable`
-    returns True, and the pod is left waiting.
-    """
+    """An event a plugin waits for; without a hint every such event is worth a new attempt."""
 
     event: ClusterEvent
     hint: HintFunction | None = None
-    still_unschedulable: Doubt | None = None
-
-    @property
-    def answer(self) -> HintFunction | None:
-        """The function that the queue calls: the hint, then `still_unschedulable`; None means always queue."""
-        hint, still_unschedulable = self.hint, self.still_unschedulable
-        if still_unschedulable is None:
-            return hint
-
-        def ask(pod: Pod, old: Any, new: Any) -> Hint:
-            if hint is not None and hint(pod, old, new) is Hint.SKIP:
-                return Hint.SKIP
-            return Hint.SKIP if still_unschedulable(pod, old, new) else Hint.QUEUE
-
-        return by_spec(ask) if goes_by_spec(hint) and goes_by_spec(still_unschedulable) else ask
 
 
-def wait_for(
-    resource: str,
-    action: ActionType,
-    hint: HintFunction | None = None,
-    still_unschedulable: Doubt | None = None,
-) -> EventWithHint:
+def wait_for(resource: str, action: ActionType, hint: HintFunction | None = None) -> EventWithHint:
     """An entry of `events_to_register`: an event, and whether it is worth a new attempt."""
-    return EventWithHint(ClusterEvent(resource, action), hint, still_unschedulable)
+    return EventWithHint(ClusterEvent(resource, action), hint)
 
 
 def typed(kind: type[T], obj: Any) -> T | None:

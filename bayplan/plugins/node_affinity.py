@@ -35,11 +35,12 @@ from ..framework import (
     unresolvable,
 )
 from ..framework.events import (
+    EACH_SPEC,
     NODE,
     ActionType,
     EventWithHint,
     Hint,
-    by_spec,
+    called_for,
     required,
     typed,
     wait_for,
@@ -84,7 +85,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         node_changes = ActionType.Add | ActionType.UpdateNodeLabel
         return (wait_for(NODE, node_changes, self.after_node_change),)
 
-    @by_spec
+    @called_for(EACH_SPEC)
     def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
         """A node helps that matches now and did not before."""
         before, after = typed(Node, old), required(Node, new)

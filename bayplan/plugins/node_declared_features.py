@@ -23,12 +23,13 @@ from ..framework import (
     unresolvable,
 )
 from ..framework.events import (
+    EACH_SPEC,
     NODE,
     POD,
     ActionType,
     EventWithHint,
     Hint,
-    by_spec,
+    called_for,
     required,
     typed,
     wait_for,
@@ -109,7 +110,7 @@ def features_of(spec: PodSpec) -> frozenset[str]:
     return required
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     """A new node, or one that declares other features; which ones is left to the filter."""
     before, after = typed(Node, old), required(Node, new)
@@ -117,7 +118,7 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.SKIP if same else Hint.QUEUE
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_pod_update(pod: Pod, old: Any, new: Any) -> Hint:
     """The pod itself must need other features than before."""
     before, after = typed(Pod, old), required(Pod, new)

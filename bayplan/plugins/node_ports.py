@@ -21,12 +21,13 @@ from ..framework import (
     unschedulable,
 )
 from ..framework.events import (
+    EACH_SPEC,
     NODE,
     POD,
     ActionType,
     EventWithHint,
     Hint,
-    by_spec,
+    called_for,
     required,
     wait_for,
 )
@@ -69,7 +70,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return unschedulable(REASON) if taken[0] else SUCCESS
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
     """A pod that held one of the ports must have left a node."""
     deleted = required(Pod, old)

@@ -22,12 +22,13 @@ from ..framework import (
     unresolvable,
 )
 from ..framework.events import (
+    EACH_SPEC,
     NODE,
     POD,
     ActionType,
     EventWithHint,
     Hint,
-    by_spec,
+    called_for,
     required,
     typed,
     wait_for,
@@ -73,7 +74,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin):
         return SUCCESS
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     """A node helps that comes open for pods, or is opened."""
     before, after = typed(Node, old), required(Node, new)
@@ -81,7 +82,7 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.QUEUE if was_closed and not after.unschedulable else Hint.SKIP
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
     """The pod itself must have come to tolerate cordons."""
     typed(Pod, old)

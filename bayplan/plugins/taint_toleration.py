@@ -30,12 +30,13 @@ from ..framework import (
     unresolvable,
 )
 from ..framework.events import (
+    EACH_SPEC,
     NODE,
     POD,
     ActionType,
     EventWithHint,
     Hint,
-    by_spec,
+    called_for,
     required,
     typed,
     wait_for,
@@ -82,7 +83,7 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
             wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
         )
 
-    @by_spec
+    @called_for(EACH_SPEC)
     def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
         """A node helps that comes without, or loses, the taints that the pod does not tolerate."""
         before, after = typed(Node, old), required(Node, new)
@@ -152,7 +153,7 @@ def named_reason(taint: Taint) -> str:
     return f"node(s) had untolerated taint {{{taint.key}: {taint.value or ''}}}"
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
     """Any new toleration of the pod itself may be the one it lacked."""
     typed(Pod, old)

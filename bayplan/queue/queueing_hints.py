@@ -14,7 +14,15 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from ..api.pod import Pod
-from ..framework.events import ClusterEvent, Hint, HintFunction, NarrowHint, goes_by_spec
+from ..framework.events import (
+    EACH_SPEC,
+    Affected,
+    CalledFor,
+    ClusterEvent,
+    Hint,
+    HintFunction,
+    targets_of,
+)
 from ..framework.release import GatedPods
 from ..observe import SchedulerMetrics
 from .queued_pod import QueuedPodInfo, Rejection
@@ -95,7 +103,7 @@ class HintPlan:
         }
         self._plugins = {plugin for found in self._matching.values() for plugin, _ in found}
         self._calls: dict[Rejection, Calls] = {}
-        self._narrow: dict[Rejection, tuple[NarrowHint, ...] | None] = {}
+        self._affected: dict[Rejection, Sequence[Affected] | None] = {}
         self._timed_calls: dict[Rejection, Calls] = {}
         self._metrics = metrics
         self.label = str(event)
@@ -161,28 +169,32 @@ class HintPlan:
         calls = self._calls_for(rejection)
         return ask_for(calls, info.pod, old, new) if calls else SKIP
 
-    def concerned(self, rejection: Rejection, old: Any, new: Any) -> Iterable[str] | None:
+    def affected(self, rejection: Rejection, old: Any, new: Any) -> Iterable[str] | None:
         """The keys of the pods with this rejection that the event may affect; None means any of them."""
         if self._is_wildcard:
             return None
-        if rejection not in self._narrow:
-            self._narrow[rejection] = self._narrow_hints(rejection)
-        narrow = self._narrow[rejection]
-        if narrow is None:
+        if rejection not in self._affected:
+            self._affected[rejection] = self._targets(rejection)
+        targets = self._affected[rejection]
+        if targets is None:
             return None
         keys: dict[str, None] = {}
-        for hint in narrow:
-            concerned = hint.concerns(old, new)
-            if concerned is None:
+        for ask_for_keys in targets:
+            found = ask_for_keys(old, new)
+            if found is None:
                 return None
-            keys.update(dict.fromkeys(concerned))
+            keys.update(dict.fromkeys(found))
         return keys
 
-    def _narrow_hints(self, rejection: Rejection) -> tuple[NarrowHint, ...] | None:
-        """The hints to call, if all of them can name the pods that an event may affect; else None."""
-        hints = [hint for hint, _ in self._find_calls(rejection, is_timed=False)]
-        narrow = tuple([hint for hint in hints if isinstance(hint, NarrowHint)])
-        return narrow if len(narrow) == len(hints) else None
+    def _targets(self, rejection: Rejection) -> Sequence[Affected] | None:
+        """How the hints to call name the pods that an event may affect; None if not all of them do."""
+        targets: list[Affected] = []
+        for hint, _ in self._find_calls(rejection, is_timed=False):
+            target = None if hint is None else targets_of(hint)
+            if target is None or isinstance(target, CalledFor):
+                return None
+            targets.append(target)
+        return targets
 
     def _find_calls(self, rejection: Rejection, is_timed: bool) -> Calls:
         if not rejection.plugins or self._is_wildcard or rejection.profile not in self._matching:
@@ -202,7 +214,7 @@ class HintPlan:
     def _timed(self, plugin: str, hint: HintFunction) -> HintFunction:
         """The same hint, timed."""
 
-        @wraps(hint)  # copies its spec-only mark, too
+        @wraps(hint)  # copies its mark, too
         def timed(pod: Pod, old: Any, new: Any) -> Hint:
             outcome, started = "Error", perf_counter()
             try:
@@ -239,7 +251,9 @@ def ask_kind(
 ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
     """The same for a group of equal pods, except those that the event is `about`."""
     special = [info for pod in about if (info := kind.get(pod.key)) is not None]
-    if len(kind) - len(special) < 2 or not all(goes_by_spec(hint) for hint, _ in calls):
+    if len(kind) - len(special) < 2 or not all(
+        h is None or targets_of(h) is EACH_SPEC for h, _ in calls
+    ):
         return ask(calls, kind.values(), old, new)
     sample = next(info for info in kind.values() if info not in special)
     strategy = ask_for(calls, sample.pod, old, new)

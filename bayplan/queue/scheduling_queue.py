@@ -209,7 +209,7 @@ class SchedulingQueue:
         for rejection, kinds in self.unschedulable.kinds():
             if not plan.can_open(rejection.gating_plugin):
                 continue
-            keys = plan.concerned(rejection, old, new)
+            keys = plan.affected(rejection, old, new)
             if keys is None:
                 worth = plan.worth_of_kinds(rejection, kinds, old, new)
                 if len(kinds) > 1:

@@ -9,18 +9,19 @@ from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, Protocol
 
-from msgspec.structs import replace
-
 from ..api.pod import Pod
 from ..framework import Plugin, QueueSortPlugin
 from ..framework.answer_checks import check_type
 from ..framework.events import (
     UNSCHEDULABLE_POD,
     ActionType,
+    Affected,
+    CalledFor,
     EventWithHint,
     Hint,
     HintFunction,
-    NarrowHint,
+    called_for,
+    targets_of,
     wait_for,
 )
 from ..framework.faults import PluginFaults
@@ -43,13 +44,7 @@ def guarded_hint(
     """The hint, which returns Queue when it fails; the fault is noted."""
     if hint is None or is_in_tree(plugin):
         return hint
-    if isinstance(hint, NarrowHint):
-        guarded = _guarded(plugin, hint.hint, faults)
-        return replace(hint, hint=guarded, concerns=_guarded_concerns(plugin, hint, faults))
-    return _guarded(plugin, hint, faults)
 
-
-def _guarded(plugin: Plugin, hint: HintFunction, faults: PluginFaults) -> HintFunction:
     def ask(pod: Pod, old: Any, new: Any) -> Hint:
         try:
             return check_type(hint(pod, old, new), Hint, "a Hint")  # type: ignore[no-any-return]  # checked at run time
@@ -57,19 +52,19 @@ def _guarded(plugin: Plugin, hint: HintFunction, faults: PluginFaults) -> HintFu
             faults.note(failed(HINTING, plugin, error, _name_of(hint)).status.error)
             return Hint.QUEUE
 
-    ask.__dict__.update(getattr(hint, "__dict__", {}))  # its mark to go by spec, too
-    return ask
+    targets = targets_of(hint)
+    if not isinstance(targets, CalledFor):
+        targets = _guarded_targets(plugin, targets, faults)
+    return called_for(targets)(ask)
 
 
-def _guarded_concerns(
-    plugin: Plugin, hint: NarrowHint, faults: PluginFaults
-) -> Callable[[Any, Any], Collection[str] | None]:
+def _guarded_targets(plugin: Plugin, affected: Affected, faults: PluginFaults) -> Affected:
     def ask(old: Any, new: Any) -> Collection[str] | None:
         try:
             kinds = (list, tuple, set, frozenset, dict, type(None))
-            keys = check_type(hint.concerns(old, new), kinds, "keys of pods, or None")
+            keys = check_type(affected(old, new), kinds, "keys of pods, or None")
         except Exception as error:  # a plugin may raise anything
-            faults.note(failed(HINTING, plugin, error, _name_of(hint.concerns)).status.error)
+            faults.note(failed(HINTING, plugin, error, _name_of(affected)).status.error)
             return None
         return keys  # type: ignore[no-any-return]  # checked at run time
 

@@ -254,9 +254,9 @@ def _registrations(profile: ProfileRuntime) -> list[Registration]:
         registrations += [(wanted.event, EXTENDER, wanted.hint) for wanted in events]
     for plugin in profile.plugins.values():
         for wanted in _events_of(plugin):
-            hint = guarded_hint(plugin, wanted.answer, profile.handle.faults)
+            hint = guarded_hint(plugin, wanted.hint, profile.handle.faults)
             registrations.append((wanted.event, plugin.name, hint))
-    registrations.append((AFTER_FAULTS.event, FAULT, AFTER_FAULTS.answer))
+    registrations.append((AFTER_FAULTS.event, FAULT, AFTER_FAULTS.hint))
     return registrations
 
 

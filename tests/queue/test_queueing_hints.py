@@ -2,6 +2,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.framework.events import (
+    EACH_SPEC,
     FORCE_ACTIVATE,
     NODE,
     NODE_ADD,
@@ -10,8 +11,7 @@ from bayplan.framework.events import (
     ClusterEvent,
     Hint,
     HintFunction,
-    NarrowHint,
-    by_spec,
+    called_for,
 )
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queueing_hints import (
@@ -137,7 +137,7 @@ class Counting:
         self.asked.append(pod.name)
         return Hint.QUEUE if pod.uid == self.uid else Hint.SKIP
 
-    @by_spec
+    @called_for(EACH_SPEC)
     def marked(self, pod: Pod, old: object, new: object) -> Hint:
         return self.hint(pod, old, new)
 
@@ -165,8 +165,12 @@ def test_a_spec_only_hint_is_called_once_per_group() -> None:
 
 
 def test_its_result_applies_to_the_whole_group() -> None:
-    assert worth(by_spec(says(Hint.QUEUE)), make_kind("p", "q", "r"), None) == ["p", "q", "r"]
-    assert worth(by_spec(fails), make_kind("p", "q"), None) == ["p", "q"]
+    assert worth(called_for(EACH_SPEC)(says(Hint.QUEUE)), make_kind("p", "q", "r"), None) == [
+        "p",
+        "q",
+        "r",
+    ]
+    assert worth(called_for(EACH_SPEC)(fails), make_kind("p", "q"), None) == ["p", "q"]
 
 
 def test_the_hint_is_called_separately_for_the_pod_of_the_event() -> None:
@@ -183,8 +187,8 @@ def test_any_other_hint_is_called_for_every_pod() -> None:
     assert counting.asked == ["p", "q", "r"]
 
 
-def narrow(*keys: str) -> NarrowHint:
-    return NarrowHint(says(Hint.QUEUE), lambda old, new: keys if new == "narrow" else None)
+def narrow(*keys: str) -> HintFunction:
+    return called_for(lambda old, new: keys if new == "narrow" else None)(says(Hint.QUEUE))
 
 
 @pytest.mark.parametrize(
@@ -208,6 +212,6 @@ def test_hints_are_called_only_for_pods_the_event_may_affect(
     info = QueuedPodInfo(make_pod("a", namespace="ns"), 0.0)
     info.set_rejectors([f"P{i}" for i in range(len(hints))], [])
 
-    found = plan.concerned(info.rejection, None, new)
+    found = plan.affected(info.rejection, None, new)
 
     assert (found if found is None else list(found)) == asked

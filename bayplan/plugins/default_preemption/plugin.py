@@ -32,7 +32,15 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.diagnosis import Diagnosis
-from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
+from ...framework.events import (
+    EACH_SPEC,
+    POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    called_for,
+    wait_for,
+)
 from ...framework.group_options import HeldEviction, held_evictions
 from ...framework.handle import PreemptionExtenders, release_of
 from ...framework.interface import Preemption
@@ -477,7 +485,7 @@ def is_preempted(pod: Pod) -> bool:
     )
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
     """Never a reason of its own: the plugins that refused the pod decide whether room was made."""
     return Hint.SKIP

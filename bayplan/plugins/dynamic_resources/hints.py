@@ -22,7 +22,7 @@ from ...framework.events import (
     ActionType,
     EventWithHint,
     Hint,
-    NarrowHint,
+    called_for,
     required,
     typed,
     wait_for,
@@ -52,9 +52,8 @@ class ClaimHints:
             ActionType.Add | ActionType.UpdateNodeAllocatable | ActionType.UpdateNodeLabel
         )
         claims_made = ActionType.UpdatePodGeneratedResourceClaim
-        claims = wait_for(
-            RESOURCE_CLAIM, changes, NarrowHint(self.after_claim_change, self.concerned)
-        )
+        after_change = called_for(self.affected)(self.after_claim_change)
+        claims = wait_for(RESOURCE_CLAIM, changes, after_change)
         gone = wait_for(RESOURCE_CLAIM, ActionType.Delete, after_claim_deleted)
         return (
             wait_for(NODE, node_changes),
@@ -64,7 +63,7 @@ class ClaimHints:
             wait_for(RESOURCE_SLICE, changes),
         )
 
-    def concerned(self, old: Any, new: Any) -> Collection[str] | None:
+    def affected(self, old: Any, new: Any) -> Collection[str] | None:
         """For a claim that no pod names and that keeps its allocation: the pod it was made for."""
         before, after = typed(ResourceClaim, old), required(ResourceClaim, new)
         if before is not None and before.status.allocation and not after.status.allocation:

@@ -29,9 +29,9 @@ from ...framework.events import (
     POD,
     POD_GROUP,
     ActionType,
-    Concern,
+    Affected,
     Hint,
-    NarrowHint,
+    called_for,
     required,
     typed,
     wait_for,
@@ -43,13 +43,13 @@ from ...framework.interface import NOT_SETTLED
 # Mirrors the queueing hints of pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go.
 
 
-def events(concerned: Concern) -> Sequence[EventWithHint]:
+def events(affected: Affected) -> Sequence[EventWithHint]:
     """Events that GangScheduling waits for. Groups never change, and a pod keeps its group.
 
-    `concerned` finds the pods that an added pod may let through.
+    `affected` finds the pods that an added pod may let through.
     """
     return (
-        wait_for(POD, ActionType.Add, NarrowHint(after_pod_added, concerned)),
+        wait_for(POD, ActionType.Add, called_for(affected)(after_pod_added)),
         wait_for(POD_GROUP, ActionType.Add, after_pod_group_added),
     )
 
@@ -88,9 +88,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return super().from_args(None, handle)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return events(self._concerned)
+        return events(self._affected)
 
-    def _concerned(self, old: Any, new: Any) -> Collection[str]:
+    def _affected(self, old: Any, new: Any) -> Collection[str]:
         """The keys of the pods that a new pod may let through: those of its gang, if that is complete now."""
         name = pod_group_of(new) if isinstance(new, Pod) else None
         group = self._group(new, name) if name is not None else None

@@ -14,13 +14,13 @@ from ...api.pod import Pod
 from ...api.resources import PODS, is_scalar
 from ...framework.events import (
     DEVICE_CLASS,
+    EACH_SPEC,
     NODE,
     POD,
     ActionType,
-    Doubt,
     EventWithHint,
     Hint,
-    by_spec,
+    called_for,
     required,
     typed,
     wait_for,
@@ -41,21 +41,29 @@ class FitHints:
         self._device_resources: frozenset[str] = frozenset()
 
     def events(
-        self, lister_of: Callable[[], Lister], still_unschedulable: Doubt
+        self,
+        lister_of: Callable[[], Lister],
+        still_unschedulable: Callable[[Pod, Any, Any], bool],
     ) -> Sequence[EventWithHint]:
         """Events that the plugin waits for; `lister_of` gives the lister of device classes.
 
         `still_unschedulable` is true for a pod that left its node without making room for another.
         """
 
-        @by_spec
+        @called_for(EACH_SPEC)
+        def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
+            hint = after_pod_event(pod, old, new)
+            is_vain = hint is Hint.QUEUE and still_unschedulable(pod, old, new)
+            return Hint.SKIP if is_vain else hint
+
+        @called_for(EACH_SPEC)
         def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
             return self.after_node_change(pod, old, new, lister_of())
 
         node_changes = ActionType.Add | ActionType.UpdateNodeAllocatable
         less = ActionType.Delete | ActionType.UpdatePodScaleDown
         events = (
-            wait_for(POD, less, after_pod_event, still_unschedulable),
+            wait_for(POD, less, after_pod_change),
             wait_for(NODE, node_changes, after_node_change),
         )
         if not self._uses_devices:
@@ -103,7 +111,6 @@ class FitHints:
         return name in self._device_resources
 
 
-@by_spec
 def after_pod_event(pod: Pod, old: Any, new: Any) -> Hint:
     """A pod left a node, or needs less now; of the pod's own resources when it is another pod."""
     before, after = typed(Pod, old), typed(Pod, new)
@@ -119,7 +126,7 @@ def after_pod_event(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.QUEUE if helps else Hint.SKIP
 
 
-@by_spec
+@called_for(EACH_SPEC)
 def after_device_class_event(pod: Pod, old: Any, new: Any) -> Hint:
     """A class of devices came to stand for a resource that the pod names, be it with zero."""
     before, after = typed(DeviceClass, old), required(DeviceClass, new)

@@ -41,7 +41,7 @@ from ...framework import (
     Verdict,
 )
 from ...framework.devices import Devices, Offer, Selection
-from ...framework.events import EventWithHint, by_spec
+from ...framework.events import EventWithHint
 from ...framework.fit_status import fit_status, fit_verdict
 from ...framework.placement import PodGroupAssignments, PodGroupInfo
 from ...table import Ints, NodeTable, Rows
@@ -192,7 +192,6 @@ class NodeResourcesFit(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return self._hints.events(lambda: self.handle.lister, self._is_too_little)
 
-    @by_spec
     def _is_too_little(self, pod: Pod, old: Any, new: Any) -> bool:
         """Whether the pod that left its node did not use a resource that `pod` lacks there, and no other pod can be
         preempted.
