@@ -16,20 +16,20 @@ TABLE_MUTANTS = [
     Mutant(
         "pods that are counted together are not logged",
         WRITER,
-        "            table.terms.add_pod(row, pod, count)\n            table.row_changes.mark(row)\n",
-        "            table.terms.add_pod(row, pod, count)\n",
+        "            self.table.row_changes.mark(row)\n            self.table.images.touch(row)\n",
+        "            self.table.images.touch(row)\n",
     ),
     Mutant(
         "pods with volumes or host ports are counted together",
         WRITER,
-        "if spec.host_ports or spec.volumes or spec.affinity is not None or pod.counts_claims:",
-        "if False:",
+        "is_plain = plain[pod_class] = _counts_by_class(pod)",
+        "is_plain = plain[pod_class] = True",
     ),
     Mutant(
         "pods that leave count like those that stay",
         WRITER,
-        "key = (pod.pod_class, pod.deletion_timestamp is None)",
-        "key = (pod.pod_class, True)",
+        "key = (pod_class, pod.deletion_timestamp is None)",
+        "key = (pod_class, True)",
     ),
     # Entries of the table's logs
     Mutant(
@@ -63,7 +63,12 @@ TABLE_MUTANTS = [
         "table.row_changes.mark(row)  # the removal of another holder had freed a port",
     ),
     dropped("a node is not in the log of nodes", WRITER, "self.table.node_changes.mark(row)"),
-    dropped("a node is not in the log of rows", WRITER, "self.table.row_changes.mark(row)"),
+    Mutant(
+        "a node is not in the log of rows",
+        WRITER,
+        "self.table.node_changes.mark(row)\n        self.table.row_changes.mark(row)",
+        "self.table.node_changes.mark(row)",
+    ),
     Mutant(
         "a new row is not logged",
         WRITER,
