@@ -21,9 +21,9 @@ from typing import Any
 
 from bayplan.api.wire.decode import decode_object
 from bayplan.autoscaling import AutoscalerOptions, autoscaled
+from bayplan.cluster.memory import is_daemon
 from bayplan.planning import NodePool
 from bayplan.sim import Simulation, SimulationReport
-from bayplan.sim.autoscaling_record import is_of_daemon
 from bayplan.sim.settings import Settings
 from tests.autoscaling.scaled import make_pool, make_type, make_workload
 
@@ -102,7 +102,7 @@ def describe(report: SimulationReport) -> str:
     """The size of the run and its result."""
     scaling = report.scaling
     assert scaling is not None
-    daemons = sum(is_of_daemon(one.pod) for one in report.pods)
+    daemons = sum(is_daemon(one.pod) for one in report.pods)
     return (
         f"{len(report.pods) - daemons:,} pods and {daemons:,} daemons, {len(report.pending):,} pending, "
         f"{scaling.series()[1].peak:,.0f} nodes at the peak, {scaling.launched:,} launched, "

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.sim.bench.memory import peak_mib
+from bayplan.sim.bench.measurement import peak_mib
 from bayplan.sim.streaming import StreamedSimulation, read_lines, write_rows
 from bayplan.sim.traces.trace_manifests import Manifest, make_node, make_pod, times
 

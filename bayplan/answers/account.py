@@ -16,8 +16,8 @@ from msgspec import field
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..sim.html_summary import ShownAnswer, make_frame
+from ..trials import AS_READ, Settlement
 from .manifest_changes import Data, ObjectChange
-from .settlement import AS_READ, Settlement
 
 
 class PodVerdict(StrEnum):

@@ -29,10 +29,10 @@ from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import TotalsChange
 from ..table import Ints
+from ..trials import NONE_WAITED, Settlement
 from .node_use import ResourceRoom, known_resources, totals
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
-from .settlement import NONE_WAITED, Settlement
 from .stage import PlaceOf, Stage
 
 DEFAULT_LIMIT = 100_000

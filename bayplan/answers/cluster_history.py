@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..api.meta import KubeObject
 from ..api.pod import Pod
 from ..cluster.objects import ClusterObject
-from .cluster_view import ClusterView, Step
+from ..trials import Step, TrialCluster
 
 LAG_S = 1.0
 """A scheduler may receive a change, and write a binding, this much later or earlier than the observer receives it."""
@@ -84,7 +84,7 @@ class PastState(msgspec.Struct, frozen=True):
 class ClusterHistory:
     """Follows a cluster in `view`, which shows the latest state, or past ones within `past`."""
 
-    def __init__(self, view: ClusterView) -> None:
+    def __init__(self, view: TrialCluster) -> None:
         self.view = view
         self._next = 0
         self._arrivals: dict[str, int] = {pod.uid: -1 for pod in view.pods()}

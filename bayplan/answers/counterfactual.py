@@ -11,12 +11,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..api.pod import Pod
-from ..framework import Status
+from ..framework import Code, Status
 from ..scheduler.all_refusals import AllRefusals
+from ..trials import TrialCluster
 from .account import Alternative, Counterfactual, Refusal, RemedyStep
-from .cluster_view import ClusterView
-from .distance import distances
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef
 from .remedies import Ask, Remedy, propose
 from .situation import Refused, Situation
@@ -37,7 +39,7 @@ def refusal(status: Status) -> Refusal:
 
 
 def find_counterfactuals(
-    view: ClusterView, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
+    view: TrialCluster, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
 ) -> list[Counterfactual]:
     """Changes that would let `pod`, which fits nowhere, run on each of `nodes`, or on the nearest ones."""
     names = list(nodes) or nearest_nodes(view, pod, nearest)
@@ -46,13 +48,13 @@ def find_counterfactuals(
 
 
 def find_counterfactual(
-    view: ClusterView, pod: Pod, node_name: str, kept: Collection[ObjectRef] = ()
+    view: TrialCluster, pod: Pod, node_name: str, kept: Collection[ObjectRef] = ()
 ) -> Counterfactual:
     """Changes that would let `pod` run on one node; pods in `kept` stay there."""
     return _Search(Situation(view, pod, node_name, kept)).run()
 
 
-def nearest_nodes(view: ClusterView, pod: Pod, count: int) -> list[str]:
+def nearest_nodes(view: TrialCluster, pod: Pod, count: int) -> list[str]:
     """The nodes to try first: those with the smallest rejections once PreFilter accepts the pod."""
     refused_by = view.ask(pod).all_refusals()
     names = view.table.names
@@ -239,3 +241,57 @@ def _in_words(changes: Sequence[ObjectChange]) -> str:
 def _key(refused: Refused) -> Key:
     """Identity of a rejection; a lack of resources counts as new once only nominated pods cause it."""
     return refused.plugin, refused.status.reasons, refused.is_crowded
+
+
+Floats = NDArray[np.float64]
+
+FAR = {
+    "NodeResourcesFit": 1.0,
+    "TaintToleration": 1.0,
+    "NodeUnschedulable": 1.0,
+    "NodePorts": 1.0,
+    "PodTopologySpread": 1.5,
+    "InterPodAffinity": 1.5,
+    "NodeAffinity": 1.5,
+    "NodeVolumeLimits": 1.5,
+    "VolumeBinding": 2.0,
+    "VolumeZone": 2.0,
+    "VolumeRestrictions": 1.5,
+    "DynamicResources": 2.0,
+    "NodeDeclaredFeatures": 2.0,
+    "NodeName": 2.0,
+}
+UNKNOWN = 4.0
+"""A plugin without known remedies."""
+FOR_GOOD = 0.5
+"""Added when evicting pods would not help."""
+
+
+def distances(refusals: AllRefusals) -> Floats:
+    """float64 per row of the table: 0 where the pod fits; grows with the number and size of
+    rejections.
+
+    They only order the search; the changes are found by running the plugins.
+    """
+    far: Floats = np.zeros(len(refusals.table))
+    for statuses in refusals.by_filter:
+        steps = []
+        for status in statuses.statuses:
+            if status.is_success:
+                steps.append(0.0)
+                continue
+            step = FAR.get(status.plugin, UNKNOWN) * max(len(status.reasons), 1)
+            steps.append(step + FOR_GOOD * (status.code is Code.UnschedulableAndUnresolvable))
+        far += np.array(steps)[statuses.indices]
+    return far + shortages(refusals)
+
+
+def shortages(refusals: AllRefusals) -> Floats:
+    """float64 per row, below 1: the share of the pod's requests that the node lacks."""
+    table, total = refusals.table, np.zeros(len(refusals.table))
+    requests = refusals.pod.requests
+    for resource, wanted in requests.items():
+        free = table.allocatable[resource] - table.requested[resource]
+        missing = np.clip(wanted - np.maximum(free, 0), 0, wanted)
+        total += missing / wanted
+    return total / (len(requests) + 1) if requests else total

@@ -17,13 +17,12 @@ from ..api.pod_spec import PodSpec
 from ..api.text.refusal_message import is_same_refusal
 from ..config import DEFAULT_SCHEDULER_NAME
 from ..scheduler import Inquiry, TieBreak
-from ..scheduler.assessment import Assessment, assess, choose
+from ..scheduler.assessment import Assessment, assess, assess_preemption, choose
 from ..scheduler.find_nodes import num_feasible_nodes_to_find
-from ..scheduler.preemption_assessment import assess_preemption
 from ..sim.replay import was_preempted
 from ..sim.replay_report import ReplayVerdict
+from ..trials import TrialCluster
 from .cluster_history import MOST_STATES, Change, ClusterHistory, PastState
-from .cluster_view import ClusterView
 from .judged_decision import Agreement, JudgedDecision
 
 SAMPLED_STATES = 4
@@ -39,7 +38,7 @@ MOST_CANDIDATES = 100
 
 Show: TypeAlias = Callable[[PastState], None]
 """Shows a past state in the view."""
-OnDifference: TypeAlias = Callable[[JudgedDecision, ClusterView], None]
+OnDifference: TypeAlias = Callable[[JudgedDecision, TrialCluster], None]
 """Called with a decision that differs, while the view shows the state in which it does."""
 
 
@@ -61,7 +60,7 @@ class DecisionJudge:
     ) -> None:
         shown = {Agreement.DIFFERENT, Agreement.SAMPLED} if shows_sampled else {Agreement.DIFFERENT}
         self._shown = frozenset(shown)
-        self._view: ClusterView = history.view
+        self._view: TrialCluster = history.view
         self._history = history
         self._ties = ties
         self._takes_all = takes_all

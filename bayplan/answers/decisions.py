@@ -17,8 +17,8 @@ from ..api.pod import Pod
 from ..api.pod_status import POD_SCHEDULED, PodCondition, PodStatus
 from ..scheduler import RandomTies, TieBreak
 from ..scheduler.assessment import assess
+from ..trials import TrialCluster
 from .cluster_history import LAG_S, Change, ClusterHistory, PastState
-from .cluster_view import ClusterView
 from .decision_judge import DecisionJudge, OnDifference
 from .judged_decision import JudgedDecision
 
@@ -60,7 +60,7 @@ class DecisionFollower:
 
     def __init__(
         self,
-        view: ClusterView,
+        view: TrialCluster,
         ties: TieBreak | None = None,
         *,
         takes_all: bool = False,

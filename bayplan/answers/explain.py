@@ -17,6 +17,7 @@ from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
 from ..framework import Code, Status
 from ..scheduler import Attempt, Explanation
 from ..scheduler.all_refusals import AllRefusals
+from ..trials import TrialCluster
 from .account import (
     Ahead,
     Choice,
@@ -31,9 +32,7 @@ from .account import (
     ScoredNode,
     WeightedPlugin,
 )
-from .cluster_view import ClusterView
-from .counterfactual import NEAREST, find_counterfactuals, refusal
-from .distance import distances
+from .counterfactual import NEAREST, distances, find_counterfactuals, refusal
 from .group_account import MemberState
 from .group_explain import judge_group, member_of
 from .manifest_changes import ObjectChange, pointer
@@ -45,7 +44,7 @@ from .situation import Situation
 
 
 def explain(
-    view: ClusterView, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
+    view: TrialCluster, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
 ) -> PodExplanation:
     """The complete account of `pod`, which need not be in the cluster.
 
@@ -88,7 +87,7 @@ def explain(
 
 
 def _note_settled(
-    view: ClusterView, pod: Pod, account: PodExplanation, victims: Sequence[Pod]
+    view: TrialCluster, pod: Pod, account: PodExplanation, victims: Sequence[Pod]
 ) -> None:
     """Correct the account of a pod that was placed before the question to the placement that it had."""
     account.verdict, account.message, account.preemption = PodVerdict.FITS, "", None
@@ -101,7 +100,7 @@ def _note_settled(
 
 
 def _note_changes(
-    view: ClusterView, pod: Pod, account: PodExplanation, nodes: Sequence[str], nearest: int
+    view: TrialCluster, pod: Pod, account: PodExplanation, nodes: Sequence[str], nearest: int
 ) -> None:
     """Add the counterfactuals: for the nearest nodes if the pod fits nowhere, else for `nodes` that
     reject it."""
@@ -117,7 +116,7 @@ def _note_changes(
         account.runner_up = _runner_up(view, pod, account)
 
 
-def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp | None:
+def _runner_up(view: TrialCluster, pod: Pod, account: PodExplanation) -> RunnerUp | None:
     """Add the changes with which the second-best node would win; for a pod on another node, those for that one."""
     best = account.choice
     if best is None or best.runner_up is None:
@@ -127,7 +126,7 @@ def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp
     return find_runner_up(view, pod, account.scores, target)
 
 
-def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> None:
+def _explain_waiting(view: TrialCluster, pod: Pod, account: PodExplanation) -> None:
     gate = view.gate(pod)
     attempt = judge(view, pod, account)
     if attempt.is_failed:
@@ -153,7 +152,7 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
         account.remarks.append(f"{', '.join(holding)} may hold the pod once it has a node (Permit)")
 
 
-def _explain_group(view: ClusterView, pod: Pod, account: PodExplanation) -> bool:
+def _explain_group(view: TrialCluster, pod: Pod, account: PodExplanation) -> bool:
     """Add the cause of the pod's group, which decides about the pod; returns whether the pod alone would fit."""
     name = pod_group_of(pod)
     if name is None or view.scheduler.groups is None:
@@ -176,7 +175,7 @@ def _explain_group(view: ClusterView, pod: Pod, account: PodExplanation) -> bool
     return True
 
 
-def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
+def judge(view: TrialCluster, pod: Pod, account: PodExplanation) -> Attempt:
     """Judge a pending pod, and record the result of every plugin."""
     inquiry = view.ask(pod)
     refused, attempt = inquiry.all_refusals(), inquiry.decide()
@@ -306,7 +305,7 @@ def _remark_on_place(account: PodExplanation, node_name: str) -> None:
 
 
 def explain_alike(
-    view: ClusterView, pods: Iterable[Pod], nodes: Sequence[str] = (), nearest: int = NEAREST
+    view: TrialCluster, pods: Iterable[Pod], nodes: Sequence[str] = (), nearest: int = NEAREST
 ) -> list[PodExplanation]:
     """An account of the first pod of each group; its `alike` has the others.
 
@@ -323,7 +322,7 @@ def explain_alike(
     return accounts
 
 
-def _group_key(view: ClusterView, pod: Pod) -> Hashable:
+def _group_key(view: TrialCluster, pod: Pod) -> Hashable:
     if pod.is_finished:
         return pod.status.phase
     if not pod.node_name:
@@ -340,7 +339,7 @@ MAX_NAMES = 3
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-def find_causes(view: ClusterView, pod: Pod, refused: Sequence[RefusedNodes]) -> list[str]:
+def find_causes(view: TrialCluster, pod: Pod, refused: Sequence[RefusedNodes]) -> list[str]:
     """Causes of the rejections of a pod that fits nowhere, in words."""
     causes: list[str] = []
     node = _refused_by(SPREAD, refused)
@@ -359,7 +358,7 @@ def _refused_by(plugin: str, refused: Sequence[RefusedNodes]) -> str | None:
     return None
 
 
-def _closed_domains(view: ClusterView, pod: Pod, node_name: str) -> Iterator[str]:
+def _closed_domains(view: TrialCluster, pod: Pod, node_name: str) -> Iterator[str]:
     """Domains without a node for the pod that count as empty ones for a spread constraint."""
     situation = Situation(view, pod, node_name)
     for i, constraint in enumerate(pod.spec.topology_spread_constraints or ()):
@@ -387,7 +386,9 @@ def _closed_domains(view: ClusterView, pod: Pod, node_name: str) -> Iterator[str
         )
 
 
-def _missing_taints(view: ClusterView, key: str, domains: Container[str]) -> Iterator[ObjectChange]:
+def _missing_taints(
+    view: TrialCluster, key: str, domains: Container[str]
+) -> Iterator[ObjectChange]:
     """The taints that the cordoned nodes of the domains would have in a cluster, and lack in a file."""
     for node in view.cluster.list("Node"):
         is_lacking = node.unschedulable and all(taint.key != CORDON.key for taint in node.taints)
@@ -399,7 +400,7 @@ def _missing_taints(view: ClusterView, key: str, domains: Container[str]) -> Ite
                 yield add(node, path, [plain(CORDON)])
 
 
-def _closed(view: ClusterView, pod: Pod, constraint: TopologySpreadConstraint) -> dict[str, int]:
+def _closed(view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint) -> dict[str, int]:
     """The domains of which every node refuses the pod by its taints, and that have the fewest pods."""
     key = constraint.topology_key
     nodes: list[Node] = [node for node in view.cluster.list("Node") if key in node.labels]
@@ -419,7 +420,7 @@ def _is_closed(node: Node, pod: Pod) -> bool:
     return node.unschedulable or find_untolerated(hard, pod.tolerations) is not None
 
 
-def _other_namespaces(view: ClusterView, pod: Pod) -> Iterator[str]:
+def _other_namespaces(view: TrialCluster, pod: Pod) -> Iterator[str]:
     """Affinity terms that select no pod where they look, but would in another namespace."""
     for term in pod.spec.required_affinity:
         found = elsewhere(view, pod, term)

@@ -14,9 +14,9 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..sim.html_summary import ShownAnswer, make_frame
+from ..trials import AS_READ, Settlement
 from .account import PodRef, Refusal
 from .manifest_changes import Data, ObjectChange
-from .settlement import AS_READ, Settlement
 
 
 class GroupVerdict(StrEnum):

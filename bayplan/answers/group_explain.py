@@ -11,8 +11,8 @@ from ..errors import InputError
 from ..framework import Code, Status
 from ..scheduler import GroupAttempt, MemberTrial, cause_of, run_to_tell
 from ..sim.group_outcomes import gate_cause
+from ..trials import TrialCluster
 from .account import PodRef
-from .cluster_view import ClusterView
 from .counterfactual import refusal
 from .group_account import (
     GroupMember,
@@ -32,7 +32,7 @@ NOT_SCHEDULED = (
 
 
 def explain_group(
-    view: ClusterView, namespace: str, name: str, nearest: int = 1
+    view: TrialCluster, namespace: str, name: str, nearest: int = 1
 ) -> PodGroupExplanation:
     """The complete account of a pod group; with `nearest` 0, without remedies.
 
@@ -47,13 +47,13 @@ def explain_group(
     return account
 
 
-def judge_group(view: ClusterView, namespace: str, name: str) -> PodGroupExplanation:
+def judge_group(view: TrialCluster, namespace: str, name: str) -> PodGroupExplanation:
     """The account in brief: without remedies, and without placements if there are many."""
     return _judge(view, namespace, name, tells_all=False)[0]
 
 
 def _judge(
-    view: ClusterView, namespace: str, name: str, tells_all: bool
+    view: TrialCluster, namespace: str, name: str, tells_all: bool
 ) -> tuple[PodGroupExplanation, GroupAttempt | None]:
     pods = members_of(view, namespace, name)
     arrived = [pod for pod in pods if pod.uid in view.settled.placed]
@@ -69,7 +69,7 @@ def _judge(
     return told
 
 
-def _note_arrived(view: ClusterView, account: PodGroupExplanation, arrived: list[Pod]) -> None:
+def _note_arrived(view: TrialCluster, account: PodGroupExplanation, arrived: list[Pod]) -> None:
     """Give the members the nodes that they got, where the account has those that they would get now."""
     nodes = {pod.uid: pod.node_name for pod in arrived}
     account.verdict, account.cause, account.message = GroupVerdict.FITS, "", ""
@@ -81,7 +81,7 @@ def _note_arrived(view: ClusterView, account: PodGroupExplanation, arrived: list
 
 
 def _judge_members(
-    view: ClusterView, namespace: str, name: str, pods: list[Pod], tells_all: bool
+    view: TrialCluster, namespace: str, name: str, pods: list[Pod], tells_all: bool
 ) -> tuple[PodGroupExplanation, GroupAttempt | None]:
     found = view.cluster.get("PodGroup", namespace, name)
     group = found if isinstance(found, PodGroup) else None
@@ -110,7 +110,7 @@ def _judge_members(
     return account, attempt
 
 
-def members_of(view: ClusterView, namespace: str, name: str) -> list[Pod]:
+def members_of(view: TrialCluster, namespace: str, name: str) -> list[Pod]:
     """The pods of a group that have not finished."""
     return [
         pod
@@ -183,7 +183,7 @@ def _member(member: MemberTrial) -> GroupMember:
     )
 
 
-def _domains(view: ClusterView, account: PodGroupExplanation) -> Counter[str]:
+def _domains(view: TrialCluster, account: PodGroupExplanation) -> Counter[str]:
     """The number of members per value of the topology label."""
     counts: Counter[str] = Counter()
     for member in account.members:

@@ -15,7 +15,7 @@ from ..api.pod_groups import PodGroup, pod_group_of
 from ..api.wire.encode import to_dict
 from ..errors import ConflictError, InputError
 from ..scheduler import GroupAttempt, MemberTrial, run_to_tell
-from .cluster_view import ClusterView
+from ..trials import TrialCluster
 from .counterfactual import find_counterfactual, nearest_nodes
 from .group_account import GroupWay
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, pointer
@@ -31,7 +31,7 @@ NEAREST_NODES = 3
 """Nodes that are tried for such a member."""
 
 
-def find_group_ways(view: ClusterView, attempt: GroupAttempt) -> list[GroupWay]:
+def find_group_ways(view: TrialCluster, attempt: GroupAttempt) -> list[GroupWay]:
     """The ways that are known to let the group run for which `attempt` failed."""
     trial = _GroupSituation(view, attempt)
     ways = [*_more_nodes(trial), *_changed_members(trial), *_smaller_gang(trial)]
@@ -41,7 +41,7 @@ def find_group_ways(view: ClusterView, attempt: GroupAttempt) -> list[GroupWay]:
 class _GroupSituation:
     """A pod group that does not fit, and whether it fits after changes."""
 
-    def __init__(self, view: ClusterView, attempt: GroupAttempt) -> None:
+    def __init__(self, view: TrialCluster, attempt: GroupAttempt) -> None:
         self.view = view
         self._namespace = attempt.group.namespace
         self._name = attempt.group.name
@@ -188,7 +188,7 @@ def _candidates(trial: _GroupSituation, pod: Pod) -> list[str]:
     return inside[:NEAREST_NODES]
 
 
-def _put_on_node(view: ClusterView, stack: ExitStack, pod: Pod, node_name: str) -> None:
+def _put_on_node(view: TrialCluster, stack: ExitStack, pod: Pod, node_name: str) -> None:
     stack.enter_context(view.changed([(pod, None), (None, pod.with_node(node_name))]))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..api.autoscalers import HorizontalPodAutoscaler
 from ..api.pod import Pod
+from ..api.workloads import HorizontalPodAutoscaler
 from ..cluster.memory import MemoryCluster
 from ..cluster.objects import ClusterObject
 

@@ -7,8 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from ..api.pod import Pod
-from ..scheduler.assessment import Assessment
-from ..scheduler.preemption_assessment import PreemptionAssessment
+from ..scheduler.assessment import Assessment, PreemptionAssessment
 from ..sim.replay_report import PodPlacement, ReplayVerdict
 from .cluster_history import Change, PastState
 

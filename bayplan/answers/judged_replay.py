@@ -12,8 +12,7 @@ from ..api.text.refusal_message import refusals_of
 from ..clock import SystemClock
 from ..framework import Status
 from ..scheduler import RandomTies
-from ..scheduler.assessment import Assessment
-from ..scheduler.preemption_assessment import PreemptionAssessment
+from ..scheduler.assessment import Assessment, PreemptionAssessment
 from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.recording_file import DELETED, Recording
 from ..sim.replay_report import (
@@ -26,7 +25,7 @@ from ..sim.replay_report import (
     placement_tree,
 )
 from ..sim.settings import OnProgress, Settings
-from .cluster_view import ClusterView
+from ..trials import TrialCluster
 from .decisions import DecisionFollower
 from .judged_decision import JudgedDecision
 
@@ -100,7 +99,7 @@ def judge_recording(
     """Judge every decision in a recording; raises InputError for inconsistent recordings."""
     clock = SystemClock()
     started = clock.monotonic()
-    view = ClusterView.with_settings(recording.objects, settings)
+    view = TrialCluster(recording.objects, settings)
     follower = DecisionFollower(view, RandomTies(settings.seed or 0))
     for event in recording.events:
         follower.take(event.at_s, event.obj, is_deleted=event.type == DELETED)

@@ -13,9 +13,9 @@ from ..api.containers import Container, ResourceRequirements
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.text.quantity import format_quantity
+from ..cluster.memory import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
-from .owners import is_there
 
 Proposed = Callable[[Pod], Mapping[str, Units] | None]
 """The new requests of a pod's containers; None if they stay."""

@@ -15,10 +15,10 @@ from ..api.pod_groups import PodGroup, pod_group_of
 from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
 from ..api.workloads import Job, pod_template
+from ..cluster.memory import successor_of
 from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..sim import read_manifests
-from .owners import successor_of
 
 _RATIO = re.compile(r"(?P<path>.+):(?P<ratio>[0-9]+)")
 

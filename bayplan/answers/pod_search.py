@@ -12,7 +12,7 @@ from ..api.pod_groups import pod_group_of
 from ..api.wire.kinds import group_of
 from ..api.workload_kinds import known_workload_kinds
 from ..errors import InputError
-from .cluster_view import ClusterView
+from ..trials import TrialCluster
 from .references import find_kind
 
 POD_WORDS = frozenset({"pod", "pods", "po"})
@@ -44,7 +44,7 @@ MAX_LEVELS = 6
 
 
 def find_pods(
-    view: ClusterView,
+    view: TrialCluster,
     target: str,
     namespace: str | None = None,
     customs: Sequence[CustomWorkload] = (),
@@ -76,7 +76,7 @@ def find_pods(
 
 
 def find_group(
-    view: ClusterView, target: str, namespace: str | None = None
+    view: TrialCluster, target: str, namespace: str | None = None
 ) -> tuple[str, str] | None:
     """Namespace and name of the pod group that `podgroup/red` or `podgroup/shop/red` names; None for other targets.
 
@@ -140,7 +140,7 @@ def _near(name: str, pods: Sequence[Pod]) -> str:
     return f", such as {', '.join(keys[known] for known in close)}" if close else ""
 
 
-def _custom_kind(view: ClusterView, word: str, customs: Sequence[CustomWorkload]) -> str | None:
+def _custom_kind(view: TrialCluster, word: str, customs: Sequence[CustomWorkload]) -> str | None:
     """The custom kind for a word such as `rayjob`, `rayjobs` or `rayjobs.ray.io`: of the input, or of the table."""
     known = {(one.manifest_kind, group_of(one.api_version)): None for one in customs}
     for kind in ("ReplicaSet", "Job", "StatefulSet", "Pod"):
@@ -158,7 +158,7 @@ def _custom_kind(view: ClusterView, word: str, customs: Sequence[CustomWorkload]
 
 
 def _of_workload(
-    view: ClusterView,
+    view: TrialCluster,
     kind: str,
     name: str,
     namespace: str | None,
@@ -184,7 +184,7 @@ def _of_workload(
     return found
 
 
-def _refused(view: ClusterView, kind: str, name: str, namespace: str | None) -> str:
+def _refused(view: TrialCluster, kind: str, name: str, namespace: str | None) -> str:
     """Reason why a limit range or a quota keeps its pods out of the cluster, to end a message; empty if none does."""
     for refusal in view.settlement.refused:
         if (refusal.kind, refusal.name) == (kind, name) and namespace in (None, refusal.namespace):
@@ -193,7 +193,7 @@ def _refused(view: ClusterView, kind: str, name: str, namespace: str | None) -> 
 
 
 def _belongs(
-    view: ClusterView,
+    view: TrialCluster,
     pod: Pod,
     wanted: tuple[str, str],
     namespace: str | None,

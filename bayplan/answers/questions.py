@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..api.pod import EMPTY_STATUS, Pod
+from ..cluster.memory import is_bare, is_daemon, is_there
 from ..config import SchedulerConfiguration, default_config, parse_config
 from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..sim.settings import Settings
-from .owners import is_bare, is_daemon, is_there
 from .stage import Stage
 from .what_if import AddNodes, ClusterChange, Drain, PodChange, WhatIfState, Where, ask_what_if
 

@@ -24,8 +24,8 @@ from ..scheduler import Attempt, FirstByName, Scheduler, SchedulerSettings, buil
 from ..scheduler.inquiry import Inquiry
 from ..sim import Simulation
 from ..sim.settings import Settings
+from ..trials import StillCluster
 from .stage import PlaceOf
-from .still_cluster import StillCluster
 
 NO_FACTS = {"version", "patch", "checks_gate_needs", "refused_gates"}
 """Fields of a release that change no decision."""

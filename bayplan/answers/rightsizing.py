@@ -12,17 +12,17 @@ from typing import Any, TypeAlias
 from msgspec import to_builtins
 
 from ..api.pod import Pod
-from ..api.pod_workload import workload_of
 from ..api.resources import CPU, allocatable_units
 from ..api.text.quantity import format_quantity
+from ..api.workloads import workload_of
+from ..cluster.memory import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from ..sim.html_summary import ShownAnswer, make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import ClusterTotals, TotalsChange
+from ..trials import NONE_WAITED, Settlement
 from .measured import used_by_containers, with_requests
-from .owners import is_there
-from .settlement import NONE_WAITED, Settlement
 from .stage import PlaceOf, Stage
 
 DEFAULT_MARGIN = 0.15

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from ..api.node import HOSTNAME, Node
 from ..api.pod import Pod
 from ..api.taints import PREFER_NO_SCHEDULE, tolerated
+from ..trials import TrialCluster
 from .account import Alternative, RunnerUp, ScoredNode
-from .cluster_view import ClusterView
 from .manifest_changes import ObjectChange, pointer
 from .remedies.proposal import Remedy, add, delete_pod, importance, plain, put, remedy, remove
 from .situation import Situation
@@ -25,7 +25,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def find_runner_up(
-    view: ClusterView, pod: Pod, scores: Sequence[ScoredNode], node_name: str
+    view: TrialCluster, pod: Pod, scores: Sequence[ScoredNode], node_name: str
 ) -> RunnerUp | None:
     """The changes with which `node_name`, feasible but not the best, would win; None if it is not behind."""
     totals = {node.name: node.total for node in scores}
@@ -51,7 +51,7 @@ def find_runner_up(
 class _Contest:
     """Scores the pod repeatedly and checks whether the node wins."""
 
-    def __init__(self, view: ClusterView, pod: Pod, node_name: str) -> None:
+    def __init__(self, view: TrialCluster, pod: Pod, node_name: str) -> None:
         self.view = view
         self.pod = pod
         self.situation = Situation(view, pod, node_name)

@@ -15,9 +15,8 @@ from ..runtime import PluginRunError
 from ..runtime.plugin_calls import ask_filter
 from ..scheduler.all_refusals import OUTSIDE
 from ..table import ALL
-from .cluster_view import ClusterView, Step
+from ..trials import Step, StillCluster, TrialCluster
 from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, changed_object, decode
-from .still_cluster import StillCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Situation:
 
     def __init__(
         self,
-        view: ClusterView,
+        view: TrialCluster,
         subject: Pod,
         node_name: str,
         kept: Collection[ObjectRef] = (),

@@ -14,7 +14,14 @@ from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory import AdmissionRefusal, MemoryCluster
+from ..cluster.memory import (
+    AdmissionRefusal,
+    MemoryCluster,
+    is_bare,
+    is_there,
+    stays_with_node,
+    successor_of,
+)
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..manifests.timeline import InputObject, ObjectPatch, TimelineTarget, created_at
@@ -22,12 +29,10 @@ from ..sim import GroupOutcome, Timeline, TimelineEvent
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import ClusterTotals
 from ..sim.world import is_waiting
+from ..trials import SettledPods, Settlement, TrialCluster
 from .budget_effects import BudgetCounts
-from .cluster_view import ClusterView
 from .courses import Course
 from .node_use import cluster_totals
-from .owners import is_there, successor_of
-from .settlement import SettledPods, Settlement
 
 PlaceOf = Callable[[InputObject], str]
 
@@ -143,10 +148,10 @@ class Stage:
         self._settled = SettledPods.of(results, self.cluster.evictions)
         self.groups = self.simulation.group_outcomes()
 
-    def view(self) -> ClusterView:
+    def view(self) -> TrialCluster:
         """A read-only view of the cluster as it is now; the stage must not be changed or run afterwards."""
         simulation = self.simulation
-        view = ClusterView.with_settings((), self.settings, simulation.clock, simulation)
+        view = TrialCluster((), self.settings, simulation.clock, simulation=simulation)
         view.settlement, view.settled = self.settlement, self._settled
         return view
 
@@ -191,16 +196,22 @@ class Stage:
         self._take_off(pod, why)
         return self._add(successor)
 
-    def lose(self, pod: Pod, why: str) -> None:
-        """Remove the pod from its node without a replacement."""
+    def drive_off(self, pod: Pod, why: str) -> bool:
+        """Remove the pod from its node for good or, if a controller recreates it, as an eviction does.
+
+        False for a pod that stays with its node, and ends with it.
+        """
+        if stays_with_node(pod):
+            self._take_off(pod, why)
+            return False
+        if not is_bare(pod):
+            self.evict(pod, why)
+            return True
         self.budgets.follow(pod)
         self.budgets.take(pod)
         self.lost.append(pod)
-        self._take_off(pod, why)
-
-    def dismiss(self, pod: Pod, why: str) -> None:
-        """Remove the pod from its node for the reason `why`."""
-        self._take_off(pod, why)
+        self._take_off(pod, f"{why}: not recreated")
+        return True
 
     def pods_on(self, node_name: str) -> list[Pod]:
         """The pods on a node, without finished and terminating ones."""

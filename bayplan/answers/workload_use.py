@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.pod_workload import BARE, WorkloadKey, workload_of
-from ..api.workloads import PodTemplateSpec, pod_template
+from ..api.workloads import BARE, PodTemplateSpec, WorkloadKey, pod_template, workload_of
+from ..cluster.memory import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
 from .measured import (
@@ -26,7 +26,6 @@ from .measured import (
     shared_by_containers,
     used_by_containers,
 )
-from .owners import is_there
 
 _TAIL = "-[a-z0-9]{5}"
 _PATTERNS = {

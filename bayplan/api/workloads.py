@@ -1,16 +1,19 @@
-"""Workloads: controllers, services, budgets, priorities and namespaces.
+"""Workloads: controllers and their autoscalers, services, budgets, priorities, runtime classes and namespaces.
 
-Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1 and scheduling/v1.
+Mirrors k8s.io/api: core/v1, apps/v1, autoscaling/v2, batch/v1, node/v1, policy/v1 and scheduling/v1.
 """
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from .meta import EMPTY_META, NO_STRINGS, KubeObject, ObjectMeta, Wire
+from .pod import Pod
 from .pod_spec import BoundPodSpec, PodSpec, intern_spec
 from .selectors import LabelSelector
 from .storage import PersistentVolumeClaim
+from .taints import Toleration
+from .text.quantity import Quantity
 
 APPS_V1 = "apps/v1"
 NOTHING = BoundPodSpec()
@@ -169,11 +172,6 @@ class StatefulSet(KubeObject, frozen=True):
         strategy = self.spec.update_strategy
         limits = strategy.rolling_update if strategy is not None else None
         return (limits.partition or 0) if limits is not None else 0
-
-    @property
-    def is_parallel(self) -> bool:
-        """Whether its pods start in parallel rather than in order."""
-        return self.spec.pod_management_policy == "Parallel"
 
 
 class DeploymentSpec(Wire, frozen=True):
@@ -346,3 +344,73 @@ class Namespace(KubeObject, frozen=True):
 
     kind: ClassVar[str] = "Namespace"
     is_namespaced: ClassVar[bool] = False
+
+
+class AutoscalerSpec(Wire, frozen=True):
+    """The workload of an autoscaler, and the limits of its replicas; checked where they are used."""
+
+    scale_target_ref: Any = None
+    min_replicas: Any = None
+    max_replicas: Any = None
+
+
+class HorizontalPodAutoscaler(KubeObject, frozen=True):
+    """Sets the number of a workload's pods.
+
+    Metrics are left out: nothing here scales by them. A series in a Timeline may name an autoscaler, and
+    questions name the one that sets the number of pods.
+    """
+
+    kind: ClassVar[str] = "HorizontalPodAutoscaler"
+    api_version: ClassVar[str] = "autoscaling/v2"
+
+    spec: AutoscalerSpec = AutoscalerSpec()
+
+
+class RuntimeClassOverhead(Wire, frozen=True):
+    """Resources that a pod of the class takes besides those of its containers."""
+
+    pod_fixed: dict[str, Quantity] | None = None
+
+
+class RuntimeClassScheduling(Wire, frozen=True):
+    """Constraints that are merged into the pods of the class."""
+
+    node_selector: dict[str, str] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+
+class RuntimeClass(KubeObject, frozen=True):
+    """A named configuration of the container runtime."""
+
+    kind: ClassVar[str] = "RuntimeClass"
+    api_version: ClassVar[str] = "node.k8s.io/v1"
+    is_namespaced: ClassVar[bool] = False
+
+    handler: str = ""
+    overhead: RuntimeClassOverhead | None = None
+    scheduling: RuntimeClassScheduling | None = None
+
+
+TEMPLATE_HASH = "pod-template-hash"
+BARE = "Pod"
+
+WorkloadKey: TypeAlias = tuple[str, str, str]
+"""Namespace, kind and name."""
+
+
+def workload_of(pod: Pod) -> tuple[str, str]:
+    """Kind and name of the pod's owner: the Deployment of its ReplicaSet, another owner, or the pod itself."""
+    owner = pod.controller
+    if owner is None:
+        return BARE, pod.name
+    suffix = f"-{pod.labels.get(TEMPLATE_HASH, '')}"
+    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
+        return "Deployment", owner.name.removesuffix(suffix)
+    return owner.kind, owner.name
+
+
+def workload_key(pod: Pod) -> WorkloadKey:
+    """Key that the pods of a workload share; those of a namespace without an owner share one with an empty name."""
+    kind, name = workload_of(pod)
+    return pod.namespace, kind, "" if kind == BARE else name

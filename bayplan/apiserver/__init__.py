@@ -7,14 +7,11 @@ the simulator. Never: a decision about placement; listening beyond the loopback 
 up`, and tests that need a cluster.
 """
 
-from .control.embedded_cluster import LiveCluster
 from .default_nodes import NodeModel, make_nodes
-from .server import ApiServer
-from .server_credentials import make_credentials, make_kubeconfig
+from .server import ApiServer, make_credentials, make_kubeconfig
 
 __all__ = [
     "ApiServer",
-    "LiveCluster",
     "NodeModel",
     "make_credentials",
     "make_kubeconfig",

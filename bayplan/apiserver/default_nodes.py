@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .control.node_status import condition, missing_status
+from .control.kubelet_statuses import condition, missing_status
 
 Tree = dict[str, Any]
 

@@ -5,23 +5,28 @@ It listens on the loopback by default. Without a data folder all data is lost wh
 
 from __future__ import annotations
 
+import base64
 import errno
 import ipaddress
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from secrets import token_urlsafe
+from typing import Any, NamedTuple
 
 from ..api.custom import CustomResource
 from ..api.pod_stages import StageRule
 from ..api.schema.input_check import WrongTypeError, unknown_fields
 from ..clock import Clock, ManualClock, SystemClock
-from ..cluster.certificates import Certificate
+from ..cluster.certificates import Certificate, make_certificate
+from ..cluster.private_files import make_private_folder, read_private, write_private
 from ..errors import InputError
 from .access import AllowAll, Authenticator, RbacAuthorizer
-from .access.bootstrap import bootstrap_objects
+from .access.rbac import GROUP
 from .access.service_tokens import ServiceTokens, make_key
 from .control.mirror import Mirror
 from .control.plane import ControlPlane
@@ -30,9 +35,8 @@ from .registry.object_registry import ObjectRegistry
 from .registry.resource_table import BY_STORAGE, ApiResource, selectable_fields
 from .registry.status_errors import StatusError, bad_request
 from .store import Journal, MemoryJournal, SqliteJournal, Store
-from .web.gate import RequestAccess
 from .web.http_server import HttpServer
-from .web.request_handler import Api
+from .web.request_handler import Api, RequestAccess
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_CLASS, PROVISIONER = "standard", "bayplan.dev/simulated"
@@ -238,3 +242,142 @@ def _no_match(tree: Tree) -> StatusError:
     return bad_request(
         f'no matches for kind "{tree.get("kind") or ""}" in version "{tree.get("apiVersion") or ""}"'
     )
+
+
+API_VERSION = f"{GROUP}/v1"
+AGGREGATE = f"{GROUP}/aggregate-to-"
+_VERBS = {
+    "read": ("get", "list", "watch"),
+    "write": ("create", "delete", "deletecollection", "patch", "update"),
+}
+_LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+
+
+def bootstrap_objects() -> list[Tree]:
+    """The roles, each followed by its binding if it has one."""
+    found: list[Tree] = []
+    for line in files(__package__).joinpath("roles.txt").read_text().splitlines():
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        if line.startswith(" "):
+            role = next(tree for tree in reversed(found) if tree["kind"] == "ClusterRole")
+            role["rules"].append(_rule(words))
+        else:
+            found += _role(words[1], dict(word.split("=", 1) for word in words[2:]))
+    return found
+
+
+def _role(name: str, settings: dict[str, str]) -> list[Tree]:
+    labels = dict(_LABELS)
+    if "to" in settings:
+        labels[AGGREGATE + settings["to"]] = "true"
+    role = {**_head("ClusterRole", name, labels), "rules": []}
+    if "from" in settings:
+        selector = {"matchLabels": {AGGREGATE + settings["from"]: "true"}}
+        role["aggregationRule"] = {"clusterRoleSelectors": [selector]}
+    subjects = [("Group", each) for each in settings.get("bound", "").split(",") if each]
+    subjects += [("User", each) for each in settings.get("user", "").split(",") if each]
+    if not subjects:
+        return [role]
+    binding = {
+        **_head("ClusterRoleBinding", name, _LABELS),
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": GROUP, "kind": kind, "name": each} for kind, each in subjects],
+    }
+    return [role, binding]
+
+
+def _rule(words: list[str]) -> Tree:
+    verbs = [verb for word in words[0].split(",") for verb in _VERBS.get(word, (word,))]
+    if words[1].startswith("/"):
+        urls = ["*" if url == "/*" else url for url in words[1].split(",")]
+        return {"verbs": verbs, "nonResourceURLs": urls}
+    groups = ["" if group == "core" else group for group in words[1].split(",")]
+    rule: Tree = {"verbs": verbs, "apiGroups": groups, "resources": words[2].split(",")}
+    if len(words) > 3:
+        rule["resourceNames"] = words[3].removeprefix("names=").split(",")
+    return rule
+
+
+def _head(kind: str, name: str, labels: dict[str, str]) -> Tree:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": {"name": name, "labels": dict(labels)},
+    }
+
+
+TOKEN_BYTES = 24
+TOKEN_LENGTH = 32
+_TOKEN = re.compile(rb"[A-Za-z0-9_-]{%d}" % TOKEN_LENGTH)
+ADVICE = "Try: remove the file names beside it, for new ones"
+
+
+class ServerCredentials(NamedTuple):
+    """A certificate, and the token that requests must carry."""
+
+    certificate: Certificate
+    token: str
+
+
+def make_credentials(folder: Path | None, names: Sequence[str]) -> ServerCredentials:
+    """New credentials for a server with these names; with a `folder`, those of its last run if they
+    were for the same names. Raises InputError when the folder cannot be used."""
+    files = [] if folder is None else [folder / part for part in ("tls.crt", "tls.key", "token")]
+    listed = "\n".join(names)
+    try:
+        if folder is not None:
+            make_private_folder(folder)
+            if read_private(folder / "names") == listed.encode():
+                return _read(files)
+        made = ServerCredentials(make_certificate(names=names), token_urlsafe(TOKEN_BYTES))
+        contents = (made.certificate.cert, made.certificate.key, made.token.encode())
+        for file, content in zip(files, contents, strict=False):
+            write_private(file, content)
+        if folder is not None:  # last: only a complete set is used again
+            write_private(folder / "names", listed.encode())
+    except OSError as error:
+        expected = "expected a folder for the server's certificate and token"
+        raise InputError(f"{folder}: {expected}; got {error.strerror}") from None
+    return made
+
+
+def _read(files: Sequence[Path]) -> ServerCredentials:
+    """The certificate, key and token of an earlier run; raises InputError if one is missing or damaged."""
+    cert, key, token = ((read_private(file) or b"") for file in files)
+    if not _TOKEN.fullmatch(token):
+        expected = f"expected the token of an earlier run, {TOKEN_LENGTH} letters, digits, - and _"
+        raise InputError(f"{files[2]}: {expected}; got {_found(token)}. {ADVICE}")
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(files[0], files[1], password="")  # "": never a prompt
+    except (FileNotFoundError, ssl.SSLError) as error:
+        expected = "expected the certificate of an earlier run and its key"
+        got = error.reason if isinstance(error, ssl.SSLError) and error.reason else "none"
+        raise InputError(f"{files[0]}, {files[1]}: {expected}; got {got}. {ADVICE}") from None
+    return ServerCredentials(Certificate(cert, key), token.decode())
+
+
+def _found(token: bytes) -> str:
+    return f"{len(token)} bytes" if token else "none"
+
+
+NAME = "bayplan"
+
+
+def make_kubeconfig(url: str, certificate: bytes | None = None, token: str = "") -> dict[str, Any]:
+    """The configuration for one cluster; with HTTPS, `certificate` is its certificate authority."""
+    cluster: dict[str, Any] = {"server": url}
+    if certificate is not None:
+        cluster["certificate-authority-data"] = base64.b64encode(certificate).decode()
+    user = {"token": token} if token else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": user}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
+        "current-context": NAME,
+        "preferences": {},
+    }

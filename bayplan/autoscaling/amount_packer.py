@@ -16,9 +16,10 @@ import numpy as np
 from ..api.pod import Pod
 from ..api.resources import CPU, MEMORY
 from ..config.plugin_args import NodeResourcesFitArgs
-from ..planning.shadow import ShadowScheduler
+from ..planning.fleet import fill_level
 from ..sim.settings import Settings
 from ..table import Ints
+from ..trials import TrialCluster
 from .launch_options import PROBE, LaunchOption, LaunchOptions, choice_key
 from .pool_nodes import PoolUse
 
@@ -123,13 +124,7 @@ class _NewNodes:
         last.
         """
         count = min(count, int(room.sum()))
-        low, high = 0, int(room.max(initial=0))
-        while low < high:  # the number of whole turns
-            middle = (low + high + 1) // 2
-            if np.minimum(room, middle).sum() <= count:
-                low = middle
-            else:
-                high = middle - 1
+        low = fill_level(np.zeros_like(room), room, count)  # the number of whole turns
         given: Ints = np.minimum(room, low)
         order = np.roll(np.arange(len(room)), -(self._last + 1))
         further = order[room[order] > low][: count - int(given.sum())]
@@ -172,7 +167,7 @@ def classes_of(pods: Sequence[Pod]) -> list[Pod]:
 
 
 def amount_packing(
-    options: LaunchOptions, shadow: ShadowScheduler, settings: Settings, pods: Sequence[Pod]
+    options: LaunchOptions, shadow: TrialCluster, settings: Settings, pods: Sequence[Pod]
 ) -> AmountPacking | None:
     """The packing of `pods`; None if more than amounts decides where they can run."""
     if ignores_amounts(settings) or any(pod.usage is not pod.requests for pod in pods):

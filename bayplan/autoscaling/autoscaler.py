@@ -14,21 +14,28 @@ from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory import is_daemon, is_static
+from ..cluster.memory import stays_with_node
 from ..cluster.objects import ClusterObject
 from ..manifests.timeline import TimelineEvent
 from ..planning.pools import NodePool
-from ..planning.shadow import ShadowScheduler
 from ..sim.autoscaling_record import NeglectedPod, ScalingReport, UnplaceablePods
 from ..sim.report import SimulationReport
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
+from ..trials import TrialCluster
 from .autoscaler_settings import AutoscalerOptions
 from .group_estimates import GroupPlanner
-from .launch_options import LaunchOption, LaunchOptions, LaunchPlan, class_label
-from .neglect import neglected_pods
+from .launch_options import (
+    PROBE,
+    ChoiceKey,
+    LaunchOption,
+    LaunchOptions,
+    LaunchPlan,
+    choice_key,
+    class_label,
+)
 from .node_claims import ClaimPacker
-from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes
+from .pool_nodes import EXPECTED_S, PoolNode, PoolNodes, PoolUse
 from .scale_down import Alarm, ScaleDown
 
 MAX_UNUSED = 3
@@ -50,7 +57,7 @@ class Autoscaler:
         self._simulation, self._settings, self._options = simulation, settings, options
         self._pools = pools
         self._cluster, self._clock = simulation.cluster, simulation.clock
-        self.shadow = ShadowScheduler(settings, simulation.clock)
+        self.shadow = TrialCluster((), settings, simulation.clock, in_full=False)
         self.nodes = PoolNodes(pools)
         self._pending: dict[str, Pod] = {}
         """Pods that the scheduler refused, by uid."""
@@ -187,7 +194,7 @@ class Autoscaler:
 
     def _arrive(self, pod: Pod) -> None:
         node = self.nodes.live.get(pod.node_name)
-        if node is None or is_daemon(pod) or is_static(pod):
+        if node is None or stays_with_node(pod):
             return
         if self.nodes.put_pod(node, pod):
             self._down.changed(node)
@@ -201,7 +208,7 @@ class Autoscaler:
             else:
                 self._arrive(pod)
             return
-        if not is_provisionable(pod) or pod.scheduler_name not in self.shadow.profiles:
+        if not is_provisionable(pod) or pod.scheduler_name not in self.shadow.scheduler.profiles:
             self._forget(pod)
             return
         known = self._pending.get(pod.uid)
@@ -331,7 +338,7 @@ def is_provisionable(pod: Pod) -> bool:
     """Whether the scheduler refused the pod, and a new node could help."""
     if refusal_of(pod) is None or pod.node_name or pod.is_finished or pod.is_terminating:
         return False
-    return not (pod.nominated_node_name or is_daemon(pod) or is_static(pod) or pod.spec.pin)
+    return not (pod.nominated_node_name or stays_with_node(pod) or pod.spec.pin)
 
 
 def first_nodes(pools: Iterable[NodePool], objects: Iterable[ClusterObject]) -> list[ClusterObject]:
@@ -353,3 +360,50 @@ def first_nodes(pools: Iterable[NodePool], objects: Iterable[ClusterObject]) -> 
             names.add(name)
             found += kind.make_objects(name, kind.zones[i % len(kind.zones)])
     return found
+
+
+def neglected_pods(
+    pods: Iterable[Pod], options: LaunchOptions, shadow: TrialCluster, use: PoolUse
+) -> list[NeglectedPod]:
+    """The pods that no node takes that exists or boots, and a new one would that its pool may have.
+
+    There are none in a run as it should be: checked with the filters on new nodes, apart from how an autoscaler
+    plans.
+    """
+    pods = list(pods)
+    options.learn(pods)
+    open_options = [one for one in options.all if use.allows(one.pool, one.type)]
+    answers: dict[ChoiceKey, LaunchOption | None] = {}
+    found = []
+    for pod in pods:
+        key = choice_key(pod)
+        if key not in answers:
+            able = [one for one in open_options if options.choice(pod).accepts[one.number]]
+            answers[key] = _taker(pod, able, shadow)
+        taker = answers[key]
+        if taker is not None:
+            found.append(NeglectedPod(pod.key, taker.pool.name, taker.type.name, taker.zone))
+    return found
+
+
+def _taker(pod: Pod, options: list[LaunchOption], shadow: TrialCluster) -> LaunchOption | None:
+    """The first option whose new node would take the pod; None if there is none, or an existing node takes it.
+
+    Each is tried alone: a further node could be a further domain of a spread. Of a pool in a zone the largest is tried.
+    """
+    if not options or (shadow.totals(pod) >= 0).any():
+        return None
+    largest: dict[tuple[str, str], LaunchOption] = {}
+    for one in options:
+        key = one.pool.name, one.zone
+        if key not in largest or largest[key].size < one.size:
+            largest[key] = one
+    for one in largest.values():
+        name = f"{PROBE}{one.number}"
+        objects = one.make_objects(name, is_shadow=True)
+        shadow.put(objects)
+        is_taken = bool(shadow.totals(pod)[shadow.table.row_of[name]] >= 0)
+        shadow.drop(objects)
+        if is_taken:
+            return one
+    return None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ..api.node import Node
 from ..api.pod import Pod
+from ..cluster.memory import has_local_storage
 from .cluster_autoscaler_flags import DEFAULT_FLAGS, ClusterAutoscalerFlags
 from .pool_nodes import PoolNode
 
@@ -62,7 +63,10 @@ class Blockers:
             return f"of a {controller}"
         if flags.skip_nodes_with_system_pods and pod.namespace == SYSTEM:
             return f"in {SYSTEM}"
-        if flags.skip_nodes_with_local_storage and has_scratch_space(pod):
+        may_lose = flags.skip_nodes_with_local_storage and not pod.annotations.get(
+            SAFE_LOCAL_VOLUMES
+        )
+        if may_lose and has_local_storage(pod):
             return "has local storage"
         return ""
 
@@ -71,13 +75,6 @@ class Blockers:
         if self._is_karpenter:
             return pod.annotations.get(DO_NOT_DISRUPT) == TRUE
         return pod.annotations.get(SAFE_TO_EVICT) == FALSE
-
-
-def has_scratch_space(pod: Pod) -> bool:
-    """Whether the pod has an emptyDir, and no annotation names volumes that may be lost."""
-    if pod.annotations.get(SAFE_LOCAL_VOLUMES):
-        return False
-    return any(volume.empty_dir is not None for volume in pod.spec.volumes or ())
 
 
 def _first_reason(node: PoolNode, ask: Callable[[Pod], str]) -> str:

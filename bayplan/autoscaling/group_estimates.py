@@ -24,9 +24,9 @@ from ..cluster.objects import ClusterObject
 from ..config.plugin_args import NodeAffinityArgs, PodTopologySpreadArgs
 from ..planning.node_groups import GROUP_LABELS
 from ..planning.node_types import INSTANCE_TYPE, POOL_LABEL, NodeType
-from ..planning.shadow import ShadowScheduler
 from ..sim.settings import Settings
 from ..table import Ints, NodeTable
+from ..trials import TrialCluster
 from .amount_packer import MAX_NODES, AmountPacking, amount_packing
 from .autoscaler_settings import AutoscalerOptions
 from .cluster_autoscaler_flags import ClusterAutoscalerFlags
@@ -56,7 +56,7 @@ class GroupPlanner:
     def __init__(
         self,
         options: LaunchOptions,
-        shadow: ShadowScheduler,
+        shadow: TrialCluster,
         nodes: PoolNodes,
         chosen: AutoscalerOptions,
         settings: Settings,
@@ -227,7 +227,7 @@ class _GroupPacking:
     def __init__(
         self,
         options: LaunchOptions,
-        shadow: ShadowScheduler,
+        shadow: TrialCluster,
         use: PoolUse,
         members: list[LaunchOption],
     ) -> None:
@@ -313,7 +313,7 @@ class _GroupPacking:
             self._shadow.drop(objects)
 
 
-def settle_rows(shadow: ShadowScheduler, had: Sequence[int], counts: Sequence[int]) -> None:
+def settle_rows(shadow: TrialCluster, had: Sequence[int], counts: Sequence[int]) -> None:
     """Leave the free rows of the shadow as if `counts` nodes had been there in turn, where `had` nodes were.
 
     Of nodes with equal scores that with the first row is taken, so the rows of the nodes that are launched next count.

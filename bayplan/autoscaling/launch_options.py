@@ -18,16 +18,16 @@ from ..api.pod_spec import PodSpec
 from ..api.resources import CPU, MEMORY, PODS
 from ..api.storage import CSINode
 from ..api.taints import PREFER_NO_SCHEDULE, Taint, tolerated
+from ..api.workloads import workload_of
 from ..cluster.memory import WORKLOAD_KINDS
 from ..cluster.objects import ClusterObject
 from ..planning.node_probe import COMPARES_PODS
 from ..planning.node_types import NodeType
 from ..planning.pools import NodePool
-from ..planning.shadow import ShadowScheduler
-from ..sim.pending_pods import workload_of
 from ..sim.settings import Settings
 from ..sim.world import is_waiting
 from ..table import Bools, Ints
+from ..trials import TrialCluster
 from .preferences import planned_forms
 
 PROBE, DOMAIN = "bayplan-probe-", "bayplan-domain-"
@@ -100,7 +100,7 @@ class LaunchOptions:
         pools: Iterable[NodePool],
         objects: Iterable[ClusterObject],
         settings: Settings,
-        shadow: ShadowScheduler,
+        shadow: TrialCluster,
         *,
         respects_wishes: bool = False,
     ) -> None:

@@ -4,7 +4,7 @@ Facts from Karpenter v1.14 (pkg/controllers/provisioning/scheduling): pods are t
 that exist come before those that boot, these before new ones, and new ones with fewer pods before others. A pod that
 fits none of them gets a new one, from the pool with the highest weight that can run it; only then its wishes are
 relaxed, one after the other. Pods that are left are tried again as long as others find a place. The cheapest type that
-holds all pods of a claim is launched. The shadow scheduler decides which node can run a pod.
+holds all pods of a claim is launched. A trial cluster decides which node can run a pod.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from ..api.pod import Pod, PodSpec
 from ..cluster.objects import ClusterObject
 from ..planning.pools import NodePool
-from ..planning.shadow import ShadowScheduler
 from ..table import Bools, Ints
+from ..trials import TrialCluster
 from .launch_options import (
     ChoiceKey,
     LaunchOptions,
@@ -69,12 +69,12 @@ class PodPlace:
 
 
 class ClaimPacker:
-    """Packs pods on nodes that are there and on new ones, on a shadow scheduler in a trial."""
+    """Packs pods on nodes that are there and on new ones, on a trial cluster."""
 
     def __init__(
         self,
         options: LaunchOptions,
-        shadow: ShadowScheduler,
+        shadow: TrialCluster,
         use: PoolUse,
         closed: Iterable[int] = (),
         booting: Iterable[int] = (),

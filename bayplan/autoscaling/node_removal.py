@@ -31,7 +31,6 @@ class NodeDrain:
 
     node: PoolNode
     why: str
-    begun_s: float = 0.0
     waits_for: list[PoolNode] = field(default_factory=list)
     """New nodes that must have joined before the first pod is evicted."""
 
@@ -68,7 +67,7 @@ class NodeDrains:
         if stored is None:
             return
         now = self._simulation.clock.monotonic()
-        self.under_way[node.name] = NodeDrain(node, why, now, waits_for or [])
+        self.under_way[node.name] = NodeDrain(node, why, waits_for or [])
         if self._flags is not None and node.pods and why == UNNEEDED:
             drain, until_s = self.under_way[node.name], now + self._flags.max_pod_eviction_time
             self._simulation.expect(until_s, lambda: self._give_up(drain))

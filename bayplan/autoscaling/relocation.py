@@ -11,8 +11,8 @@ from operator import add, gt
 import numpy as np
 
 from ..api.pod import EMPTY_STATUS, Pod, PodSpec
-from ..planning.shadow import ShadowScheduler
 from ..table import Bools, Ints
+from ..trials import TrialCluster
 from .launch_options import LaunchOptions, LaunchPlan
 from .node_claims import ClaimPacker
 from .pool_nodes import PodNeeds, PoolNode, PoolNodes, all_needs, size_of
@@ -48,7 +48,7 @@ class SpecRoom:
 class Relocation:
     """Tries on the shadow which nodes could be taken away."""
 
-    def __init__(self, options: LaunchOptions, shadow: ShadowScheduler, nodes: PoolNodes) -> None:
+    def __init__(self, options: LaunchOptions, shadow: TrialCluster, nodes: PoolNodes) -> None:
         self._options, self._shadow, self._nodes = options, shadow, nodes
         self._rooms: dict[PodSpec, SpecRoom] = {}
         self._moment: tuple[int, int] = (-1, -1)

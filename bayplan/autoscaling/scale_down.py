@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ..api.pod import Pod
-from ..planning.shadow import ShadowScheduler
 from ..sim.autoscaling_record import ScalingEviction
 from ..sim.simulation import Simulation
+from ..trials import TrialCluster
 from .autoscaler_settings import AutoscalerOptions
 from .blockers import Blockers
 from .consolidation import Consolidation, RemovalCommand
@@ -39,7 +39,7 @@ class ScalingTools(Protocol):
 
     nodes: PoolNodes
     choices: LaunchOptions
-    shadow: ShadowScheduler
+    shadow: TrialCluster
 
     def waiting(self) -> list[Pod]:
         """The pods that were refused, and for which a node may help."""

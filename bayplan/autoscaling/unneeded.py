@@ -17,7 +17,7 @@ from ..api.node import Node
 from ..api.resources import CPU, MEMORY
 from ..cluster.memory import is_daemon
 from ..planning.pools import NodePool
-from ..planning.shadow import ShadowScheduler
+from ..trials import TrialCluster
 from .blockers import Blockers
 from .cluster_autoscaler_flags import ClusterAutoscalerFlags
 from .consolidation import RemovalCommand
@@ -35,7 +35,7 @@ class UnneededNodes:
         nodes: PoolNodes,
         relocation: Relocation,
         blockers: Blockers,
-        shadow: ShadowScheduler,
+        shadow: TrialCluster,
         find_node: Callable[[str], Node | None],
         flags: ClusterAutoscalerFlags,
     ) -> None:

@@ -5,17 +5,19 @@ A command's module is imported when the command is used: help, completion and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from .failures import failures_reported
-from .options.plain_values import take_plain_values
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,8 +34,8 @@ class CommandEntry(NamedTuple):
     """Further commands whose names follow its own; without a module it has only these."""
 
 
-DOWN = CommandEntry("down", "down", "End a cluster that up runs.")
-CLUSTERS = CommandEntry("list_clusters", "clusters", "List the clusters that up runs.")
+DOWN = CommandEntry("clusters", "down", "End a cluster that up runs.")
+CLUSTERS = CommandEntry("clusters", "clusters", "List the clusters that up runs.")
 POOLS = CommandEntry("pools", "check", "Check node pools, and list their types and prices.")
 PLUGINS = CommandEntry("plugins", "plugins", "List every plugin and its extension points.")
 BENCH = CommandEntry("bench", "bench", "Measure pods per second and memory.")
@@ -267,3 +269,58 @@ def walk_commands(
     for name, each in inner.items():
         if not each.hidden:
             yield from walk_commands(each, (*path, name))
+
+
+_LEFT = object()
+"""In place of a value that typer has to convert."""
+
+
+def take_plain_values(params: Iterable[Any]) -> None:
+    """Let these parameters of a command take plain values as they are."""
+    for param in params:
+        # Versions of typer without pydantic do not have this method.
+        if "get_runtime_param" not in vars(param) and hasattr(param, "get_runtime_param"):
+            param.get_runtime_param = PlainValues(param)
+
+
+class PlainValues:
+    """Takes the place of a parameter's `get_runtime_param`, and of what that returns.
+
+    typer converts values with pydantic, whose import takes longer than all else that typer does. Values that are
+    right as they are, or after one call, are taken here; all others, wrong ones among them, are left to typer.
+    """
+
+    def __init__(self, param: Any) -> None:
+        self._type = param.type_descriptor.annotation
+        self._info = param.type_descriptor.parameter_info
+        self._make_converter = param.get_runtime_param
+
+    def __call__(self) -> PlainValues:
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value as the command gets it."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        plain = self._plain(value, self._type)
+        if plain is not _LEFT:
+            return plain
+        return self._make_converter().coerce(value, param=param, ctx=ctx)
+
+    def _plain(self, value: Any, kind: Any) -> Any:
+        if get_origin(kind) is list and isinstance(value, list | tuple):
+            values = [self._plain(item, get_args(kind)[0]) for item in value]
+            return _LEFT if _LEFT in values else values
+        if not isinstance(kind, type) or self._info.parser is not None:
+            return _LEFT
+        if type(value) is kind:
+            return value
+        if issubclass(kind, Enum):
+            return next((one for one in kind if one.value == value), _LEFT)
+        return Path(value) if kind is Path and self._is_readable(value) else _LEFT
+
+    def _is_readable(self, path: str) -> bool:
+        """Whether a path stands the checks that typer makes."""
+        info = self._info
+        is_checked = info.writable or info.resolve_path or not (info.file_okay and info.dir_okay)
+        return not is_checked and os.access(path, os.R_OK)

@@ -6,31 +6,25 @@ or depending on how one uses its arguments. Callers: runtime and scheduler build
 arguments from it, sim and cli load files with it.
 """
 
-from .convert import Converted, convert_config
 from .defaults import DEFAULT_PLUGINS, default_config, default_profile
-from .encode import encode_args, encode_config, encode_plugin_set, encode_struct
+from .encode import convert_config, encode_args, encode_config, encode_struct
 from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
 from .extender_order import extender_order, with_ignored_resources
-from .gates import GATES, FeatureGates, GateSettings, parse_feature_gates
+from .gates import FeatureGates, parse_feature_gates
 from .internal_form import Reading, gate_notes
 from .legacy.policy import PROVIDERS, provider_config, provider_reading
 from .load import Check, load_config, load_reading, no_check, parse_config, parse_reading
 from .plugin_args import (
     ARGS_TYPES,
     LEGACY_ARGS_TYPES,
-    Args,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeLabelArgs,
-    NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
-    NodeResourcesLeastAllocatedArgs,
-    NodeResourcesMostAllocatedArgs,
     PodTopologySpreadArgs,
     RequestedToCapacityRatioArgs,
-    RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
     ServiceAffinityArgs,
@@ -42,7 +36,6 @@ from .problems import Problem, ProblemKind
 from .types import (
     DEFAULT_SCHEDULER_NAME,
     POINT_NAMES,
-    ClientConnection,
     Extender,
     ExtenderTLS,
     LeaderElection,
@@ -57,10 +50,7 @@ from .validation import validate_config
 
 __all__ = [
     "ARGS_TYPES",
-    "Args",
     "Check",
-    "ClientConnection",
-    "Converted",
     "DEFAULT_PLUGINS",
     "DEFAULT_SCHEDULER_NAME",
     "DefaultPreemptionArgs",
@@ -70,18 +60,13 @@ __all__ = [
     "Extender",
     "ExtenderTLS",
     "FeatureGates",
-    "GATES",
-    "GateSettings",
     "InterPodAffinityArgs",
     "LEGACY_ARGS_TYPES",
     "LeaderElection",
     "ManagedResource",
     "NodeAffinityArgs",
     "NodeLabelArgs",
-    "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
-    "NodeResourcesLeastAllocatedArgs",
-    "NodeResourcesMostAllocatedArgs",
     "PluginRef",
     "PluginSet",
     "Plugins",
@@ -91,7 +76,6 @@ __all__ = [
     "ProblemKind",
     "Profile",
     "Reading",
-    "RequestedToCapacityRatioParam",
     "RequestedToCapacityRatioArgs",
     "ResourceSpec",
     "SchedulerConfiguration",
@@ -105,7 +89,6 @@ __all__ = [
     "default_profile",
     "encode_args",
     "encode_config",
-    "encode_plugin_set",
     "encode_struct",
     "extender_order",
     "find_plugin_problems",

@@ -21,10 +21,10 @@ from ..api.selectors import (
     Requirement,
     parse_integer,
 )
+from ..api.text.durations import format_go_duration
 from ..api.text.name_faults import key_faults, value_faults
 from ..framework.feature_gates import DEFAULT_GATES
 from .gates import SCORING_GATE, FeatureGates
-from .go_durations import format_go_duration
 from .plugin_args import (
     DEFAULTING_TYPES,
     REQUESTED_TO_CAPACITY_RATIO,

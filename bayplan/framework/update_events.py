@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..api.equality import is_equal
+from ..api.meta import is_equal
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.pod_status import PodStatus

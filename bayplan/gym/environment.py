@@ -65,9 +65,9 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self._settings = settings_for(
             type(self).__name__,
             first,
-            config,
-            plugins,
-            feature_gates,
+            config=config,
+            plugins=plugins,
+            feature_gates=feature_gates,
             kubernetes_version=kubernetes_version,
         )
         self._check_sampling(self._settings)

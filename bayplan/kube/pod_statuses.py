@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
 
 from ..api.pod import Pod, PodCondition
 from ..errors import ApiError
-from .api_calls import BINDING, STATUS_PATCH
+from ..observe.families import CounterFamily, Family, HistogramFamily, ReadGauge
+from ..observe.series import exponential_buckets
 from .connection import UnreachableError
 from .patches import status_patch
 
@@ -113,3 +116,50 @@ class PodStatuses:
             self.write(pod, condition, wanted.nominated_node_name)
         if wanted.nominated_node_name is not None:
             self.write(pod, None, wanted.nominated_node_name)
+
+
+STATUS_PATCH, BINDING = "pod_status_patch", "pod_binding"
+LABELS = ("call_type", "result")
+
+
+class ApiCalls:
+    """Counts calls; `pending` has the number of calls that wait for an earlier one of the same pod, by type.
+
+    Mirrors the metrics of pkg/scheduler/backend/api_dispatcher, which exist with feature gate
+    SchedulerAsyncAPICalls. Without it kube-scheduler waits for the write of a status before the next pod; here no
+    write holds up another pod.
+    """
+
+    def __init__(self, pending: Callable[[], Mapping[tuple[str], int]]) -> None:
+        self.executed = CounterFamily(
+            "scheduler_async_api_call_execution_total", "Writes about pods, by type.", LABELS
+        )
+        self.duration = HistogramFamily(
+            "scheduler_async_api_call_execution_duration_seconds",
+            "Time from a write about a pod to the response.",
+            exponential_buckets(0.001, 2, 15),
+            LABELS,
+        )
+        self.pending = ReadGauge(
+            "scheduler_pending_async_api_calls",
+            "Writes that wait for an earlier one about the same pod.",
+            ("call_type",),
+            pending,
+        )
+
+    @property
+    def families(self) -> list[Family]:
+        """Metrics to expose."""
+        return [self.executed, self.duration, self.pending]
+
+    def count(self, call_type: str, future: asyncio.Future[Any]) -> None:
+        """Count a call that was begun when its `future` has a result."""
+        started = perf_counter()
+
+        def done(ended: asyncio.Future[Any]) -> None:
+            is_failed = ended.cancelled() or ended.exception() is not None
+            labels = (call_type, "error" if is_failed else "success")
+            self.executed.labels(*labels).count += 1
+            self.duration.labels(*labels).observe(perf_counter() - started)
+
+        future.add_done_callback(done)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from ..api.autoscalers import HorizontalPodAutoscaler
+from ..api.workloads import HorizontalPodAutoscaler
 from ..errors import InputError
 from .timeline import SCALED_KINDS, Timeline, TimelineEvent, TimelineTarget, WorkloadScale
 

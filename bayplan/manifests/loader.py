@@ -16,10 +16,10 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from ..api.autoscalers import HorizontalPodAutoscaler
 from ..api.custom_workloads import CustomWorkload, is_custom_group
 from ..api.wire.decode import UnknownObject
 from ..api.wire.kinds import KINDS, group_of
+from ..api.workloads import HorizontalPodAutoscaler
 from ..errors import DecodeError, InputError
 from .decoder import (
     FoundInvalid,

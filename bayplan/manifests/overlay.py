@@ -16,8 +16,8 @@ import msgspec
 from ..api.pod import Pod
 from ..api.schema.strategic import PatchError, applied
 from ..api.schema.unknown import schema_type
-from ..api.wire.applied import APPLIED_TEMPLATE, LAST_APPLIED, template_digest
 from ..api.wire.decode import without_nulls
+from ..api.wire.placement_fields import APPLIED_TEMPLATE, LAST_APPLIED, template_digest
 from ..api.wire.sourced import Documents
 from ..api.wire.whole import apply_patch, whole
 from ..api.workloads import pod_template

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import msgspec
 
-from ..api.autoscalers import HorizontalPodAutoscaler
 from ..api.custom import find_custom_kind, readable_kinds
 from ..api.meta import Wire
 from ..api.own_documents import API_VERSION
@@ -20,6 +19,7 @@ from ..api.pod_stages import StageRule
 from ..api.text.durations import EXPECTED, parse_duration
 from ..api.wire.decode import UnknownObject, iter_objects
 from ..api.wire.kinds import KINDS, FieldError, Kind
+from ..api.workloads import HorizontalPodAutoscaler
 from ..cluster.objects import ClusterObject
 from ..errors import DecodeError
 

@@ -17,7 +17,7 @@ from ..sim.measures import MeasureUnit, measure_of
 from ..sim.replay_report import ReplayReport
 from ..sim.use_over_time import PENDING, UseSeries
 from ..sweeps import SweepResults
-from .arguments import shown
+from .cluster import shown
 
 MAX_NODES = 12
 """Number of nodes in the plot of an explanation."""

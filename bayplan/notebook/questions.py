@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 from ..answers import PodExplanation, find_pods
 from ..answers import explain as explain_pod
@@ -39,8 +40,7 @@ from ..sim.replay_report import Follow, ReplayReport
 from ..sim.settings import OnProgress, Settings
 from ..sweeps import Sweep, SweepResults, read_sweep
 from ..sweeps.document import parse_sweep
-from .arguments import expect, expect_number, several
-from .cluster import Cluster, PluginLike, PoolSource, pools_of
+from .cluster import Cluster, PluginLike, PoolSource, expect, expect_number, pools_of, several
 
 if TYPE_CHECKING:
     from .cluster import PoolSource
@@ -50,257 +50,45 @@ ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Pat
 Gates: TypeAlias = Mapping[str, bool] | str
 
 
-def simulate(
-    cluster: Cluster,
-    *,
-    config: ConfigSource = None,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seed: int | None = None,
-    until: str | float | None = None,
-    explain: bool = False,
-    pools: PoolSource | Iterable[PoolSource] | None = None,
-    instance_types: str | Path | None = None,
-    autoscaler: str = "karpenter",
-    expander: str | None = None,
-    autoscaler_config: str | Path | Iterable[str | Path] = (),
-    autoscaler_flags: Iterable[str] = (),
-) -> SimulationReport:
-    """Schedule the pending pods of the cluster in virtual time and return the result.
+class CommonArguments(TypedDict, total=False):
+    """The arguments that all schedulers of a question share."""
 
-    `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
-    records every plugin's result for each pod. With `pools`, files or NodePools, an `autoscaler` adds and removes
-    nodes: "karpenter" or "cluster-autoscaler", which has an `expander`; the report's `scaling` has nodes and costs.
-    `autoscaler_config` are manifests of Cluster Autoscaler, `autoscaler_flags` such as "scale-down-unneeded-time=5m".
-    """
-    settings = settings_for(
-        "simulate", cluster, config, plugins, feature_gates, seed, kubernetes_version
-    )
-    if pools is None:
-        simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
-        return simulation.run(until_s=_seconds(until))
-    from ..autoscaling import AutoscalerOptions, autoscaled
-    from ..autoscaling.cluster_autoscaler_flags import read_flags
-    from .cluster import pools_of
-
-    found = pools_of("simulate", cluster, pools, instance_types)
-    files = [autoscaler_config] if isinstance(autoscaler_config, str | Path) else autoscaler_config
-    reading = read_flags(files, list(autoscaler_flags))
-    for note in reading.notes:
-        warnings.warn(note, stacklevel=2)
-    options = AutoscalerOptions(
-        autoscaler=autoscaler,
-        expander=expander,
-        flags=reading.flags,
-        priorities=reading.priorities,
-        seed=seed or 0,
-    )
-    simulation = autoscaled(
-        settings, cluster.objects, found, options, cluster.place_of, explain=explain
-    )
-    return simulation.run(until_s=_seconds(until))
+    plugins: Iterable[PluginLike]
+    """Classes, or Python files that define some."""
+    feature_gates: Gates
+    kubernetes_version: str
+    """Without it that of the cluster, if it is known."""
 
 
-def explain(
-    cluster: Cluster,
-    pod: str,
-    *,
-    namespace: str | None = None,
-    as_is: bool = False,
-    config: ConfigSource = None,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seed: int | None = None,
-) -> PodExplanation:
-    """Reason why `pod` is pending, or why it is on its node; `pod` is written as for `bayplan explain`.
+class SchedulerArguments(CommonArguments, total=False):
+    """The arguments that name the scheduler of a question."""
 
-    The waiting pods are placed first, as `simulate` does; with `as_is` the cluster is as it was read. Raises InputError
-    when the name matches no pod, or several.
-    """
-    expect("explain", "pod", pod, str, "a name such as shop/web-7")
-    settings = settings_for(
-        "explain", cluster, config, plugins, feature_gates, seed, kubernetes_version
-    )
-    stage = Stage(cluster.objects, settings, cluster.place_of, as_is=as_is)
-    stage.begin()
-    view = stage.view()
-    customs = [obj for obj in cluster.objects if isinstance(obj, CustomWorkload)]
-    found = find_pods(view, pod, namespace, customs)
-    if len(found) != 1:
-        names = ", ".join(one.key for one in found)
-        raise InputError(f'"{pod}": expected the name of one pod; got {len(found)}: {names}')
-    return explain_pod(view, found[0])
+    config: ConfigSource
+    seed: int | None
+    """Breaks ties between nodes with equal scores."""
 
 
-def compare(
-    cluster: Cluster,
-    schedulers: Mapping[str, ConfigSource],
-    *,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seeds: int = 1,
-    seed: int = 0,
-) -> Comparison:
-    """Place the pods of the cluster with several schedulers, given as configurations by name.
-
-    With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
-    equal scores.
-    """
-    expect("compare", "schedulers", schedulers, Mapping, "configurations by name, {'a': ...}")
-    expect_number("compare", "seeds", seeds)
-    every = [
-        (
-            name,
-            settings_for(
-                "compare", cluster, config, plugins, feature_gates, seed, kubernetes_version
-            ),
-        )
-        for name, config in schedulers.items()
-    ]
-    return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
+Ask = TypeVar("Ask", bound=Callable[..., Any])
 
 
-def what_if(
-    cluster: Cluster,
-    *changes: ClusterChange,
-    as_is: bool = False,
-    until_fits: str | Sequence[str] = (),
-    fewest: bool = False,
-    config: ConfigSource = None,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seed: int | None = None,
-) -> WhatIfAnswer:
-    """The consequences of changes such as `Drain("node-3")`; the changes are names of `bayplan`, too.
-
-    The waiting pods are placed before the changes; with `as_is` after them. `until_fits` names nodes: as many copies of
-    them are added, in turn, as are needed for every pod; with `fewest`, as many of each as make few nodes in all.
-    `answer.search` has the numbers.
-    """
-    for change in changes:
-        if not isinstance(change, ClusterChange):
-            raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
-    settings = settings_for(
-        "what_if", cluster, config, plugins, feature_gates, seed, kubernetes_version
-    )
-    if not until_fits:
-        if fewest:
-            raise InputError("what_if: expected fewest with until_fits; got it alone")
-        return ask_what_if(
-            cluster.objects, changes, settings, as_is=as_is, place_of=cluster.place_of
-        )
-    return fit_with_nodes(
-        cluster.objects,
-        until_fits,
-        settings,
-        changes=changes,
-        fewest=fewest,
-        as_is=as_is,
-        place_of=cluster.place_of,
-    )
+def shows_scheduler(question: Ask) -> Ask:
+    """Have `help` and notebooks show the arguments of the scheduler by name."""
+    known = inspect.signature(scheduler_settings).parameters
+    *own, last = inspect.signature(question).parameters.values()
+    names = [name for name in known if name in SchedulerArguments.__annotations__]
+    if "CommonArguments" in str(last.annotation):
+        names = [name for name in names if name in CommonArguments.__annotations__]
+    more = [known[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in names]
+    question.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # help reads it
+    return question
 
 
-def capacity(
-    cluster: Cluster,
-    *pods: Mapping[str, Any] | str | Path,
-    nodes: Iterable[str] = (),
-    limit: int | None = None,
-    as_is: bool = False,
-    config: ConfigSource = None,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seed: int | None = None,
-) -> Capacity:
-    """Count the further pods that fit: of one kind, or of a mix.
-
-    A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
-    form. The waiting pods are placed first; with `as_is` they take no room.
-    """
-    expect_number("capacity", "limit", limit, optional=True)
-    names = several("capacity", "nodes", nodes, (str,), "names or labels of nodes")
-    for pod in pods:
-        expect("capacity", "pods", pod, (Mapping, str, Path), "files, or pods as plain data")
-    settings = settings_for(
-        "capacity", cluster, config, plugins, feature_gates, seed, kubernetes_version
-    )
-    kinds = [kind for pod in pods for kind in _kinds(pod)]
-    return find_capacity(
-        cluster.objects,
-        kinds,
-        settings,
-        nodes=tuple(names),
-        limit=limit,
-        as_is=as_is,
-        place_of=cluster.place_of,
-    )
-
-
-def rebalance(
-    cluster: Cluster,
-    objective: str = Objective.SPREAD,
-    *,
-    max_moves: int = DEFAULT_MOVES,
-    by_eviction: bool = False,
-    as_is: bool = False,
-    config: ConfigSource = None,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seed: int | None = None,
-) -> RebalancePlan:
-    """Plan moves that improve the cluster for `spread`, `pack`, `cost` or `constraints`; nothing is moved.
-
-    With `by_eviction`, only moves that the scheduler makes by itself after an eviction. The waiting pods are placed
-    first; with `as_is` they are left aside.
-    """
-    expect("rebalance", "objective", objective, str, f"one of {', '.join(Objective)}")
-    expect_number("rebalance", "max_moves", max_moves)
-    if objective not in tuple(Objective):
-        raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
-    settings = settings_for(
-        "rebalance", cluster, config, plugins, feature_gates, seed, kubernetes_version
-    )
-    return plan_rebalance(
-        cluster.objects,
-        Objective(objective),
-        settings,
-        max_moves=max_moves,
-        by_eviction=by_eviction,
-        as_is=as_is,
-        place_of=cluster.place_of,
-    )
-
-
-def _kinds(pod: Mapping[str, Any] | str | Path) -> list[PodKind]:
-    if not isinstance(pod, Mapping):
-        return read_pod_kinds([str(pod)])
-    found = [made for obj in Cluster.of(pod).objects if (made := pod_of(obj)) is not None]
-    if len(found) != 1:
-        raise InputError(f"expected one pod or workload; got {len(found) or 'none'}")
-    return [PodKind(found[0].name, found[0])]
-
-
-def settings_for(
-    where: str,
-    cluster: Cluster,
-    config: ConfigSource,
-    plugins: Iterable[PluginLike],
-    feature_gates: Gates,
-    seed: int | None = None,
-    kubernetes_version: str = "",
-) -> Settings:
-    """The settings of a question; raises TypeError for arguments of the wrong type.
-
-    Without a version it is that of the cluster, if it is known.
-    """
+def settings_for(where: str, cluster: Cluster, **scheduler: Unpack[SchedulerArguments]) -> Settings:
+    """The settings of a question; raises TypeError for arguments of the wrong type."""
     expect(where, "cluster", cluster, Cluster, 'a Cluster, such as Cluster.read("cluster.yaml")')
-    version = kubernetes_version or cluster.version
-    settings = scheduler_settings(where, config, plugins, feature_gates, seed, version)
+    if not scheduler.get("kubernetes_version"):
+        scheduler["kubernetes_version"] = cluster.version
+    settings = scheduler_settings(where, **scheduler)
     if cluster.left_out:
         cluster.check_custom(settings.needs.custom_resources)
     return settings
@@ -308,11 +96,11 @@ def settings_for(
 
 def scheduler_settings(
     where: str,
-    config: ConfigSource,
-    plugins: Iterable[PluginLike],
-    feature_gates: Gates,
-    seed: int | None = None,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
     kubernetes_version: str = "",
+    seed: int | None = None,
 ) -> Settings:
     """The scheduler of a question; raises TypeError for arguments of the wrong type."""
     configs = (SchedulerConfiguration, Mapping, str, Path, type(None))
@@ -347,6 +135,210 @@ def _configuration(
     return parse_config(dict(config), "config", gates)
 
 
+@shows_scheduler
+def simulate(
+    cluster: Cluster,
+    *,
+    until: str | float | None = None,
+    explain: bool = False,
+    pools: PoolSource | Iterable[PoolSource] | None = None,
+    instance_types: str | Path | None = None,
+    autoscaler: str = "karpenter",
+    expander: str | None = None,
+    autoscaler_config: str | Path | Iterable[str | Path] = (),
+    autoscaler_flags: Iterable[str] = (),
+    **scheduler: Unpack[SchedulerArguments],
+) -> SimulationReport:
+    """Schedule the pending pods of the cluster in virtual time and return the result.
+
+    `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
+    records every plugin's result for each pod. With `pools`, files or NodePools, an `autoscaler` adds and removes
+    nodes: "karpenter" or "cluster-autoscaler", which has an `expander`; the report's `scaling` has nodes and costs.
+    `autoscaler_config` are manifests of Cluster Autoscaler, `autoscaler_flags` such as "scale-down-unneeded-time=5m".
+    """
+    settings = settings_for("simulate", cluster, **scheduler)
+    if pools is None:
+        simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
+        return simulation.run(until_s=_seconds(until))
+    from ..autoscaling import AutoscalerOptions, autoscaled
+    from ..autoscaling.cluster_autoscaler_flags import read_flags
+    from .cluster import pools_of
+
+    found = pools_of("simulate", cluster, pools, instance_types)
+    files = [autoscaler_config] if isinstance(autoscaler_config, str | Path) else autoscaler_config
+    reading = read_flags(files, list(autoscaler_flags))
+    for note in reading.notes:
+        warnings.warn(note, stacklevel=2)
+    options = AutoscalerOptions(
+        autoscaler=autoscaler,
+        expander=expander,
+        flags=reading.flags,
+        priorities=reading.priorities,
+        seed=settings.seed or 0,
+    )
+    simulation = autoscaled(
+        settings, cluster.objects, found, options, cluster.place_of, explain=explain
+    )
+    return simulation.run(until_s=_seconds(until))
+
+
+@shows_scheduler
+def explain(
+    cluster: Cluster,
+    pod: str,
+    *,
+    namespace: str | None = None,
+    as_is: bool = False,
+    **scheduler: Unpack[SchedulerArguments],
+) -> PodExplanation:
+    """Reason why `pod` is pending, or why it is on its node; `pod` is written as for `bayplan explain`.
+
+    The waiting pods are placed first, as `simulate` does; with `as_is` the cluster is as it was read. Raises InputError
+    when the name matches no pod, or several.
+    """
+    expect("explain", "pod", pod, str, "a name such as shop/web-7")
+    settings = settings_for("explain", cluster, **scheduler)
+    stage = Stage(cluster.objects, settings, cluster.place_of, as_is=as_is)
+    stage.begin()
+    view = stage.view()
+    customs = [obj for obj in cluster.objects if isinstance(obj, CustomWorkload)]
+    found = find_pods(view, pod, namespace, customs)
+    if len(found) != 1:
+        names = ", ".join(one.key for one in found)
+        raise InputError(f'"{pod}": expected the name of one pod; got {len(found)}: {names}')
+    return explain_pod(view, found[0])
+
+
+@shows_scheduler
+def compare(
+    cluster: Cluster,
+    schedulers: Mapping[str, ConfigSource],
+    *,
+    seeds: int = 1,
+    seed: int = 0,
+    **scheduler: Unpack[CommonArguments],
+) -> Comparison:
+    """Place the pods of the cluster with several schedulers, given as configurations by name.
+
+    With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
+    equal scores.
+    """
+    expect("compare", "schedulers", schedulers, Mapping, "configurations by name, {'a': ...}")
+    expect_number("compare", "seeds", seeds)
+    every = [
+        (name, settings_for("compare", cluster, config=config, seed=seed, **scheduler))
+        for name, config in schedulers.items()
+    ]
+    return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
+
+
+@shows_scheduler
+def what_if(
+    cluster: Cluster,
+    *changes: ClusterChange,
+    as_is: bool = False,
+    until_fits: str | Sequence[str] = (),
+    fewest: bool = False,
+    **scheduler: Unpack[SchedulerArguments],
+) -> WhatIfAnswer:
+    """The consequences of changes such as `Drain("node-3")`; the changes are names of `bayplan`, too.
+
+    The waiting pods are placed before the changes; with `as_is` after them. `until_fits` names nodes: as many copies of
+    them are added, in turn, as are needed for every pod; with `fewest`, as many of each as make few nodes in all.
+    `answer.search` has the numbers.
+    """
+    for change in changes:
+        if not isinstance(change, ClusterChange):
+            raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
+    settings = settings_for("what_if", cluster, **scheduler)
+    if not until_fits:
+        if fewest:
+            raise InputError("what_if: expected fewest with until_fits; got it alone")
+        return ask_what_if(
+            cluster.objects, changes, settings, as_is=as_is, place_of=cluster.place_of
+        )
+    return fit_with_nodes(
+        cluster.objects,
+        until_fits,
+        settings,
+        changes=changes,
+        fewest=fewest,
+        as_is=as_is,
+        place_of=cluster.place_of,
+    )
+
+
+@shows_scheduler
+def capacity(
+    cluster: Cluster,
+    *pods: Mapping[str, Any] | str | Path,
+    nodes: Iterable[str] = (),
+    limit: int | None = None,
+    as_is: bool = False,
+    **scheduler: Unpack[SchedulerArguments],
+) -> Capacity:
+    """Count the further pods that fit: of one kind, or of a mix.
+
+    A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
+    form. The waiting pods are placed first; with `as_is` they take no room.
+    """
+    expect_number("capacity", "limit", limit, optional=True)
+    names = several("capacity", "nodes", nodes, (str,), "names or labels of nodes")
+    for pod in pods:
+        expect("capacity", "pods", pod, (Mapping, str, Path), "files, or pods as plain data")
+    settings = settings_for("capacity", cluster, **scheduler)
+    kinds = [kind for pod in pods for kind in _kinds(pod)]
+    return find_capacity(
+        cluster.objects,
+        kinds,
+        settings,
+        nodes=tuple(names),
+        limit=limit,
+        as_is=as_is,
+        place_of=cluster.place_of,
+    )
+
+
+@shows_scheduler
+def rebalance(
+    cluster: Cluster,
+    objective: str = Objective.SPREAD,
+    *,
+    max_moves: int = DEFAULT_MOVES,
+    by_eviction: bool = False,
+    as_is: bool = False,
+    **scheduler: Unpack[SchedulerArguments],
+) -> RebalancePlan:
+    """Plan moves that improve the cluster for `spread`, `pack`, `cost` or `constraints`; nothing is moved.
+
+    With `by_eviction`, only moves that the scheduler makes by itself after an eviction. The waiting pods are placed
+    first; with `as_is` they are left aside.
+    """
+    expect("rebalance", "objective", objective, str, f"one of {', '.join(Objective)}")
+    expect_number("rebalance", "max_moves", max_moves)
+    if objective not in tuple(Objective):
+        raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
+    settings = settings_for("rebalance", cluster, **scheduler)
+    return plan_rebalance(
+        cluster.objects,
+        Objective(objective),
+        settings,
+        max_moves=max_moves,
+        by_eviction=by_eviction,
+        as_is=as_is,
+        place_of=cluster.place_of,
+    )
+
+
+def _kinds(pod: Mapping[str, Any] | str | Path) -> list[PodKind]:
+    if not isinstance(pod, Mapping):
+        return read_pod_kinds([str(pod)])
+    found = [made for obj in Cluster.of(pod).objects if (made := pod_of(obj)) is not None]
+    if len(found) != 1:
+        raise InputError(f"expected one pod or workload; got {len(found) or 'none'}")
+    return [PodKind(found[0].name, found[0])]
+
+
 def _seconds(until: str | float | None) -> float | None:
     expected = 'a duration such as "2h", or seconds'
     expect("simulate", "until", until, (str, int, float, type(None)), expected)
@@ -358,6 +350,7 @@ def _seconds(until: str | float | None) -> float | None:
     return seconds
 
 
+@shows_scheduler
 def plan(
     cluster: Cluster,
     pools: PoolSource | Iterable[PoolSource],
@@ -370,11 +363,7 @@ def plan(
     headroom: float = 0.0,
     seeds: int = 5,
     time_limit: str | float = DEFAULT_TIME_LIMIT_S,
-    config: ConfigSource = None,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seed: int | None = None,
+    **scheduler: Unpack[SchedulerArguments],
 ) -> NodePlan:
     """The cheapest nodes from `pools`, files or NodePools, on which the scheduler places every pod of the cluster.
 
@@ -382,9 +371,7 @@ def plan(
     "zone"; `headroom` is the share of every node that stays free, such as 0.2. With each of `seeds` seeds every pod is
     placed: the scheduler draws among nodes with equal scores.
     """
-    settings = settings_for(
-        "plan", cluster, config, plugins, feature_gates, seed, kubernetes_version
-    )
+    settings = settings_for("plan", cluster, **scheduler)
     if survive not in ("", ANY_NODE, ANY_ZONE):
         raise InputError(f'plan: survive: expected {ANY_NODE} or {ANY_ZONE}; got "{survive}"')
     if not 0 <= headroom < 1:
@@ -431,16 +418,13 @@ def sweep(
     return found.run(jobs=jobs, ray=ray, on_progress=on_progress)
 
 
+@shows_scheduler
 def replay(
     recording: str | Path,
     *,
     follow: str = Follow.RECORDED.value,
-    config: ConfigSource = None,
-    plugins: Iterable[PluginLike] = (),
-    feature_gates: Gates = "",
-    kubernetes_version: str = "",
-    seed: int | None = None,
     partial: bool = False,
+    **scheduler: Unpack[SchedulerArguments],
 ) -> JudgedReplay | ReplayReport:
     """Judge every decision in a recording of `bayplan record`, or schedule its pods again.
 
@@ -451,16 +435,14 @@ def replay(
     expect("replay", "follow", follow, str, '"recorded" or "own"')
     if follow not in set(Follow):
         raise InputError(f'replay: follow: expected "recorded" or "own"; got "{follow}"')
-    settings = scheduler_settings(
-        "replay", config, plugins, feature_gates, seed, kubernetes_version
-    )
+    settings = scheduler_settings("replay", **scheduler)
     recorded = read_recording(Path(recording), partial)
     if follow == Follow.RECORDED:
         return judge_recording(recorded, settings)
     return Replay(
         recorded,
         settings.config,
-        seed=seed,
+        seed=settings.seed,
         feature_gates=settings.feature_gates,
         plugins=settings.plugins,
     ).run()

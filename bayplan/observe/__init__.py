@@ -6,17 +6,13 @@ here. Must not happen: a look-up by label, a lock or a string on the path of a p
 code that counts something, and drivers that serve metrics.
 """
 
-from .profile_metrics import ERROR, UNSCHEDULABLE, ExtensionPoint, ProfileMetrics
+from .profile_metrics import ERROR, UNSCHEDULABLE, ProfileMetrics
 from .scheduler_metrics import SchedulerMetrics
-from .series import CounterSeries, Gauge, Histogram, Tally
+from .series import Tally
 
 __all__ = [
     "ERROR",
     "UNSCHEDULABLE",
-    "CounterSeries",
-    "ExtensionPoint",
-    "Gauge",
-    "Histogram",
     "ProfileMetrics",
     "SchedulerMetrics",
     "Tally",

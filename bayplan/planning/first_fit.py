@@ -21,6 +21,7 @@ from .fleet import (
     Fleet,
     NodeGroupKey,
     NodeOption,
+    fill_level,
     pools_allow,
     spread_over_zones,
 )
@@ -39,26 +40,17 @@ class _Claim:
     """The cheapest of its options."""
 
 
-def first_fit(
-    options: Sequence[NodeOption],
-    requests: Ints,
-    demand: Ints,
-    start: Mapping[int, int] | None = None,
-) -> Counter[int]:
-    """Nodes per option for `demand`, pods per class; pods that pools leave no node for are left out.
-
-    `start` are nodes that there are already, which count for the limits of their pools.
-    """
-    return pack_first_fit(options, requests, demand, start)[0]
-
-
 def pack_first_fit(
     options: Sequence[NodeOption],
     requests: Ints,
     demand: Ints,
     start: Mapping[int, int] | None = None,
 ) -> tuple[Counter[int], bool]:
-    """Nodes per option, and whether every pod has a node."""
+    """Nodes per option for `demand`, pods per class, and whether every pod has a node.
+
+    `start` are nodes that there are already, which count for the limits of their pools. Pods that pools leave no node
+    for are left out.
+    """
     book, is_complete = _Book(options, requests, Counter(start or {})), True
     for number in np.lexsort((-requests[:, MEMORY_COLUMN], -requests[:, CPU_COLUMN])):
         if demand[number] > 0:
@@ -105,13 +97,7 @@ class _Book:
         has = np.array([int(claim.copies.sum()) for claim in self._claims], dtype=np.int64)
         most = np.array(fits, dtype=np.int64)
         count = min(count, int(most.sum()))
-        low, high = 0, int((has + most).max(initial=0))
-        while low < high:  # the highest level that `count` pods reach on every node with room
-            level = (low + high + 1) // 2
-            if np.clip(level - has, 0, most).sum() <= count:
-                low = level
-            else:
-                high = level - 1
+        low = fill_level(has, most, count)
         given = np.clip(low - has, 0, most)
         next_ones = np.flatnonzero((has + given <= low) & (given < most))
         given[next_ones[: count - int(given.sum())]] += 1
@@ -203,7 +189,7 @@ def with_more(
     requests = probe.requests if requests is None else requests
     most = int(probe.demand.sum()) // max(int(verdict.missing.sum()), 1)
     need = verdict.missing * max(min(times, most), 1)
-    added = first_fit(options, requests, need, start=fleet.by_option())
+    added, _ = pack_first_fit(options, requests, need, start=fleet.by_option())
     if not added:
         return None
     return spread_over_zones(added, options, start=fleet, but=verdict.lost_zone)

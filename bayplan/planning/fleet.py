@@ -221,3 +221,18 @@ def next_sum(bound: float, prices: Sequence[float]) -> float:
     found = start + (above & -above).bit_length() - 1
     raised: float = found * step / 10**DIGITS
     return max(bound, raised)
+
+
+def fill_level(has: Ints, room: Ints, count: int) -> int:
+    """The highest level that `count` pods reach on every node, if the node with the fewest pods is always next.
+
+    Nodes have `has` pods, and room for `room` more (int64 per node).
+    """
+    low, high = 0, int((has + room).max(initial=0))
+    while low < high:
+        level = (low + high + 1) // 2
+        if np.clip(level - has, 0, room).sum() <= count:
+            low = level
+        else:
+            high = level - 1
+    return low

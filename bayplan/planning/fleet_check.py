@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..api.pod import Pod
-from ..sim.autoscaling_record import is_of_daemon
+from ..cluster.memory import is_daemon
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
@@ -20,7 +20,6 @@ from ..table import Ints
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .node_probe import Probe, class_key, pending_counts
 from .plan_input import PlanInput
-from .search_clock import SearchClock
 from .workers import WorkerPool, count_workers
 
 ANY_NODE, ANY_ZONE = "node", "zone"
@@ -174,7 +173,7 @@ class Verifier:
         return verdict
 
     def _idle(self, fleet: Fleet, simulation: Simulation) -> Fleet:
-        used = {pod.node_name for pod in simulation.cluster.list("Pod") if not is_of_daemon(pod)}
+        used = {pod.node_name for pod in simulation.cluster.list("Pod") if not is_daemon(pod)}
         names = node_names(fleet, self.options)
         return Fleet(Counter(group for name, group in names if name not in used))
 
@@ -219,3 +218,23 @@ class Verifier:
         if left_out:
             waiting = [pod for pod in waiting if class_key(pod) not in left_out]
         return simulation, waiting
+
+
+class SearchClock:
+    """Runs from its making.
+
+    It counts processor time, of this process and of workers for each answer of theirs that was used, so that a
+    busy machine finds the same plan.
+    """
+
+    def __init__(self) -> None:
+        self._started = time.process_time()
+        self._elsewhere_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count the time that a worker took for an answer."""
+        self._elsewhere_s += seconds
+
+    def spent_s(self) -> float:
+        """Since the start."""
+        return time.process_time() - self._started + self._elsewhere_s

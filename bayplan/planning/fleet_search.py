@@ -23,7 +23,7 @@ from ..table import Ints
 from .exchanges import CLOSE, FleetExchanges
 from .first_fit import grow, pack_first_fit, with_more
 from .fleet import Fleet, all_pools, next_sum, pools_allow, spread_over_zones
-from .fleet_check import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, Verifier
+from .fleet_check import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, SearchClock, Verifier
 from .fluid import (
     MOST_LP_S,
     MOST_RESERVE,
@@ -38,7 +38,6 @@ from .fluid import (
 from .master import Master
 from .node_probe import Probe
 from .screen import FleetScreen
-from .search_clock import SearchClock
 
 REPAIRS = 10
 AMPLE_RESERVE, FIRST_RESERVE = 1.5, 0.8

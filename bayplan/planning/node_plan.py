@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..answers.what_if.answer import PodChange
 from ..api.pod import Pod
 from ..api.resources import PODS
 from ..api.wire.encode import to_dict
+from ..api.workloads import workload_of
 from ..sim.html_summary import ShownAnswer, make_frame
-from ..sim.pending_pods import workload_of
 from .fleet import Fleet, NodeOption, fleet_objects, node_names
 from .fleet_check import FleetVerdict, OtherSeeds
 from .fleet_search import SearchState
-from .node_exchange import NodeExchange
 from .node_probe import UnplaceableClass
 from .node_types import NodeType
 
@@ -283,3 +283,45 @@ def plan_of(state: SearchState, verdict: FleetVerdict, options: Sequence[NodeOpt
         fleet=verdict.fleet,
         options=options,
     )
+
+
+@dataclass(slots=True)
+class NodeExchange:
+    """The steps from a cluster to the planned one."""
+
+    price_before: float
+    """Of the nodes whose type is known, per hour."""
+    staying_price: float = 0.0
+    """The part of it that stays, whatever the plan."""
+    kept: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    """In the order in which they are drained."""
+    staying: dict[str, str] = field(default_factory=dict)
+    """The nodes that are never removed, each with the reason; no pod is planned on them."""
+    unknown: list[str] = field(default_factory=list)
+    """Those of them that match no type."""
+    moves: list[PodChange] = field(default_factory=list)
+    pending: dict[str, str] = field(default_factory=dict)
+    """Pods that have no node after the last step, with their messages."""
+    is_possible: bool = False
+    """False if pods that run now would have no node; then there are no steps."""
+    types: dict[str, str] = field(default_factory=dict)
+    """The type of each node that is added or removed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "priceBefore": round(self.price_before, 6),
+            "stayingPrice": round(self.staying_price, 6),
+            "kept": self.kept,
+            "added": [{"node": name, "type": self.types[name]} for name in self.added],
+            "removed": [{"node": name, "type": self.types[name]} for name in self.removed],
+            "staying": [{"node": node, "reason": why} for node, why in self.staying.items()],
+            "unknown": self.unknown,
+            "moves": [
+                {"pod": move.key, "from": move.was.node or None, "to": move.now.node or None}
+                for move in self.moves
+            ],
+            "pending": [{"pod": pod, "message": text} for pod, text in self.pending.items()],
+        }

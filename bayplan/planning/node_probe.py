@@ -14,12 +14,12 @@ import numpy as np
 
 from ..api.pod import Pod
 from ..api.resources import CPU, MEMORY, PODS
+from ..api.workloads import workload_of
+from ..cluster.memory import is_daemon
 from ..cluster.memory.default_class import missing_classes
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..scheduler.inquiry import Inquiry
-from ..sim.autoscaling_record import is_of_daemon
-from ..sim.pending_pods import workload_of
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
 from ..sim.world import is_waiting
@@ -136,7 +136,7 @@ def probe_workload(
         raise InputError("\n".join(["expected a type of nodes that holds its daemons", *notes]))
     census = settings.simulation([*given.at_once(), *given.kept, *objects], pods_end=False)
     census.begin()
-    pods = [pod for pod in census.cluster.list("Pod") if is_waiting(pod) and not is_of_daemon(pod)]
+    pods = [pod for pod in census.cluster.list("Pod") if is_waiting(pod) and not is_daemon(pod)]
     if not pods and needs_pods:
         raise InputError("expected pods that wait for a node; got none")
     _add_claims(empty, census)

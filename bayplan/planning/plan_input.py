@@ -12,7 +12,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.storage import CSINode
 from ..api.workloads import StatefulSet
-from ..cluster.memory import WORKLOAD_KINDS, is_daemon, is_static, successor_of
+from ..cluster.memory import WORKLOAD_KINDS, stays_with_node, successor_of
 from ..cluster.objects import ClusterObject
 from ..manifests.timeline import InputObject, Timeline
 
@@ -91,7 +91,7 @@ def _take_pod(pod: Pod, kept: set[str], found: PlanInput) -> bool:
     if not pod.node_name or pod.node_name in kept:
         found.workload.append(pod)
         return False
-    if is_daemon(pod) or is_static(pod):
+    if stays_with_node(pod):
         return True
     found.workload.append(successor_of(pod))
     return False

@@ -81,13 +81,6 @@ def read_pools(
     return PoolReading(found.pools, notes)
 
 
-def pools_of_nodes(nodes: Sequence[Node], table: InstanceTable = NO_TABLE) -> PoolReading:
-    """The groups that the nodes of a cluster belong to."""
-    pools = find_groups(nodes, table, place="nodes of the cluster")
-    notes = [f"{pool.name}: {note}" for pool in pools for note in pool.notes]
-    return PoolReading(pools, notes)
-
-
 def _read_source(source: Source, table: InstanceTable, found: _Found) -> None:
     try:
         for number, tree in enumerate(_trees(source), 1):

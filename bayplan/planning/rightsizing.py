@@ -1,40 +1,40 @@
 """Rightsizing: which nodes of a cluster to remove and which to add, in which order, and where their pods land.
 
-The nodes are matched to types; a plan is made for the pods of all nodes that may be removed (`staying_nodes.py`); nodes
+The nodes are matched to types; a plan is made for the pods of all nodes that may be removed (`find_staying`); nodes
 that both have stay. New nodes come first; then the others are cordoned, and drained one by one, the emptiest first, as
 `what-if drain` does it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ..answers.what_if import ask_what_if
-from ..answers.what_if.node_changes import Cordon
+from ..answers.what_if.node_changes import Cordon, cordoned
 from ..answers.what_if.rounds import Drain
 from ..api.node import BETA_ZONE, ZONE, Node
 from ..api.pod import Pod
 from ..api.resources import CPU
+from ..cluster.memory import is_static
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
-from ..manifests.timeline import InputObject
+from ..manifests.timeline import InputObject, Timeline
 from ..sim.settings import Settings
 from .fleet import Fleet, NodeGroupKey, NodeOption
 from .fleet_search import OnSearch, SearchState
-from .node_exchange import NodeExchange
 from .node_groups import group_of_node, type_of_node
-from .node_plan import NodePlan
+from .node_plan import NodeExchange, NodePlan
 from .node_probe import class_key, probe_workload
 from .node_types import NodeType
-from .plan_input import prepare_input
+from .plan_input import PlanInput, prepare_input
 from .planner import PlanRequest, check_prices, check_survival, search_plan
 from .pools import NodePool
 from .solver import load_highs
-from .staying_nodes import NO_TYPE, close_staying, find_staying, pools_without, settled
 
 
 def rightsize(
@@ -181,3 +181,78 @@ def _new_nodes(
             exchange.added.append(name)
             exchange.types[name] = one.name
     return objects
+
+
+CONTROL_PLANE_KEYS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+"""Labels and taints of the nodes of a control plane."""
+CONTROL_PLANE, STATIC_PODS, NO_TYPE = "control plane", "static pods", "of no type of the pools"
+
+
+def find_staying(
+    nodes: Iterable[Node], pods: Iterable[Pod], types: Mapping[str, NodeType | None]
+) -> dict[str, str]:
+    """The reason of each node that stays, by name; `types` has the type of each node, None if none matches.
+
+    Nodes of a control plane run the cluster itself, static pods cannot be moved by the API server, and the price
+    of a node without a type is unknown. Such nodes keep their pods; no other pod is planned on them.
+    """
+    static = {pod.node_name for pod in pods if is_static(pod) and not pod.is_finished}
+    found = {}
+    for node in nodes:
+        if is_control_plane(node):
+            found[node.name] = CONTROL_PLANE
+        elif node.name in static:
+            found[node.name] = STATIC_PODS
+        elif types[node.name] is None:
+            found[node.name] = NO_TYPE
+    return found
+
+
+def is_control_plane(node: Node) -> bool:
+    """Whether a label or a taint marks the node as one of the control plane."""
+    return any(key in node.labels for key in CONTROL_PLANE_KEYS) or any(
+        taint.key in CONTROL_PLANE_KEYS for taint in node.taints
+    )
+
+
+def settled(objects: Sequence[InputObject], settings: Settings) -> list[InputObject]:
+    """The cluster with its waiting pods placed where the scheduler places them now."""
+    timelines = [obj for obj in objects if isinstance(obj, Timeline)]
+    present = [obj for obj in objects if not isinstance(obj, Timeline)]
+    simulation = settings.simulation(present, pods_end=False)
+    simulation.proceed()
+    cluster = simulation.cluster
+    return [*timelines, *(obj for kind in cluster.kinds() for obj in cluster.list(kind))]
+
+
+def close_staying(given: PlanInput) -> None:
+    """Keep planned pods off the nodes that stay."""
+    given.kept = [cordoned(obj) if isinstance(obj, Node) else obj for obj in given.kept]
+
+
+def pools_without(
+    pools: Sequence[NodePool], staying: Mapping[str, str], types: Mapping[str, NodeType | None]
+) -> list[NodePool]:
+    """The pools, with sizes and limits for the nodes besides those that stay."""
+    kept: Counter[NodeType] = Counter()
+    for name, reason in staying.items():
+        one = types[name]
+        if one is not None and reason != CONTROL_PLANE:
+            kept[one] += 1
+    return [_reduced_pool(pool, kept) for pool in pools]
+
+
+def _reduced_pool(pool: NodePool, kept: Mapping[NodeType, int]) -> NodePool:
+    counts = {one: kept[one] for one in pool.types if kept.get(one)}
+    if not counts:
+        return pool
+    number = sum(counts.values())
+    return dataclasses.replace(
+        pool,
+        minimum=max(pool.minimum - number, 0),
+        maximum=None if pool.maximum is None else max(pool.maximum - number, 0),
+        limits={
+            name: max(limit - sum(one.capacity.get(name, 0) * n for one, n in counts.items()), 0)
+            for name, limit in pool.limits.items()
+        },
+    )

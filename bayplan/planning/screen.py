@@ -15,12 +15,11 @@ from msgspec.structs import replace
 
 from ..api.pod import Pod
 from ..api.pod_spec import intern_spec
-from ..clock import ManualClock
 from ..sim.settings import Settings
 from ..table import Ints
+from ..trials import TrialCluster
 from .fleet import Fleet
 from .node_probe import Probe
-from .shadow import ShadowScheduler
 
 SPARE_ROWS = 8
 """Number of nodes that are made in addition, so that the next fleets need none."""
@@ -31,7 +30,7 @@ class FleetScreen:
 
     def __init__(self, probe: Probe, settings: Settings) -> None:
         self._probe = probe
-        self._shadow = ShadowScheduler(settings, ManualClock())
+        self._shadow = TrialCluster(settings=settings, in_full=False)
         self._rows: defaultdict[int, list[int]] = defaultdict(list)
         """By option: the rows of its nodes."""
         self._pods = [bare_pod(one.pod) for one in probe.classes]

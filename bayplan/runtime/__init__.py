@@ -6,9 +6,9 @@ Lives here: the registry, the profile, and the effect of each status at each ext
 
 from .filter_plugins import Filtering, PreFiltered
 from .plugin_failures import PluginRunError
-from .plugin_registry import Registry, check_plugin
+from .plugin_registry import Registry
 from .profile import ProfileRuntime
-from .score_plugins import Scored, Scoring
+from .score_plugins import Scoring
 
 __all__ = [
     "Filtering",
@@ -16,7 +16,5 @@ __all__ = [
     "PreFiltered",
     "ProfileRuntime",
     "Registry",
-    "Scored",
     "Scoring",
-    "check_plugin",
 ]

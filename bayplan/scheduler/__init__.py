@@ -18,27 +18,23 @@ from .catalog import (
     plugin_faults,
 )
 from .cycle import Scheduler
-from .group_attempt import GroupAttempt, GroupResult, MemberTrial, PlacementTrial
+from .group_attempt import GroupAttempt, MemberTrial
 from .group_cause import cause_of, run_to_tell
 from .inquiry import GroupInquiry, Inquiry, gated_attempts
-from .parts import Observer, PluginSource, SchedulerCluster, SchedulerSettings
+from .parts import PluginSource, SchedulerSettings
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
 
 __all__ = [
     "Attempt",
-    "SchedulerCluster",
     "Decision",
     "Explanation",
     "FirstByName",
     "FirstFound",
     "GroupAttempt",
     "GroupInquiry",
-    "GroupResult",
     "Inquiry",
     "MemberTrial",
-    "Observer",
     "Outcome",
-    "PlacementTrial",
     "PluginDescription",
     "PluginScore",
     "PluginSource",

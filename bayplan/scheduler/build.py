@@ -38,12 +38,10 @@ from .cycle import Scheduler
 from .deciding import Decider
 from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, PodReader, pod_reader
-from .group_algorithm import GroupTools
-from .group_condition import GroupConditions
+from .group_algorithm import GroupConditions, GroupTools
 from .group_cycle import GroupCycle
-from .parts import DEFAULT_SETTINGS, Parts, SchedulerCluster, SchedulerSettings
+from .parts import DEFAULT_SETTINGS, Parts, PreBindingPods, SchedulerCluster, SchedulerSettings
 from .placement_search import PlacementSearch
-from .pre_binding import PreBindingPods
 from .select_host import RandomTies
 
 log = logging.getLogger(__name__)

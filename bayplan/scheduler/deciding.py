@@ -5,6 +5,7 @@ Mirrors schedulingAlgorithm and schedulePod of pkg/scheduler/schedule_one.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
@@ -17,6 +18,7 @@ from ..engine import Decision, Engine, Reason
 from ..errors import EngineDisagreementError
 from ..framework import Code, CycleState, PostFilterResult, Status, unresolvable
 from ..framework.diagnosis import Diagnosis
+from ..framework.interface import Preemption
 from ..framework.victims import Victims
 from ..observe.times import FILTERED, PRE_FILTERED, PRE_SCORED, PRE_SCORING, SCORED
 from ..runtime import PluginRunError, ProfileRuntime
@@ -24,7 +26,6 @@ from ..table import Bools, Ints, NodeTable
 from . import steps
 from .attempt import Attempt, AttemptNotes
 from .attempt_account import explain_extenders, explain_scores, explain_search
-from .attempt_notes import note_refusal, note_runner_up, note_second
 from .find_nodes import NodeFinder, Search
 from .parts import Parts, unobserved
 from .select_host import select_host
@@ -374,3 +375,37 @@ def _disagreement(pod: Pod, rows: Ints, table: NodeTable, what: str) -> EngineDi
         f"pod {pod.key}: the engine and the reference disagree on {what}, on {', '.join(names)}{more};"
         " this is a bug, please report it with the input"
     )
+
+
+def note_runner_up(notes: AttemptNotes, table: NodeTable, row: int, decision: Decision) -> None:
+    """Note the best node beside `row`, which was chosen; two nodes or more are feasible."""
+    best = decision.best
+    if best.ties > 1:
+        other = decision.nth_best(0)
+        if other == row:
+            other = decision.nth_best(1)
+        notes.runner_up, notes.runner_up_total = table.names[other], best.total
+        return
+    note_second(notes, decision.totals, row, None, table)
+
+
+def note_second(
+    notes: AttemptNotes, totals: Ints, winner: int, rows: Ints | None, table: NodeTable
+) -> None:
+    """Note the highest of `totals` beside that at `winner`; the totals are those of `rows`, of all rows if None."""
+    others = totals.copy()
+    others[winner] = -1
+    place = int(np.argmax(others))
+    if others[place] >= 0:
+        notes.runner_up_total = int(others[place])
+        notes.runner_up = table.names[place if rows is None else int(rows[place])]
+
+
+def note_refusal(notes: AttemptNotes, diagnosis: Diagnosis, preemption: Preemption | None) -> None:
+    """Note why no node fits."""
+    counts: Counter[str] = Counter()
+    for status, rows in diagnosis.by_status():
+        counts[status.plugin or "extender"] += len(rows)
+    notes.refusals = dict(counts.most_common())
+    if preemption is not None and preemption.chosen is not None:
+        notes.victims = tuple(victim.key for victim in preemption.chosen.evicted)

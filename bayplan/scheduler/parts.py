@@ -11,6 +11,7 @@ from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
 from ..framework import Plugin
+from ..framework.cancellation import Cancellation
 from ..framework.faults import PluginFaults
 from ..framework.feature_gates import FeatureGates
 from ..framework.handle import Client, Executor, RunBlocking, run_here
@@ -23,7 +24,6 @@ from ..runtime.waiting_pods import HeldPods
 from .attempt import Attempt
 from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
-from .pre_binding import PreBindingPods
 from .select_host import TieBreak
 
 
@@ -126,3 +126,27 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_SETTINGS = SchedulerSettings()
+
+
+class PreBindingPods:
+    """The pods whose PreBind is under way; those can still be stopped."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Cancellation] = {}
+
+    def begin(self, uid: str) -> Cancellation:
+        """PreBind begins; the result cancels its plugins when the pod is stopped."""
+        cancellation = self._pods[uid] = Cancellation()
+        return cancellation
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Stop a pod before it is bound; False when it is not in PreBind, or past it."""
+        cancellation = self._pods.get(uid)
+        if cancellation is None:
+            return False
+        cancellation.set(reason)
+        return True
+
+    def finish(self, uid: str) -> None:
+        """PreBind is over: the pod can no longer be stopped."""
+        self._pods.pop(uid, None)

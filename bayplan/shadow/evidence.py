@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..answers.cluster_view import ClusterView
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..answers.judged_replay import reason_of
 from ..api.meta import KubeObject
@@ -20,6 +19,7 @@ from ..api.wire.placement_fields import clipped_tree, note_version
 from ..errors import InputError, OutputError
 from ..scheduler.assessment import assess
 from ..sim.settings import Settings
+from ..trials import TrialCluster
 
 MOST_FILES = 50
 MOST_SAMPLED = 50
@@ -59,7 +59,7 @@ class EvidenceFolder:
                 f"--evidence: {folder}: expected a folder to write to; got {error.strerror}"
             ) from None
 
-    def keep(self, decision: JudgedDecision, view: ClusterView, time: str) -> str:
+    def keep(self, decision: JudgedDecision, view: TrialCluster, time: str) -> str:
         """Write the state that `view` shows; returns the name of the file, "" if there are enough."""
         is_sampled = decision.agreement is Agreement.SAMPLED
         is_full = self._sampled >= MOST_SAMPLED if is_sampled else self._differing >= self._most
@@ -99,13 +99,13 @@ class EvidenceFolder:
         lines = index.read_text("utf-8").splitlines(keepends=True)
         index.write_text("".join(one for one in lines if json.loads(one)["file"] != name), "utf-8")
 
-    def _needed(self, decision: JudgedDecision, view: ClusterView) -> list[Any]:
+    def _needed(self, decision: JudgedDecision, view: TrialCluster) -> list[Any]:
         every = list(_state_of(decision, view))
         found = decision.assessment
         if found is None or not found.refusals:
             return every  # totals and messages depend on all nodes
         few = list(_around(decision.node_name, decision.pod, every))
-        alone = ClusterView.with_settings(few, self._settings)
+        alone = TrialCluster(few, self._settings)
         if decision.pod.scheduler_name not in alone.scheduler.profiles:
             return every
         pod = next(obj for obj in few if isinstance(obj, Pod) and obj.uid == decision.pod.uid)
@@ -113,7 +113,7 @@ class EvidenceFolder:
         return few if again.refusals == found.refusals else every
 
 
-def _state_of(decision: JudgedDecision, view: ClusterView) -> Iterator[Any]:
+def _state_of(decision: JudgedDecision, view: TrialCluster) -> Iterator[Any]:
     """All objects of the state, with the pod as it was before the decision."""
     for kind in view.cluster.kinds():
         for obj in view.cluster.list(kind):

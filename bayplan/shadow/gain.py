@@ -8,11 +8,11 @@ from itertools import islice
 
 import msgspec
 
-from ..answers.cluster_view import ClusterView
 from ..answers.rebalance import Objective, plan_rebalance
 from ..api.pod import Pod
 from ..api.selectors import LabelSelector
 from ..sim.settings import Settings
+from ..trials import TrialCluster
 from .decision_account import AccountPart, DecisionAccount, PointRange
 
 SOFT = "ScheduleAnyway"
@@ -56,7 +56,7 @@ class Gain(AccountPart):
     how: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-def compute_gain(account: DecisionAccount, view: ClusterView, settings: Settings) -> Gain:
+def compute_gain(account: DecisionAccount, view: TrialCluster, settings: Settings) -> Gain:
     """The figures of the account, and of the cluster as it is now."""
     gain = _from_account(account)
     gain.skewed = sorted(_skewed(view), key=lambda one: -one.skew)
@@ -103,7 +103,7 @@ def _from_account(account: DecisionAccount) -> Gain:
     )
 
 
-def _add_empty_nodes(gain: Gain, view: ClusterView, settings: Settings) -> None:
+def _add_empty_nodes(gain: Gain, view: TrialCluster, settings: Settings) -> None:
     objects = [obj for kind in view.cluster.kinds() for obj in view.cluster.list(kind)]
     plan = plan_rebalance(objects, Objective.PACK, settings, max_moves=MOST_MOVES, as_is=True)
     gain.nodes_in_use, gain.nodes_after = int(plan.before), int(plan.after)
@@ -113,7 +113,7 @@ def _add_empty_nodes(gain: Gain, view: ClusterView, settings: Settings) -> None:
     )
 
 
-def _skewed(view: ClusterView) -> Iterator[SkewedPods]:
+def _skewed(view: TrialCluster) -> Iterator[SkewedPods]:
     """Sets of pods that a soft spread constraint selects, the largest first."""
     by_namespace: dict[str, list[Pod]] = {}
     for pod in view.pods():
@@ -133,7 +133,7 @@ def _skewed(view: ClusterView) -> Iterator[SkewedPods]:
             yield found
 
 
-def _skew_of(view: ClusterView, pods: Sequence[Pod], topology_key: str) -> SkewedPods | None:
+def _skew_of(view: TrialCluster, pods: Sequence[Pod], topology_key: str) -> SkewedPods | None:
     domains = {node.name: node.labels.get(topology_key, "") for node in view.cluster.list("Node")}
     counts = Counter({domain: 0 for domain in domains.values() if domain})
     counts.update(domain for pod in pods if (domain := domains.get(pod.node_name)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..answers.cluster_view import ClusterView
 from ..answers.decisions import DecisionFollower
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..api.pod import Pod
@@ -13,6 +12,7 @@ from ..cluster.objects import ClusterObject
 from ..scheduler import RandomTies
 from ..sim.recording_file import DELETED, Recording
 from ..sim.settings import OnProgress, Settings
+from ..trials import TrialCluster
 from .decision_account import DecisionAccount
 from .evidence import EvidenceFolder
 from .wait_probe import WaitProbe
@@ -39,7 +39,7 @@ class ShadowRun:
     ) -> None:
         self.account = account or DecisionAccount()
         self.settings = settings
-        self.view = ClusterView.with_settings(objects, settings)
+        self.view = TrialCluster(objects, settings)
         self.follower = DecisionFollower(
             self.view,
             RandomTies(settings.seed or 0),
@@ -104,7 +104,7 @@ class ShadowRun:
         if file and self._evidence is not None:
             self._evidence.remove(file)
 
-    def _keep_evidence(self, decision: JudgedDecision, view: ClusterView) -> None:
+    def _keep_evidence(self, decision: JudgedDecision, view: TrialCluster) -> None:
         assert self._evidence is not None
         file = self._evidence.keep(decision, view, self._time_text(decision.at_s))
         if file:

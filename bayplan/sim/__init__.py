@@ -7,7 +7,6 @@ about placement, or printing. Callers: cli, web, and users' scripts.
 
 from ..manifests.loader import Manifests, read_manifests
 from ..manifests.overlay import lay_over, manifests_of
-from ..manifests.stage_documents import read_stages
 from ..manifests.timeline import Timeline, TimelineEvent
 from .group_outcomes import GroupOutcome
 from .outcomes import NodeUse, PodResult
@@ -28,5 +27,4 @@ __all__ = [
     "lay_over",
     "manifests_of",
     "read_manifests",
-    "read_stages",
 ]

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..api.pod import Pod
+from ..cluster.memory import is_daemon
 from .measures.waits import distribution, latencies
 from .outcomes import PodResult
-from .pending_pods import workload_of
 from .use_over_time import UseSeries
 
 HOUR_S = 3600.0
@@ -275,10 +274,5 @@ def _one(node: ScaledNode) -> float:
 
 def waiting_times(pods: Iterable[PodResult]) -> dict[str, float]:
     """Median, 95th percentile and maximum of the seconds that pods other than daemons waited for a node."""
-    found = distribution("", latencies(one for one in pods if not is_of_daemon(one.pod)))
+    found = distribution("", latencies(one for one in pods if not is_daemon(one.pod)))
     return {name: round(found[name], 6) for name in ("p50", "p95", "max")}
-
-
-def is_of_daemon(pod: Pod) -> bool:
-    """Whether a DaemonSet owns the pod."""
-    return workload_of(pod)[0] == "DaemonSet"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ..api.node import ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, pod_group_of
-from ..api.pod_workload import workload_of
+from ..api.workloads import workload_of
 from ..errors import InputError
 
 # Frames: rows of plain values as a pandas DataFrame, where pandas is installed.

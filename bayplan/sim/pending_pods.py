@@ -8,12 +8,10 @@ from typing import Any
 
 import msgspec
 
-from ..api.pod_workload import BARE, WorkloadKey, workload_key, workload_of
 from ..api.resources import is_extended
 from ..api.text.refusal_message import refusals_of
+from ..api.workloads import BARE, WorkloadKey, workload_key
 from .outcomes import PodResult
-
-__all__ = ["PendingGroup", "group_pending", "refusals_of", "workload_key", "workload_of"]
 
 
 class PendingGroup(msgspec.Struct):

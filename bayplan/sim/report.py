@@ -9,23 +9,22 @@ from typing import Any
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
-from ..api.pod_workload import WorkloadKey
+from ..api.workloads import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
 from ..errors import InputError
 from .autoscaling_record import ScalingReport
 from .group_outcomes import GroupOutcome
 from .html_summary import ShownAnswer, chosen, make_frame, pod_columns, zone_of
 from .measures.amounts import FreeParts
-from .measures.arrivals import arrival_rows
 from .measures.device_use import DriverDevices
 from .measures.fragmentation import RequestMix
-from .measures.over_time import RunMoves, series_of
-from .measures.run_measures import measure_rows, measure_run
+from .measures.over_time import RunMoves, series_of, use_series
+from .measures.run_measures import arrival_rows, measure_rows, measure_run
 from .outcomes import NodeUse, PodResult
 from .pending_pods import PendingGroup, group_pending
 from .report_data import node_entry, pod_entry, time_entry
 from .totals import TotalsChange, is_tainted, totals_of_uses
-from .use_over_time import SAMPLES, UseHistory, UseSeries, use_over_time
+from .use_over_time import SAMPLES, UseHistory, UseSeries
 
 
 @dataclass(slots=True, repr=False)
@@ -96,7 +95,9 @@ class SimulationReport(ShownAnswer):
 
     def use_over_time(self) -> list[UseSeries]:
         """Use of each resource, and number of pending pods, over the time of the run."""
-        return use_over_time(self.history, self.time_s)
+        if not self.time_s:
+            return []
+        return use_series(RunMoves.of(self.history.moves()), self.time_s)
 
     def measures(self) -> dict[str, float]:
         """Measures of the run: values by name, such as `cpuUtilisation`; docs/measures.md has them all."""

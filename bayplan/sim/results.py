@@ -10,7 +10,7 @@ import numpy as np
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.pod_workload import WorkloadKey, workload_key
+from ..api.workloads import WorkloadKey, workload_key
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler, gated_attempts

@@ -5,8 +5,8 @@ depends on, workers in processes and on Ray, and the results on disk. Imports: s
 scheduler, cluster, api, answers. Never: a measure of its own, or printing. Callers: cli, notebook, and users' scripts.
 """
 
-from .document import SweepDocument, read_sweep
+from .document import read_sweep
 from .sweep import Sweep, SweepResults
 from .sweep_run import SweepRun
 
-__all__ = ["Sweep", "SweepDocument", "SweepResults", "SweepRun", "read_sweep"]
+__all__ = ["Sweep", "SweepResults", "SweepRun", "read_sweep"]

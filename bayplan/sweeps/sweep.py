@@ -162,7 +162,7 @@ class Sweep:
             raise InputError(f"jobs: expected a number of 1 or more; got {jobs}")
         crew: Crew
         if ray is None:
-            from .local_workers import ProcessCrew
+            from .dispatch import ProcessCrew
 
             crew, size = ProcessCrew(), jobs or cores()
         else:

@@ -12,16 +12,16 @@ from typing import Any, TypeAlias, TypeVar
 from ..api.custom import CustomObject, CustomResource, custom_kind
 from ..api.meta import KubeObject
 from ..api.node import HOSTNAME, ZONE, Node
-from ..api.pod import Pod, PodCondition
+from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..api.wire.decode import build_from_tree, decode_object
 from ..api.wire.kinds import KINDS
 from ..clock import ManualClock
+from ..cluster.objects import ObjectIndex
 from ..errors import InputError
 from ..framework import ActionType, ClusterEvent, Handle, Hint, Plugin
 from ..framework.feature_gates import FeatureGates
-from ..framework.handle import PodEvent
-from ..framework.lister_changes import ObjectKey, ObjectLog
+from ..framework.handle import NoClient
 from ..framework.registration import registered_events
 from ..table import ChangeLog, NodeTable
 from ..table.writer import TableWriter
@@ -85,8 +85,8 @@ def make_node(
         "uid": name,
     }
     spec = {"unschedulable": unschedulable, "taints": [_taint(taint) for taint in taints]}
-    node = make_object("Node", name, metadata=metadata, spec=_filled(spec), status=_filled(status))
-    assert isinstance(node, Node), "decode keeps the kind"
+    spec, status = _filled(spec), _filled(status)
+    node: Node = make_object("Node", name, metadata=metadata, spec=spec, status=status)
     return node
 
 
@@ -124,9 +124,7 @@ def make_pod(
     `status` take precedence.
     """
     wanted = {"cpu": cpu, "memory": memory, **(requests or {})}
-    wishes = dict(affinity or {})
-    if node_affinity is not None:
-        wishes["nodeAffinity"] = node_affinity
+    wishes = {**(affinity or {}), **({"nodeAffinity": node_affinity} if node_affinity else {})}
     given_spec = {
         "nodeName": node_name,
         "nodeSelector": node_selector,
@@ -145,14 +143,8 @@ def make_pod(
         "deletionTimestamp": DELETED_AT if terminating else None,
     }
     given_status = {"nominatedNodeName": nominated_node_name, "startTime": start_time}
-    pod = make_object(
-        "Pod",
-        name,
-        metadata=metadata,
-        spec={**_filled(given_spec), **(spec or {})},
-        status={**_filled(given_status), **(status or {})},
-    )
-    assert isinstance(pod, Pod), "decode keeps the kind"
+    whole = {**_filled(given_spec), **(spec or {})}, {**_filled(given_status), **(status or {})}
+    pod: Pod = make_object("Pod", name, metadata=metadata, spec=whole[0], status=whole[1])
     return pod
 
 
@@ -264,48 +256,29 @@ def make_handle(
     )
 
 
-class ObjectLister:
+class ObjectLister(ObjectIndex):
     """A lister over objects held in memory."""
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
-        self._log = ObjectLog()
-        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
+        super().__init__()
         for obj in objects:
             self.add(obj)
 
-    @property
-    def version(self) -> int:
-        return self._log.version
-
-    def version_of(self, *kinds: str) -> int:
-        return self._log.version_of(kinds)
-
     def add(self, obj: Any) -> None:
         """Add or replace an object."""
-        self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
-        self._log.mark(ObjectKey(obj.kind, obj.namespace, obj.name))
+        self.put_in(obj)
 
     def objects(self) -> list[Any]:
         """All objects."""
-        return [obj for by_name in self._objects.values() for obj in by_name.values()]
+        return [obj for kind in self.kinds() for obj in self.list(kind)]
 
     def remove(self, obj: Any) -> None:
         """Remove an object."""
-        self._objects.get(obj.kind, {}).pop((obj.namespace, obj.name), None)
-        self._log.mark(ObjectKey(obj.kind, obj.namespace, obj.name))
-
-    def list(self, kind: str, namespace: str | None = None) -> list[Any]:
-        found = self._objects.get(kind, {}).values()
-        return [obj for obj in found if namespace is None or obj.namespace == namespace]
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        return self._objects.get(kind, {}).get((namespace, name))
-
-    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        return self._log.since(version)
+        if self.get(obj.kind, obj.namespace, obj.name) is not None:
+            self.take_out(obj)
 
 
-class RecordingClient:
+class RecordingClient(NoClient):
     """A client that only records its calls.
 
     `bound` is (pod key, node name), `updated`, `created` and `deleted` are the objects to be
@@ -325,14 +298,6 @@ class RecordingClient:
 
     def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         self.evicted.append(victim)
-
-    def patch_status(
-        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
-    ) -> None:
-        pass
-
-    def record_event(self, event: PodEvent) -> None:
-        pass
 
     def clear_nomination(self, pod: Pod) -> None:
         self.cleared.append(pod)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from ..answers import ClusterView
 from ..answers.counterfactual import NEAREST, find_counterfactuals
 from ..answers.remedy_rows import remedy_rows
 from ..api.pod import Pod
 from ..errors import BayplanError
 from ..scheduler import Attempt, Explanation, Inquiry, PluginScore
+from ..trials import TrialCluster
 from .value_numbers import NONE, Tree
 
 MOST_SCORED = 12
@@ -132,11 +132,11 @@ def _scores(
     }
 
 
-MakeView: TypeAlias = Callable[[], ClusterView]
+MakeView: TypeAlias = Callable[[], TrialCluster]
 """Makes the current cluster view."""
 
 
-def remedies_of(view: ClusterView, pod: Pod, number_of: NumberOf) -> list[Tree]:
+def remedies_of(view: TrialCluster, pod: Pod, number_of: NumberOf) -> list[Tree]:
     """The smallest changes for the nearest nodes, in the rows of `bayplan explain`; empty where that fails."""
     if view.has_extenders:
         return []  # extenders would be called, and may keep state

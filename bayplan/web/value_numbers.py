@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.pod_workload import BARE, workload_of
 from ..api.text.refusal_message import refusals_of
+from ..api.workloads import BARE, workload_of
 
 Thing = TypeVar("Thing", bound=Hashable)
 

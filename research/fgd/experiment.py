@@ -15,7 +15,7 @@ from bayplan.api.gpus import GPU_MILLI
 from bayplan.config import load_config
 from bayplan.scheduler import FirstByName
 from bayplan.sim import Simulation
-from bayplan.sim.measures.arrivals import arrival_course
+from bayplan.sim.measures.run_measures import arrival_course
 from bayplan.sim.traces import decoded_objects, find_openb
 
 FOLDER = Path(__file__).resolve().parent

@@ -97,7 +97,7 @@ def test_the_table_is_as_before_when_filling_fails_half_way(
 WITH_COLUMNS_OF_THEIR_OWN = {
     "framework/csi_nodes.py",
     "plugins/node_volume_limits/attached.py",
-    "plugins/volume_binding/storage_capacity.py",
+    "plugins/volume_binding/volume_search.py",
     "plugins/volume_binding/volume_columns.py",
 }
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from bayplan.answers.what_if import Apply, WhatIfAnswer, ask_what_if
-from bayplan.api.wire.applied import LAST_APPLIED
 from bayplan.api.wire.decode import decode_object
-from bayplan.api.wire.placement_fields import clipped_tree
+from bayplan.api.wire.placement_fields import LAST_APPLIED, clipped_tree
 from bayplan.api.wire.sourced import keeping_documents
 from bayplan.api.wire.whole import apply_patch
 from bayplan.manifests.overlay import patch_of

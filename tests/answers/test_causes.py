@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import ClusterView, PodExplanation, explain
+from bayplan.answers import PodExplanation, explain
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.trials import TrialCluster
 
 ZONE = "zone"
 WEB = {"app": "web"}
@@ -34,7 +35,7 @@ def make_spread(name: str, node: str = "", **fields: Any) -> Any:
 
 
 def ask(objects: list[Any], name: str) -> PodExplanation:
-    view = ClusterView(objects)
+    view = TrialCluster(objects)
     return explain(view, view.cluster.get("Pod", "default", name))
 
 

@@ -295,7 +295,7 @@ class Failing(FilterPlugin):
 
 
 def test_a_plugin_without_remedies_is_named_and_the_others_are_handled() -> None:
-    view, pod = make_view(zone_node(taints=TAINTS[:1]), web_pod(), plugins=[Grumpy])
+    view, pod = make_view(zone_node(taints=TAINTS[:1]), web_pod(), plugins=(Grumpy,))
 
     found = find_counterfactual(view, pod, "n")
 
@@ -305,7 +305,7 @@ def test_a_plugin_without_remedies_is_named_and_the_others_are_handled() -> None
 
 
 def test_a_plugin_that_fails_on_another_node_fails_the_pod_on_this_one() -> None:
-    view, pod = make_view(zone_node(), zone_node("m"), web_pod(), plugins=[Failing])
+    view, pod = make_view(zone_node(), zone_node("m"), web_pod(), plugins=(Failing,))
 
     found = find_counterfactual(view, pod, "n")
 

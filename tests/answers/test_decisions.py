@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import ClusterView
 from bayplan.answers.decisions import DecisionFollower
 from bayplan.answers.judged_decision import JudgedDecision
 from bayplan.api.pod import Pod
@@ -13,6 +12,7 @@ from bayplan.scheduler import RandomTies
 from bayplan.scheduler.assessment import choose
 from bayplan.sim.replay_report import ReplayVerdict
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.trials import TrialCluster
 
 SMALL, LARGE = make_node("small", cpu="4"), make_node("large", cpu="16")
 REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
@@ -27,7 +27,7 @@ def pod(name: str, node: str = "", **more: Any) -> Pod:
 
 
 def follow(objects: list[Any], events: list[Event]) -> DecisionFollower:
-    follower = DecisionFollower(ClusterView(objects))
+    follower = DecisionFollower(TrialCluster(objects))
     for at_s, obj in events:
         is_deleted = isinstance(obj, tuple)
         follower.take(at_s, obj[0] if is_deleted else obj, is_deleted=is_deleted)
@@ -281,7 +281,7 @@ def listed(count: int) -> tuple[list[Any], list[Event]]:
         pod(f"p{i:02}", cpu=f"{100 + 37 * i}m", memory=f"{1 + i % 3}Gi", priority=(i % 4 == 1) * 10)
         for i in range(count)
     ]
-    view, bound = ClusterView(nodes), []
+    view, bound = TrialCluster(nodes), []
     for one in sorted(pods, key=lambda one: (-one.priority, one.name)):
         node = choose(view.ask(one), RandomTies(0))
         bound.append(one.replace(node_name=node))

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from bayplan.answers import (
-    ClusterView,
     GroupVerdict,
     MemberState,
     PodGroupExplanation,
@@ -22,6 +21,7 @@ from bayplan.errors import InputError
 from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_gang, make_node, make_object, make_pod
+from bayplan.trials import TrialCluster
 
 GATES = dict.fromkeys(
     (
@@ -36,7 +36,7 @@ ZONE = "topology.kubernetes.io/zone"
 ZONES = [make_node("a", zone="one", cpu="4"), make_node("b", zone="two", cpu="4")]
 
 
-def view_of(*objects: Any, gates: dict[str, bool] = GATES) -> ClusterView:
+def view_of(*objects: Any, gates: dict[str, bool] = GATES) -> TrialCluster:
     return Stage(objects, Settings(feature_gates=gates), as_is=True).view()
 
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import ClusterView, PodVerdict, explain
+from bayplan.answers import PodVerdict, explain
 from bayplan.answers.capacity import find_capacity
 from bayplan.answers.pod_kinds import PodKind
 from bayplan.answers.rebalance import plan_rebalance
-from bayplan.answers.settlement import Settlement
 from bayplan.answers.stage import Stage
 from bayplan.answers.what_if import Cordon, ask_what_if
 from bayplan.api.meta import OwnerReference
@@ -16,6 +15,7 @@ from bayplan.errors import InputError
 from bayplan.sim import Simulation, SimulationReport
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.trials import Settlement, TrialCluster
 
 ZONES = ("a", "b", "c")
 ZONE = "topology.kubernetes.io/zone"
@@ -94,19 +94,19 @@ def make_shop() -> list[Any]:
     ]
 
 
-def settled_view(objects: list[Any], as_is: bool = False) -> ClusterView:
+def settled_view(objects: list[Any], as_is: bool = False) -> TrialCluster:
     stage = Stage(objects, as_is=as_is)
     stage.begin()
     return stage.view()
 
 
 @pytest.fixture(scope="module")
-def shop() -> tuple[SimulationReport, ClusterView]:
+def shop() -> tuple[SimulationReport, TrialCluster]:
     return Simulation(make_shop()).run(), settled_view(make_shop())
 
 
 def test_simulate_and_explain_agree_about_every_pod(
-    shop: tuple[SimulationReport, ClusterView],
+    shop: tuple[SimulationReport, TrialCluster],
 ) -> None:
     report, view = shop
     by_key = {result.pod.key: result for result in report.pods}
@@ -132,7 +132,7 @@ def test_simulate_and_explain_agree_about_every_pod(
 
 
 def test_an_explanation_says_what_became_of_the_waiting_pods(
-    shop: tuple[SimulationReport, ClusterView],
+    shop: tuple[SimulationReport, TrialCluster],
 ) -> None:
     report, view = shop
 
@@ -144,7 +144,7 @@ def test_an_explanation_says_what_became_of_the_waiting_pods(
 
 
 def test_a_pod_that_preempts_names_its_victims(
-    shop: tuple[SimulationReport, ClusterView],
+    shop: tuple[SimulationReport, TrialCluster],
 ) -> None:
     report, view = shop
     victim, preemptor = report.preempted[0]
@@ -263,7 +263,7 @@ def test_a_view_has_the_cache_of_its_stage_and_leaves_it_as_it_was() -> None:
     pending = next(pod for pod in view.pods() if not pod.node_name)
 
     told = [explain(view, pod) for pod in (placed, pending)]
-    alone = ClusterView([obj for kind in view.cluster.kinds() for obj in view.cluster.list(kind)])
+    alone = TrialCluster([obj for kind in view.cluster.kinds() for obj in view.cluster.list(kind)])
 
     assert view.table is stage.simulation.scheduler.cache.table
     assert stage.totals() == before

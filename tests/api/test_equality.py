@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.equality import is_equal
+from bayplan.api.meta import is_equal
 from bayplan.api.storage import (
     CSINodeAllocatable,
     TopologySelectorRequirement,

@@ -63,8 +63,8 @@ def test_a_stateful_set_numbers_its_pods() -> None:
     )
 
     assert isinstance(stateful, StatefulSet)
-    assert (stateful.first_ordinal, stateful.is_parallel) == (5, True)
-    assert (read("StatefulSet").first_ordinal, read("StatefulSet").is_parallel) == (0, False)
+    assert stateful.first_ordinal == 5
+    assert read("StatefulSet").first_ordinal == 0
     assert [claim.name for claim in stateful.spec.volume_claim_templates or ()] == ["data"]
 
 

@@ -18,9 +18,9 @@ from bayplan.clock import ManualClock
 from bayplan.config import default_config
 from bayplan.config.plugin_args import NodeAffinityArgs, NodeResourcesFitArgs
 from bayplan.planning import NodePool, NodeType
-from bayplan.planning.shadow import ShadowScheduler
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.trials import TrialCluster
 from tests.autoscaling.scaled import (
     GROUPS,
     make_pool,
@@ -177,9 +177,9 @@ def test_one_pod_with_a_spread_is_enough_for_no_quick_packing(
 
 def planned(
     pods: list[Pod], *types: NodeType, given_settings: Settings | None = None, **bounds: Any
-) -> tuple[LaunchOptions, ShadowScheduler]:
+) -> tuple[LaunchOptions, TrialCluster]:
     scheduler = given_settings or Settings(seed=0)
-    shadow = ShadowScheduler(scheduler, ManualClock())
+    shadow = TrialCluster((), scheduler, ManualClock(), in_full=False)
     options = LaunchOptions([NodePool("p", types, **bounds)], [], scheduler, shadow)
     options.learn(pods)
     return options, shadow
@@ -263,7 +263,7 @@ def test_no_types_are_alike_where_the_configuration_reads_labels() -> None:
 )
 def test_rows_are_left_as_if_every_group_had_its_nodes(had: list[int], counts: list[int]) -> None:
     def rows_after(turns: list[int], *settled: list[int]) -> list[int]:
-        shadow = ShadowScheduler(Settings(), ManualClock())
+        shadow = TrialCluster((), Settings(), ManualClock(), in_full=False)
         for turn in ([2], turns):
             for count in turn:
                 nodes = [make_node(f"n{i}") for i in range(count)]

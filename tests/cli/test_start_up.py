@@ -149,7 +149,7 @@ def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
     allowed = {"asyncio"} if name in MAY_USE_ASYNCIO else set()
     assert modules & HEAVY == allowed
     others = {f"bayplan.cli.{e.module}" for word, e in COMMANDS.items() if word != name}
-    shared = {"bayplan.cli.commands.snapshot", "bayplan.cli.commands.replay"}
+    shared = {"bayplan.cli.commands.record", "bayplan.cli.commands.replay"}
     assert modules & others <= shared  # record and shadow share options with them
 
 

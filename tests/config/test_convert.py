@@ -14,7 +14,7 @@ from bayplan.config import (
     parse_reading,
     provider_reading,
 )
-from bayplan.config.convert import LEGACY_PLUGINS
+from bayplan.config.encode import LEGACY_PLUGINS
 from bayplan.config.validation import REMOVED_PLUGINS
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.runtime import Registry

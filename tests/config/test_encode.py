@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from bayplan.api.text.durations import format_go_duration
 from bayplan.config import (
     Extender,
     ExtenderTLS,
@@ -19,7 +20,6 @@ from bayplan.config import (
     with_ignored_resources,
 )
 from bayplan.config.generations import V1
-from bayplan.config.go_durations import format_go_duration
 from bayplan.config.internal_form import read_component
 from bayplan.config.problems import Problems
 from bayplan.errors import ConfigError

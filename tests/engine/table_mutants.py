@@ -6,7 +6,7 @@ WRITER = "table/writer.py"
 ENGINE = "engine/engine.py"
 PLAN = "engine/class_plan.py"
 MARKS = "engine/marks.py"
-SPREAD_PLANS = "plugins/pod_topology_spread/spread_plans.py"
+SPREAD_PLANS = "plugins/pod_topology_spread/spread_rules.py"
 SPREAD_RULES = "plugins/pod_topology_spread/spread_rules.py"
 COUNTED = """            table.carried.add_pod(row, pod, change, hidden or NONE_HIDDEN)
         table.row_changes.mark(row)

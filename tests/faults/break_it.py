@@ -10,7 +10,7 @@ import sys
 from tests.rig.mutants import Mutant, MutantSuite
 
 REFLECTOR, POSTING = "kube/reflector.py", "kube/post_pipeline.py"
-BINDINGS, SENDER = "kube/bindings.py", "kube/sender.py"
+BINDINGS, SENDER = "kube/kube_cluster.py", "kube/sender.py"
 CLUSTER, STATUSES = "kube/kube_cluster.py", "kube/pod_statuses.py"
 CONNECTION, BACKOFF = "kube/connection.py", "kube/retry_backoff.py"
 BINDING, HANDLERS = "scheduler/binding.py", "scheduler/event_handlers.py"

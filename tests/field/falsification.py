@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayplan.answers.cluster_view import ClusterView
 from bayplan.answers.decision_judge import DecisionJudge
 from bayplan.answers.decisions import DecisionFollower
 from bayplan.answers.judged_decision import JudgedDecision
@@ -19,6 +18,7 @@ from bayplan.scheduler.assessment import Assessment, assess
 from bayplan.sim.recording_file import DELETED, Recording, read_recording
 from bayplan.sim.replay_report import EXPLAINED
 from bayplan.sim.settings import Settings
+from bayplan.trials import TrialCluster
 
 KINDS = ("second best", "lower", "infeasible")
 MOST = 60
@@ -65,7 +65,7 @@ class _OneDecision(DecisionFollower):
     make_judge = _OneJudge
     _judge: _OneJudge
 
-    def __init__(self, view: ClusterView, uid: str) -> None:
+    def __init__(self, view: TrialCluster, uid: str) -> None:
         super().__init__(view)
         self._judge.uid = uid
 
@@ -77,7 +77,7 @@ class _OneDecision(DecisionFollower):
 
 def move(recording: Recording, uid: str, node_name: str = "") -> _OneDecision:
     """Follows a recording in which the pod went to the node; unchanged without one."""
-    follower = _OneDecision(ClusterView.with_settings(recording.objects, Settings()), uid)
+    follower = _OneDecision(TrialCluster(recording.objects, Settings()), uid)
     for event in recording.events:
         obj: Any = event.obj
         if node_name and isinstance(obj, Pod) and obj.uid == uid and obj.node_name:

@@ -4,8 +4,7 @@ import asyncio
 
 from bayplan.api.pod import Pod, PodCondition
 from bayplan.errors import ApiError
-from bayplan.kube.api_calls import BINDING, STATUS_PATCH, ApiCalls
-from bayplan.kube.pod_statuses import PodStatuses
+from bayplan.kube.pod_statuses import BINDING, STATUS_PATCH, ApiCalls, PodStatuses
 from bayplan.observe.series import exponential_buckets
 from bayplan.testing.builders import make_pod
 

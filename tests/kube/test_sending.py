@@ -11,8 +11,8 @@ import pytest
 from bayplan.api.pod import Pod
 from bayplan.errors import ApiError, ConflictError
 from bayplan.kube import sender as module
-from bayplan.kube.bindings import Confirm
 from bayplan.kube.connection import Answer, UnreachableError
+from bayplan.kube.kube_cluster import Confirm
 from bayplan.kube.post_pipeline import Post
 from bayplan.kube.request_metrics import RequestMetrics
 from bayplan.kube.retry_backoff import Backoff

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bayplan.planning import NodePool, NodeType
 from bayplan.planning.exchanges import FleetExchanges
-from bayplan.planning.first_fit import first_fit
+from bayplan.planning.first_fit import pack_first_fit
 from bayplan.planning.fleet import NodeGroupKey, NodeOption, next_sum, spread_over_zones
 from bayplan.planning.fluid import (
     PLAIN,
@@ -241,7 +241,7 @@ def test_first_fit_places_pods_by_cpu_and_takes_the_cheapest_type_for_each_node(
     requests = np.array([(1, 1, 8), (1, 4, 1)])
 
     # The pod with most cpu opens a node of its own, the cheap one; the other two share one with enough memory.
-    assert first_fit(options, requests, np.array([2, 1])) == {0: 1, 1: 1}
+    assert pack_first_fit(options, requests, np.array([2, 1]))[0] == {0: 1, 1: 1}
 
 
 def test_first_fit_prefers_the_node_with_the_fewest_pods() -> None:
@@ -249,8 +249,8 @@ def test_first_fit_prefers_the_node_with_the_fewest_pods() -> None:
     requests = np.array([(1, 6, 1), (1, 3, 1), (1, 1, 1)])
 
     # Two nodes with 6, one of which gets a 3; then each pod of size 1 goes where fewer pods are.
-    assert first_fit(options, requests, np.array([2, 2, 2])) == {0: 2}
-    assert first_fit(options, requests, np.array([2, 2, 3])) == {0: 3}
+    assert pack_first_fit(options, requests, np.array([2, 2, 2]))[0] == {0: 2}
+    assert pack_first_fit(options, requests, np.array([2, 2, 3]))[0] == {0: 3}
 
 
 def exchanges_of(options: Sequence[NodeOption], demand: int) -> FleetExchanges:

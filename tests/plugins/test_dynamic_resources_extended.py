@@ -12,8 +12,7 @@ from bayplan.framework.devices import DeviceClasses
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.plugins.dynamic_resources.extended import requests_for
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
-from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit
-from bayplan.plugins.node_resources_fit.strategies import least_allocated
+from bayplan.plugins.node_resources_fit.plugin import NodeResourcesFit, least_allocated
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree

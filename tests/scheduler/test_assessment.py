@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import ClusterView
 from bayplan.scheduler import FirstByName
 from bayplan.scheduler.assessment import NO_SUCH_NODE, Assessment, assess, choose
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.trials import TrialCluster
 
 NODES = [
     make_node("large", cpu="16"),
@@ -18,7 +18,7 @@ NODES = [
 
 
 def assessed(node_name: str, *others: Any, in_full: bool = True, **more: Any) -> Assessment:
-    view = ClusterView([*NODES, *others])
+    view = TrialCluster([*NODES, *others])
     return assess(view.ask(make_pod("p", cpu="2", **more)), node_name, in_full=in_full)
 
 
@@ -84,7 +84,7 @@ def test_a_pod_that_names_its_node_has_no_other_choice(node_name: str, is_best: 
 
 def test_a_nominated_node_is_taken_without_comparing_scores() -> None:
     status = {"nominatedNodeName": "small"}
-    view = ClusterView(NODES)
+    view = TrialCluster(NODES)
     inquiry = view.ask(make_pod("p", cpu="2", status=status))
 
     found = assess(inquiry, "small")
@@ -94,14 +94,14 @@ def test_a_nominated_node_is_taken_without_comparing_scores() -> None:
 
 
 def test_choose_breaks_ties() -> None:
-    view = ClusterView(NODES)
+    view = TrialCluster(NODES)
 
     assert choose(view.ask(make_pod("p", cpu="2")), FirstByName()) == "large"
     assert choose(view.ask(make_pod("p", cpu="99")), FirstByName()) == ""
 
 
 def test_totals_include_points_that_all_nodes_get() -> None:
-    view = ClusterView(NODES)
+    view = TrialCluster(NODES)
     pod = make_pod("p", cpu="2")
 
     assert assess(view.ask(pod), "small").total == view.ask(pod).scores.totals["small"]

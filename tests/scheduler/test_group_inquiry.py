@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import ClusterView
 from bayplan.api.pod import Pod
 from bayplan.scheduler import GroupInquiry
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_gang, make_node, make_pod
+from bayplan.trials import TrialCluster
 from tests.rig.scenarios import Scenario
 
 GATES = dict.fromkeys(
@@ -49,7 +50,9 @@ def test_it_leaves_no_trace(fields: dict[str, Any]) -> None:
     group, *pods = make_gang("red", 4, **fields)
     nominated = pods[0].replace(status=make_pod("x", nominated_node_name="n3").status)
     other = make_pod("other", cpu="1", nominated_node_name="n0")
-    view = ClusterView([*NODES, group, nominated, *pods[1:], other], feature_gates=GATES)
+    view = TrialCluster(
+        [*NODES, group, nominated, *pods[1:], other], settings=Settings(feature_gates=GATES)
+    )
     table, queue = view.table, view.scheduler.queue
     before = queue.nominator.nominated(), queue.pending(), table.requested["cpu"].tolist()
 

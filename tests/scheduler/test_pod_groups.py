@@ -21,7 +21,7 @@ from bayplan.framework import (
 )
 from bayplan.framework.placement import Placement, PodGroupAssignments, PodGroupInfo
 from bayplan.scheduler import Outcome
-from bayplan.scheduler.group_condition import SCHEDULED
+from bayplan.scheduler.group_algorithm import SCHEDULED
 from bayplan.scheduler.group_cycle import NOT_WITH_CONSTRAINTS
 from bayplan.testing.builders import make_node, make_object, make_pod
 from tests.rig.scenarios import Scenario

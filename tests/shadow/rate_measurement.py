@@ -21,7 +21,6 @@ from typing import Any
 
 import yaml
 
-from bayplan.answers import ClusterView
 from bayplan.api.wire.decode import decode_object
 from bayplan.apiserver import ApiServer, make_kubeconfig
 from bayplan.apiserver.registry.resource_table import BY_STORAGE
@@ -30,6 +29,7 @@ from bayplan.scheduler import RandomTies
 from bayplan.scheduler.assessment import choose
 from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find
 from bayplan.shadow import arrival_delays, live_shadow
+from bayplan.trials import TrialCluster
 
 from .live_measurement import NAMESPACE, PRIORITIES, cpu_s, nodes, peak_memory_mb, pods
 
@@ -39,7 +39,7 @@ SLICE_S = 0.02
 
 def plan(node_trees: list[Tree], pod_trees: list[Tree], sampled: float) -> list[str]:
     """The node of each pod, decided in order; "" for a pod without one."""
-    view = ClusterView([decode_object(tree) for tree in node_trees])
+    view = TrialCluster([decode_object(tree) for tree in node_trees])
     ties, draw, names = RandomTies(0), random.Random(0), []
     most = num_feasible_nodes_to_find(0, len(node_trees))
     for number, tree in enumerate(pod_trees):

@@ -23,8 +23,8 @@ from bayplan.shadow import live_shadow
 from bayplan.shadow.arrival_delays import LASTING_S, ArrivalDelays
 from bayplan.shadow.backlog import Backlog
 from bayplan.shadow.live_shadow import BEHIND, LiveShadow
+from bayplan.shadow.report import StateFile
 from bayplan.shadow.shadow_run import ShadowRun
-from bayplan.shadow.state_file import StateFile
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod
 from tests.rig.api_server import PODS, ServerInThread

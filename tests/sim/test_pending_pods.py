@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.meta import OwnerReference
-from bayplan.api.pod_workload import workload_of
 from bayplan.api.text.refusal_message import refusals_of
+from bayplan.api.workloads import workload_of
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_pod
 

@@ -8,11 +8,11 @@ import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
-from bayplan.answers import ClusterView
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.cluster.objects import WatchHandler
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.trials import TrialCluster
 from bayplan.web import live
 from bayplan.web.live import PageSource, page_routes, token_check
 from tests.rig.scenarios import Scenario
@@ -207,9 +207,9 @@ def test_counterfactuals_are_included_in_small_clusters(
     monkeypatch.setattr(live, "MOST_VIEWED", most)
     scenario = small()
 
-    def view() -> ClusterView:
+    def view() -> TrialCluster:
         every = [obj for kind in ("Node", "Pod") for obj in scenario.cluster.list(kind)]
-        return ClusterView(every, clock=scenario.clock)
+        return TrialCluster(every, clock=scenario.clock)
 
     async def ask(client: Client) -> None:
         query = {"namespace": "default", "name": "huge"}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.answers import ClusterView
 from bayplan.testing.builders import make_node, make_pod
+from bayplan.trials import TrialCluster
 from bayplan.web.accounts import MOST_SCORED, ranges
 from bayplan.web.page_file import report_data
 
@@ -19,10 +19,10 @@ def data_of(*objects: Any, **options: Any) -> dict[str, Any]:
     """The written data, as a browser reads it."""
     simulation, history, report = follow(*objects, **options)
 
-    def view() -> ClusterView:
+    def view() -> TrialCluster:
         cluster = simulation.cluster
         every = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return ClusterView(every, clock=simulation.clock)
+        return TrialCluster(every, clock=simulation.clock)
 
     told = report_data(history, ["a.yaml"], report.preempted, view)
     return dict(msgspec.json.decode(msgspec.json.encode(told)))

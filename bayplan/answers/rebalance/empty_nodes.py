@@ -12,11 +12,11 @@ import numpy as np
 
 from ...api.node import Node
 from ...api.pod import Pod
+from ...cluster.memory import stays_with_node
 from ...errors import InputError
 from ...sim.totals import MAIN_RESOURCES
 from ...table import Ints, NodeTable
 from ..node_use import utilisation
-from ..owners import is_daemon, is_static
 from .even_use import size_of
 from .move_plan import Move
 from .trial_moves import Mover
@@ -62,10 +62,7 @@ class _NodesInUse:
     """The nodes with pods to move, followed from move to move."""
 
     def __init__(self, table: NodeTable, price: Price) -> None:
-        counts = [
-            sum(not (is_daemon(pod) or is_static(pod)) for pod in pods.values())
-            for pods in table.pods
-        ]
+        counts = [sum(not stays_with_node(pod) for pod in pods.values()) for pods in table.pods]
         self.loads: Ints = np.where(table.live, np.array(counts, dtype=np.int64), 0)
         """int64 per row: pods other than daemons and static pods."""
         in_use = self.loads > 0
@@ -119,7 +116,7 @@ def _next_node(mover: Mover, in_use: _NodesInUse, left: int, tried: set[int]) ->
 
 def _to_move(mover: Mover, row: int) -> list[Pod]:
     """The pods to move for the node to be empty, largest first; none when one may not be moved."""
-    pods = [pod for pod in mover.pods_at(row) if not (is_daemon(pod) or is_static(pod))]
+    pods = [pod for pod in mover.pods_at(row) if not stays_with_node(pod)]
     if not all(map(mover.is_movable, pods)):
         return []
     return sorted(pods, key=lambda pod: (size_of(pod), pod.key), reverse=True)

@@ -10,8 +10,8 @@ from msgspec import to_builtins
 
 from ...sim.html_summary import ShownAnswer, make_frame
 from ...sim.totals import TotalsChange
+from ...trials import NONE_WAITED, Settlement
 from ..budget_effects import BudgetUse
-from ..settlement import NONE_WAITED, Settlement
 
 
 class Objective(StrEnum):

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from ...api.pod import Pod, PodClass
 from ...api.pod_spec import PodSpec
 from ...api.taints import Toleration
+from ...cluster.memory import is_daemon, is_static, is_there
 from ...framework import Status
 from ...scheduler import Inquiry
 from ...table import Bools, NodeTable
-from ..owners import is_daemon, is_static, is_there
 from .move_plan import Move
 from .trial_moves import Mover
 

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from ...api.pod import Pod, PodClass
+from ...cluster.memory import is_bare, is_static, is_there, stays_with_node, successor_of
 from ...scheduler import Inquiry
 from ...table import Ints, NodeTable
 from ..budget_effects import BudgetCounts, BudgetUse
-from ..owners import is_bare, is_daemon, is_static, is_there, successor_of
 from ..stage import Stage
 
 CRITICAL = 2_000_000_000
@@ -57,7 +57,7 @@ class Mover:
     def _may_move(self, pod: Pod) -> bool:
         """Whether pods of this class may be evicted, as far as it does not depend on the single pod."""
         return (
-            not (is_bare(pod) or is_daemon(pod) or is_static(pod))
+            not (is_bare(pod) or stays_with_node(pod))
             and pod.priority < CRITICAL
             and pod.scheduler_name in self.scheduler.profiles
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...api.pod import Pod, PodAffinityTerm
-from ..cluster_view import ClusterView
+from ...trials import TrialCluster
 from ..manifest_changes import ObjectChange, pointer
 from .node import REQUIRED, label_changes, labels_meeting
 from .proposal import (
@@ -149,7 +149,7 @@ def _look_elsewhere(ask: Ask, terms: Sequence[PodAffinityTerm]) -> Iterator[Reme
         yield remedy("; ".join(change.text for change in changes), *changes)
 
 
-def elsewhere(view: ClusterView, pod: Pod, term: PodAffinityTerm) -> dict[str, int]:
+def elsewhere(view: TrialCluster, pod: Pod, term: PodAffinityTerm) -> dict[str, int]:
     """Pods with the labels of the term by namespace, if the namespaces of the term have none."""
     if term.label_selector is None:
         return {}

@@ -13,7 +13,7 @@ from ...api.pod import Pod
 from ...api.wire.encode import to_dict
 from ...cluster.objects import ClusterObject
 from ...table import NodeInfo
-from ..cluster_view import ClusterView
+from ...trials import TrialCluster
 from ..manifest_changes import ChangeKind, ObjectChange, ObjectRef
 from ..situation import Refused, Situation
 
@@ -31,7 +31,7 @@ class Ask:
     so_far: Sequence[ObjectChange]
 
     @property
-    def view(self) -> ClusterView:
+    def view(self) -> TrialCluster:
         return self.situation.view
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...api.node import HOSTNAME
 from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, TopologySpreadConstraint
-from ..cluster_view import ClusterView
+from ...trials import TrialCluster
 from ..manifest_changes import ObjectChange, pointer
 from .node import label_changes
 from .proposal import (
@@ -165,13 +165,15 @@ def _pods_in_domain(ask: Ask, constraint: TopologySpreadConstraint) -> list[Pod]
     return sorted((pod for _, pod in found), key=importance)
 
 
-def domain_pods(view: ClusterView, pod: Pod, constraint: TopologySpreadConstraint) -> Iterator[str]:
+def domain_pods(
+    view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint
+) -> Iterator[str]:
     """The domain of each pod that the constraint counts."""
     return (domain for domain, _ in _counted(view, pod, constraint))
 
 
 def _counted(
-    view: ClusterView, pod: Pod, constraint: TopologySpreadConstraint, only: str | None = None
+    view: TrialCluster, pod: Pod, constraint: TopologySpreadConstraint, only: str | None = None
 ) -> Iterator[tuple[str, Pod]]:
     """The pods that the constraint counts, with their domains; `only` those of one domain."""
     selector, key, table = constraint.label_selector, constraint.topology_key, view.table

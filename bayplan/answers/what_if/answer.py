@@ -11,9 +11,9 @@ from msgspec import to_builtins
 from ...cluster.memory import AdmissionRefusal
 from ...sim.html_summary import ShownAnswer, make_frame
 from ...sim.totals import TotalsChange
+from ...trials import NONE_WAITED, Settlement
 from ..budget_effects import BudgetUse
 from ..courses import Course, DrainCourse, RolloutCourse, UpgradeCourse
-from ..settlement import NONE_WAITED, Settlement
 
 
 class WhatIfState(StrEnum):

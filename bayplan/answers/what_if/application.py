@@ -15,14 +15,13 @@ from ...api.wire.sourced import Documents
 from ...api.wire.whole import apply_patch, merge_patch
 from ...api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from ...clock import Clock
-from ...cluster.memory import MemoryCluster, daemons
+from ...cluster.memory import MemoryCluster, daemons, is_there
 from ...cluster.memory.deployments import has_new_template, read_template
 from ...cluster.objects import ClusterObject
 from ...manifests.overlay import patch_of
 from ...manifests.timeline import TimelineTarget
 from ..courses import RolloutCourse, RolloutStall, RolloutStep
 from ..input_gaps import autoscaler_notes
-from ..owners import is_there
 from ..stage import Stage
 from .change import ClusterChange
 

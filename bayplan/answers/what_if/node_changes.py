@@ -17,8 +17,8 @@ from ...api.taints import (
     Toleration,
     find_untolerated,
 )
+from ...cluster.memory import is_static
 from ...errors import InputError
-from ..owners import is_bare, is_daemon, is_static
 from ..references import find_node, find_nodes
 from ..stage import Stage
 from .change import ClusterChange, check_field, check_nodes, names_of, shown_nodes
@@ -89,13 +89,7 @@ class AddTaint(ClusterChange):
         for pod in stage.pods_on(node.name) if drives_away else ():
             taint = find_untolerated(drives_away, _for_ever(pod))
             if taint is not None and not is_static(pod):
-                why = f"{node.name} has taint {show_taint(taint)}"
-                if is_daemon(pod):
-                    stage.dismiss(pod, why)
-                elif is_bare(pod):
-                    stage.lose(pod, f"{why}: not recreated")
-                else:
-                    stage.evict(pod, why)
+                stage.drive_off(pod, f"{node.name} has taint {show_taint(taint)}")
 
 
 @dataclass(frozen=True, slots=True)

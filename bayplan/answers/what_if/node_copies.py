@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from ...api.node import HOSTNAME, Node
 from ...api.storage import CSINode
+from ...cluster.memory import stays_with_node, successor_of
 from ...cluster.objects import ClusterObject, ObjectIndex
 from ...errors import InputError
-from ..owners import is_daemon, is_static, successor_of
 from ..references import find_node
 from ..stage import Stage
 from .change import ClusterChange, check_field, names_of
@@ -58,7 +58,7 @@ def add_node_like(stage: Stage, pattern: Node, name: str) -> None:
     stage.add(list(nodes_like(stage.cluster, pattern, name)))
     for pod in stage.pods_on(pattern.name):
         owner = pod.controller
-        if not is_static(pod) and not is_daemon(pod):
+        if not stays_with_node(pod):
             continue
         if owner is None or stage.cluster.get(owner.kind, pod.namespace, owner.name) is None:
             own_name = _renamed(pod.name, pattern.name, name)

@@ -10,11 +10,11 @@ from ...api.meta import KubeObject, controller_of
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.wire.kinds import FieldError
+from ...cluster.memory import is_there
 from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ...manifests.timeline import ObjectPatch, TimelineTarget, added_objects, read_change
 from ..input_gaps import autoscaler_notes
-from ..owners import is_bare, is_daemon, is_static, is_there
 from ..references import find_kind, find_node, find_ref, find_refs, near, parse_selector
 from ..stage import Stage
 from .change import ClusterChange, check_field, names_of
@@ -100,17 +100,7 @@ class Delete(ClusterChange):
 
 def empty_node(stage: Stage, node: Node) -> int:
     """Delete the pods of a node that is to be deleted; returns how many of them were evicted."""
-    why, counted = f"{node.name} is deleted", 0
-    for pod in stage.pods_on(node.name):
-        if is_daemon(pod) or is_static(pod):
-            stage.dismiss(pod, why)
-            continue
-        counted += 1
-        if is_bare(pod):
-            stage.lose(pod, f"{why}: not recreated")
-        else:
-            stage.evict(pod, why)
-    return counted
+    return sum(stage.drive_off(pod, f"{node.name} is deleted") for pod in stage.pods_on(node.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
-from ...api.pod_workload import workload_of
+from ...api.workloads import workload_of
+from ...cluster.memory import is_bare, is_there
 from ...errors import InputError
 from ...manifests.timeline import InputObject
 from ...sim import GroupOutcome
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.totals import TotalsChange
-from ..owners import is_bare, is_there
 from ..stage import PlaceOf, PodPlaces, Stage
 from .answer import (
     ABSENT,

@@ -12,10 +12,9 @@ from ...api.containers import Container, ResourceRequirements
 from ...api.pod import Pod
 from ...api.resources import allocatable_units
 from ...api.text.quantity import Quantity, parse_quantity
-from ...cluster.memory import MemoryCluster
+from ...cluster.memory import MemoryCluster, is_there, successor_of
 from ...errors import InputError
 from ...manifests.timeline import TimelineTarget
-from ..owners import is_there, successor_of
 from ..references import find_node, find_ref
 from ..stage import Stage
 from .change import ClusterChange, check_field

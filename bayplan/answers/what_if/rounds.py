@@ -3,27 +3,33 @@
 In each round every pod is evicted that its budget allows; then the scheduler places what it can,
 and the pods that landed start. Budgets count them as healthy again, and allow the next. It ends
 when no pod is left, or when no budget allows another eviction. A node with pods that
-kubectl drain refuses is left as it is (`drain_rules.py`). Mirrors kubectl drain
+kubectl drain refuses is left as it is (`DrainRules`). Mirrors kubectl drain
 (staging/src/k8s.io/kubectl/pkg/drain) and the eviction of pkg/registry/core/pod/storage/eviction.go.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...api.pod import Pod
+from ...cluster.memory import (
+    has_local_storage,
+    is_bare,
+    is_daemon,
+    is_static,
+    is_there,
+    stays_with_node,
+)
 from ...cluster.memory.pod_index import is_healthy
 from ..budget_effects import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
 from ..input_gaps import eviction_gaps
-from ..owners import is_bare
 from ..references import find_nodes
 from ..stage import Stage
 from .change import ClusterChange, check_nodes, check_seconds, shown_nodes
-from .drain_rules import DrainRules, refusal_text
 from .node_changes import cordoned
 
 FORCED = "no controller recreates it; it counts as created again"
@@ -60,7 +66,7 @@ class Evictions:
             pod
             for name in node_names
             for pod in self._stage.pods_on(name)
-            if self._rules.is_evicted(pod)
+            if not stays_with_node(pod)
         ]
 
     def drain(
@@ -245,3 +251,52 @@ class Drain(ClusterChange):
         leaving = evictions.pods_to_go(node.name for node in found)
         stage.notes += eviction_gaps(stage.cluster, leaving)
         stage.courses.append(evictions.drain([node.name for node in found], stage.on_progress))
+
+
+DAEMON_SETS = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"
+LOCAL_STORAGE = "Pods with local storage (use --delete-emptydir-data to override)"
+UNMANAGED = "Pods that declare no controller (use --force to override)"
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRules:
+    """The flags of kubectl drain.
+
+    Unlike there, pods of DaemonSets are ignored unless `ignore_daemonsets` is False; they stay in any case.
+
+    Mirrors staging/src/k8s.io/kubectl/pkg/drain/filters.go. A pod of a DaemonSet counts as one even if the input
+    lacks the DaemonSet, as a dump often does.
+    """
+
+    force: bool = False
+    delete_emptydir_data: bool = False
+    disable_eviction: bool = False
+    ignore_daemonsets: bool = True
+
+    def refusals(self, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+        """The pods of a node that keep it from being drained, by kubectl's words."""
+        found: dict[str, list[Pod]] = {}
+        for pod in filter(is_there, pods):
+            reason = self._refusal(pod)
+            if reason:
+                found.setdefault(reason, []).append(pod)
+        return found
+
+    def _refusal(self, pod: Pod) -> str:
+        if is_daemon(pod):
+            return DAEMON_SETS if not self.ignore_daemonsets else ""
+        if is_static(pod):
+            return ""
+        if has_local_storage(pod) and not self.delete_emptydir_data:
+            return LOCAL_STORAGE
+        return UNMANAGED if is_bare(pod) and not self.force else ""
+
+
+def refusal_text(node_name: str, refusals: Mapping[str, Iterable[Pod]]) -> str:
+    """The line that kubectl prints about a node that it does not drain."""
+    errors = [
+        f"cannot delete {reason}: {', '.join(pod.key for pod in pods)}"
+        for reason, pods in refusals.items()
+    ]
+    listed = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+    return f'unable to drain node "{node_name}" due to error: {listed}'

@@ -12,11 +12,10 @@ from ..input_gaps import eviction_gaps
 from ..references import find_node, find_nodes
 from ..stage import Stage
 from .change import ClusterChange, check_field, check_nodes, check_seconds, shown_nodes
-from .drain_rules import DrainRules
 from .node_changes import cordoned, uncordoned
 from .node_copies import add_node_like, free_names
 from .object_changes import empty_node
-from .rounds import Evictions
+from .rounds import DrainRules, Evictions
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
-from ..autoscalers import HorizontalPodAutoscaler
 from ..cron_jobs import CronJob, cron_job_problems
 from ..devices import DeviceTaintRule, ResourceSlice
 from ..dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
@@ -26,7 +25,6 @@ from ..rules.object_faults import (
     spec_problems,
     taint_problems,
 )
-from ..runtime_classes import RuntimeClass
 from ..selectors import LabelSelector, Problem
 from ..storage import (
     CSIDriver,
@@ -42,6 +40,7 @@ from ..text.quantity import Quantity
 from ..workloads import (
     DaemonSet,
     Deployment,
+    HorizontalPodAutoscaler,
     Job,
     Namespace,
     PodDisruptionBudget,
@@ -49,6 +48,7 @@ from ..workloads import (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    RuntimeClass,
     Service,
     StatefulSet,
 )

@@ -5,27 +5,15 @@ cluster has. Imports: the store, the clock. Never: HTTP (that is `web/`), a
 decision that depends on anything but the request and stored objects. Callers: `web/`.
 """
 
-from .authenticator import Authenticator, Impersonation
-from .authorizer import (
-    ANONYMOUS,
-    AccessDecision,
-    AccessQuestion,
-    AllowAll,
-    Authorizer,
-    ClusterUser,
-    forbidden_error,
-)
+from .authenticator import Authenticator
+from .authorizer import ANONYMOUS, AccessQuestion, AllowAll, ClusterUser
 from .rbac import RbacAuthorizer
 
 __all__ = [
     "ANONYMOUS",
-    "AccessDecision",
     "AccessQuestion",
     "AllowAll",
     "Authenticator",
-    "Authorizer",
     "ClusterUser",
-    "Impersonation",
     "RbacAuthorizer",
-    "forbidden_error",
 ]

@@ -6,13 +6,16 @@ the same at the same time. Mirrors the states of pkg/kubelet/kubelet_pods.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+from ...api.pod import Pod
+from ...clock import Clock
 from ..registry.pods import set_conditions
-from .node_status import make_address
+from .embedded_cluster import LiveCluster
+from .recorder import Reporter
 
 Tree = dict[str, Any]
 
@@ -194,3 +197,142 @@ def _container_status(container: Tree, state: Tree, is_ready: bool) -> Tree:
 @lru_cache(maxsize=1024)
 def _container_id(image: str) -> str:
     return f"pretend://{blake2b(image.encode(), digest_size=16).hexdigest()}"
+
+
+KUBELET_VERSION = "v1.36.4"
+
+
+def missing_status(tree: Mapping[str, Any], now: str) -> Tree:
+    """The fields of a node's status that a kubelet sets and that the node does not have."""
+    status, metadata = tree.get("status") or {}, tree["metadata"]
+    missing: Tree = {}
+    conditions = list(status.get("conditions") or ())
+    if not any(c.get("type") == "Ready" for c in conditions):
+        missing["conditions"] = [*conditions, condition("Ready", "True", "KubeletReady", now)]
+    info = status.get("nodeInfo") or {}
+    if not info.get("kubeletVersion"):
+        given = {key: value for key, value in info.items() if value}
+        missing["nodeInfo"] = {**_node_info(metadata.get("labels") or {}), **given}
+    addresses = list(status.get("addresses") or ())
+    if not any(a.get("type") == "InternalIP" for a in addresses):
+        internal = {"type": "InternalIP", "address": make_address("10.0", metadata["name"])}
+        named = any(a.get("type") == "Hostname" for a in addresses)
+        host = [] if named else [{"type": "Hostname", "address": metadata["name"]}]
+        missing["addresses"] = [internal, *host, *addresses]
+    return missing
+
+
+def condition(kind: str, status: str, reason: str, now: str) -> Tree:
+    """A condition of a node."""
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    return {"type": kind, "status": status, "reason": reason, "message": "", **times}
+
+
+def _node_info(labels: Mapping[str, str]) -> Tree:
+    system = labels.get("kubernetes.io/os") or "linux"
+    return {
+        "architecture": labels.get("kubernetes.io/arch") or "amd64",
+        "bootID": "",
+        "containerRuntimeVersion": "pretend://1",
+        "kernelVersion": "0",
+        "kubeProxyVersion": "",
+        "kubeletVersion": KUBELET_VERSION,
+        "machineID": "",
+        "operatingSystem": system,
+        "osImage": "Bayplan",
+        "systemUUID": "",
+    }
+
+
+def make_address(network: str, name: str) -> str:
+    """A deterministic address for `name` in `network`, the first two of its four numbers."""
+    third, fourth = blake2b(name.encode(), digest_size=2).digest()
+    return f"{network}.{third}.{fourth or 1}"
+
+
+BURST, PER_S = 50.0, 5.0
+"""Pods about which normal events are written at once, and per second."""
+
+
+class KubeletEvents:
+    """Writes the events of kubelets.
+
+    Warnings are always written. Normal events, about pods that start or stop, are written about a few pods a
+    second only, as with eventRecordQPS of a kubelet: starting ten thousand pods costs no more.
+    """
+
+    def __init__(self, cluster: LiveCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._tokens = BURST
+        self._since_s = clock.monotonic()
+
+    def starting(self, pod: Pod) -> None:
+        """The containers of the pod are started, from images that the node has."""
+        if not self._may_tell():
+            return
+        for container in pod.spec.init_containers or ():
+            self._start(pod, container.name, container.image, "initContainers")
+        for container in pod.spec.containers or ():
+            self._start(pod, container.name, container.image, "containers")
+
+    def stopping(self, pod: Pod) -> None:
+        """The containers of a running pod are stopped."""
+        if pod.status.phase != "Running" or not self._may_tell():
+            return
+        for container in pod.spec.containers or ():
+            text = f"Stopping container {container.name}"
+            self._tell(pod, "Killing", text, f"spec.containers{{{container.name}}}")
+
+    def not_pulled(self, pod: Pod, image: str, why: str) -> None:
+        """An attempt to pull an image has failed."""
+        path = self._first(pod)
+        self._tell(pod, "Pulling", f'Pulling image "{image}"', path)
+        self.warn(pod, "Failed", f'Failed to pull image "{image}": {why}', path)
+        self.warn(pod, "Failed", "Error: ErrImagePull", path)
+
+    def waits_to_pull(self, pod: Pod, image: str) -> None:
+        """The next attempt to pull an image waits."""
+        path = self._first(pod)
+        self._tell(pod, "BackOff", f'Back-off pulling image "{image}"', path)
+        self.warn(pod, "Failed", "Error: ImagePullBackOff", path)
+
+    def waits_to_restart(self, pod: Pod) -> None:
+        """Containers that ended wait for their next start."""
+        place = f"{pod.name}_{pod.namespace}({pod.uid})"
+        for container in pod.spec.containers or ():
+            text = f"Back-off restarting failed container {container.name} in pod {place}"
+            self.warn(pod, "BackOff", text, f"spec.containers{{{container.name}}}")
+
+    def warn(self, pod: Pod, reason: str, message: str, field_path: str = "") -> None:
+        """Something is wrong with the pod."""
+        reporter = Reporter("kubelet", pod.node_name)
+        self._cluster.tell(pod, reporter, ("Warning", reason), message, field_path)
+
+    def unhealthy(self, pod: Pod, why: str) -> None:
+        """The readiness probe of the pod's first container fails."""
+        self.warn(pod, "Unhealthy", f"Readiness probe failed: {why}", self._first(pod))
+
+    def _start(self, pod: Pod, name: str, image: str, kind: str) -> None:
+        path = f"spec.{kind}{{{name}}}"
+        present = "already present on machine and can be accessed by the pod"
+        self._tell(pod, "Pulled", f'Container image "{image}" {present}', path)
+        self._tell(pod, "Created", "Container created", path)
+        self._tell(pod, "Started", "Container started", path)
+
+    def _tell(self, pod: Pod, reason: str, message: str, field_path: str) -> None:
+        reporter = Reporter("kubelet", pod.node_name)
+        self._cluster.tell(pod, reporter, ("Normal", reason), message, field_path)
+
+    def _may_tell(self) -> bool:
+        now_s = self._clock.monotonic()
+        self._tokens = min(self._tokens + (now_s - self._since_s) * PER_S, BURST)
+        self._since_s = now_s
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def _first(self, pod: Pod) -> str:
+        containers = pod.spec.containers or ()
+        return f"spec.containers{{{containers[0].name}}}" if containers else ""

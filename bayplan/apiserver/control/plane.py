@@ -27,12 +27,11 @@ from ..registry.object_registry import ObjectRegistry
 from ..registry.server_fields import PROTECTED
 from ..store import RecordChange, Store
 from .budget_statuses import BudgetController, QuotaController
-from .definition_removal import DefinitionController
 from .embedded_cluster import LiveCluster
 from .fake_kubelets import NodeAgents
 from .garbage import GarbageCollector
 from .mirror import Mirror
-from .namespaces import NamespaceController, ServiceAccountController
+from .namespaces import DefinitionController, NamespaceController, ServiceAccountController
 from .new_objects import resource_named
 from .node_controller import NodeController
 from .object_events import EventSweeper

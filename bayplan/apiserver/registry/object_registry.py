@@ -20,7 +20,7 @@ from ...framework.feature_gates import FeatureGates
 from ...framework.lister import Lister
 from ...framework.release import DEFAULT_RELEASE
 from ..store import Record, Store
-from . import pods, server_fields, services
+from . import pods, server_fields
 from . import pods as resize_subresource
 from .conversion import event_causes
 from .custom.definitions import DEFINITIONS, Definitions, mark_terminating
@@ -141,7 +141,7 @@ class ObjectRegistry:
         server_fields.complete(resource, tree, now)
         if resource.storage == "services":
             others = (record.decode() for record in self.store.list("services"))
-            services.allocate(tree, others)
+            server_fields.allocate(tree, others)
         if not is_pod:
             complete(tree, _type_of(resource))
         key = (namespace if resource.is_namespaced else "", name)

@@ -107,7 +107,6 @@ class BenchOptions:
             "--kubernetes-version",
             metavar="1.36",
             help="Measure the rules of this release, 1.33 to 1.37, with workloads of pods and events.",
-            show_default=False,
         ),
     ] = ""
     list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False
@@ -221,43 +220,22 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[RunComparison], verbose: bool) -> None:
-    from ...sim.bench import (
-        CommandRun,
-        EventRun,
-        LoadRun,
-        PlanRun,
-        PodRun,
-        QuestionRun,
-        find_command_growth,
-        find_growth,
-    )
+    from ...sim.bench import PodRun, find_command_growth, find_growth
     from ..render.bench_tables import (
+        COLUMNS,
         cache_table,
         change_table,
         command_growth_table,
-        command_table,
-        event_table,
         growth_table,
-        load_table,
-        plan_table,
-        pod_table,
-        question_table,
+        run_table,
     )
     from ..render.table_layout import show_listing
 
     console = stdout_console()
-    tables = [
-        pod_table([run for run in runs if isinstance(run, PodRun)]),
-        cache_table([run for run in runs if isinstance(run, PodRun) and verbose]),
-        event_table([run for run in runs if isinstance(run, EventRun)]),
-        load_table([run for run in runs if isinstance(run, LoadRun)]),
-        command_table([run for run in runs if isinstance(run, CommandRun)]),
-        question_table([run for run in runs if isinstance(run, QuestionRun)]),
-        plan_table([run for run in runs if isinstance(run, PlanRun)]),
-        growth_table(find_growth(runs)),
-        command_growth_table(find_command_growth(runs)),
-        change_table(changes),
-    ]
+    first, *others = (run_table(kind, runs) for kind in COLUMNS)
+    caches = cache_table([run for run in runs if isinstance(run, PodRun) and verbose])
+    growth = growth_table(find_growth(runs)), command_growth_table(find_command_growth(runs))
+    tables = [first, caches, *others, *growth, change_table(changes)]
     with written_to_stdout(console):
         for i, table in enumerate(table for table in tables if table.rows):
             if i:

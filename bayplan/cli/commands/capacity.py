@@ -13,14 +13,13 @@ from ..options.option_groups import takes_options
 from ..options.scheduler_options import (
     PENDING,
     AllOption,
-    AnswerForm,
-    AnswerOption,
     Question,
     takes_question,
     warn,
 )
 from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import is_whole, print_answer
+from ..render.plain_data import AnswerForm, AnswerOption
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ class CapacityOptions:
             help="A file with a pod, a workload, or a PodGroup and its members to fit in. "
             "Several make a mix: a.yaml b.yaml:3 is three of b for "
             "each of a.",
-            show_default=False,
         ),
     ]
     nodes: Annotated[
@@ -52,7 +50,6 @@ class CapacityOptions:
         typer.Option(
             metavar="NAME|KEY=VALUE",
             help="Use only the node of this name, or the nodes with this label. May be given several times.",
-            show_default=False,
         ),
     ] = None
     limit: Annotated[
@@ -62,7 +59,6 @@ class CapacityOptions:
             min=1,
             help="Stop at this number of pods. Default: all are counted; where they have to be placed one after the "
             f"other, {DEFAULT_LIMIT:,}.",
-            show_default=False,
         ),
     ] = None
     usage: UsageOption = None
@@ -84,7 +80,7 @@ def capacity(question: Question, options: CapacityOptions) -> None:
     """
     from ...answers.capacity import find_capacity
     from ...answers.pod_kinds import read_pod_kinds
-    from ..render.capacity import render_capacity
+    from ..render.answer_tables import render_capacity
 
     kinds = read_pod_kinds(options.pod)
     remarks = [remark for kind in kinds for remark in kind.remarks]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
-from ..options.autoscaler_options import complete_autoscaler, read_autoscalers
+from ..options.autoscaler_options import InstanceTypesOption, complete_autoscaler, read_autoscalers
 from ..options.cluster_options import LiveContextOption, LiveKubeconfigOption, NamespaceOption
 from ..options.config_options import (
     FeatureGatesOption,
@@ -20,11 +20,8 @@ from ..options.config_options import (
 )
 from ..options.input_options import seconds_if_given, takes_input_limit
 from ..options.option_groups import takes_options
-from ..options.pool_options import InstanceTypesOption
 from ..options.scheduler_options import (
     AllOption,
-    AnswerForm,
-    AnswerOption,
     FilenameOption,
     KustomizeOption,
     RecursiveOption,
@@ -37,6 +34,7 @@ from ..options.scheduler_options import (
 )
 from ..render.answer_output import is_whole, print_answer
 from ..render.html import comparison_to
+from ..render.plain_data import AnswerForm, AnswerOption
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -64,7 +62,6 @@ class CompareOptions:
             metavar="FILE",
             help="A KubeSchedulerConfiguration or Policy file. May be given several times; a single one is "
             "compared with the default configuration.",
-            show_default=False,
         ),
     ] = None
     kubernetes_version: Annotated[
@@ -74,7 +71,6 @@ class CompareOptions:
             metavar="1.36",
             help="A release, 1.33 to 1.37. Several are compared: with one --config for all, or one for each. "
             "Default: that of the cluster, else 1.36.",
-            show_default=False,
         ),
     ] = None
     feature_gates: FeatureGatesOption = ""
@@ -93,7 +89,6 @@ class CompareOptions:
         typer.Option(
             metavar="FILE",
             help="Write a page with the runs side by side to a file, which opens in a browser without a network.",
-            show_default=False,
         ),
     ] = None
     pools: Annotated[
@@ -102,7 +97,6 @@ class CompareOptions:
             "--pools",
             metavar="FILE",
             help="Node pools for an autoscaler. Each file is compared with the others.",
-            show_default=False,
         ),
     ] = None
     instance_types: InstanceTypesOption = None
@@ -113,7 +107,6 @@ class CompareOptions:
             metavar="NAME",
             help="With --pools: karpenter or cluster-autoscaler, or both. Default: karpenter.",
             autocompletion=complete_autoscaler,
-            show_default=False,
         ),
     ] = None
     until: Annotated[
@@ -121,7 +114,6 @@ class CompareOptions:
         typer.Option(
             metavar="DURATION",
             help="Stop each run after this time in the cluster, such as 24h.",
-            show_default=False,
         ),
     ] = None
     output: AnswerOption = AnswerForm.TABLE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -24,10 +23,12 @@ from ..options.config_options import (
     read_gates,
     source_name,
 )
-from ..render.consoles import stderr_console, stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.consoles import stderr_console
+from ..render.plain_data import ReportForm, ReportOption, print_in_form, print_yaml_document
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ...config import ExpandedPlugins, FeatureGates, Reading
     from ..render.table_layout import Listing
 
@@ -37,17 +38,6 @@ app = CommandApp(
     help="Show configuration files, check them, and convert old ones.",
     epilog="Example: bayplan config show --config scheduler.yaml",
 )
-
-
-class ConfigOutput(StrEnum):
-    """Output formats of a configuration."""
-
-    TABLE = "table"
-    YAML = "yaml"
-    JSON = "json"
-
-
-FORMS = ", ".join(ConfigOutput)
 
 
 class Effective(NamedTuple):
@@ -66,13 +56,9 @@ def show(
             help="A KubeSchedulerConfiguration, Policy or ConfigMap; - is standard input. "
             "Default: the default configuration.",
             allow_dash=True,
-            show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        ConfigOutput,
-        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
-    ] = ConfigOutput.TABLE,
+    output: ReportOption = ReportForm.TABLE,
     algorithm_provider: ProviderOption = None,
     kubernetes_version: KubernetesVersionOption = "",
     feature_gates: FeatureGatesOption = "",
@@ -87,13 +73,11 @@ def show(
     effective = _effective(
         config, algorithm_provider, read_gates(feature_gates, kubernetes_version), plugins
     )
-    match output:
-        case ConfigOutput.JSON:
-            print_json_document(effective_document(effective))
-        case ConfigOutput.YAML:
-            print_yaml_document(effective_document(effective))
-        case _:
-            _print_tables(effective)
+    print_in_form(
+        output,
+        lambda: effective_document(effective),
+        lambda console: _print_tables(console, effective),
+    )
     _print_notes(effective.reading.notes)
 
 
@@ -105,7 +89,6 @@ def check(
             metavar="FILE",
             help="Configuration of any version; - is standard input.",
             allow_dash=True,
-            show_default=False,
         ),
     ],
     kubernetes_version: KubernetesVersionOption = "",
@@ -147,7 +130,6 @@ def convert(
             metavar="FILE",
             help="Configuration of any version; - is standard input.",
             allow_dash=True,
-            show_default=False,
         ),
     ] = None,
     algorithm_provider: ProviderOption = None,
@@ -228,24 +210,22 @@ def _effective(
     return Effective(replace(reading, notes=notes), expanded)
 
 
-def _print_tables(effective: Effective) -> None:
+def _print_tables(console: Console, effective: Effective) -> None:
     """Print the settings, and for each profile its plugins point by point and their arguments."""
     from ..render.table_layout import show_listing
 
     document = effective_document(effective)
-    console = stdout_console()
-    with written_to_stdout(console):
-        show_listing(console, _settings_table(document["configuration"]))
-        for profile in document["profiles"]:
-            console.print(f"\nPROFILE {profile['schedulerName']}", style="bold", markup=False)
-            show_listing(console, _plugins_table(profile["plugins"]))
-            if profile["pluginConfig"]:
-                console.print("")
-                show_listing(console, _args_table(profile["pluginConfig"]))
-        if document["extenders"]:
-            console.print("\nEXTENDERS", style="bold")
-            for url in document["extenders"]:
-                console.print(url, markup=False)
+    show_listing(console, _settings_table(document["configuration"]))
+    for profile in document["profiles"]:
+        console.print(f"\nPROFILE {profile['schedulerName']}", style="bold", markup=False)
+        show_listing(console, _plugins_table(profile["plugins"]))
+        if profile["pluginConfig"]:
+            console.print("")
+            show_listing(console, _args_table(profile["pluginConfig"]))
+    if document["extenders"]:
+        console.print("\nEXTENDERS", style="bold")
+        for url in document["extenders"]:
+            console.print(url, markup=False)
 
 
 def _settings_table(configuration: dict[str, Any]) -> Listing:

@@ -19,9 +19,7 @@ from ..options.config_options import (
     read_settings,
 )
 from ..options.input_options import takes_input_limit
-from ..options.scheduler_options import AnswerForm, AnswerOption
-from ..render.consoles import stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
 
 if TYPE_CHECKING:
     from ...doctor.cluster_facts import ClusterFacts, Finding
@@ -38,7 +36,6 @@ def doctor(
             "--filename",
             metavar="FILE",
             help="A snapshot or manifests instead of a live cluster. May be given several times.",
-            show_default=False,
         ),
     ] = None,
     kubeconfig: KubeconfigOption = None,
@@ -98,20 +95,10 @@ def _read_live(kubeconfig: Path | None, context: str | None) -> ClusterFacts:
 
 
 def _print(facts: ClusterFacts, findings: Sequence[Finding], output: AnswerForm) -> None:
-    from ...api.own_documents import API_VERSION
-
-    if output is AnswerForm.NAME:
-        for subject in dict.fromkeys(one.subject for one in findings if one.differs):
-            print(f"finding/{subject}")
-        return
-    if output in (AnswerForm.TABLE, AnswerForm.WIDE):
-        from ..render.findings import render_findings
-
-        console = stdout_console()
-        with written_to_stdout(console):
-            render_findings(console, findings)
-        return
     import msgspec
+
+    from ...api.own_documents import API_VERSION
+    from ..render.explanation import render_findings
 
     document = {
         "apiVersion": API_VERSION,
@@ -119,4 +106,7 @@ def _print(facts: ClusterFacts, findings: Sequence[Finding], output: AnswerForm)
         "version": facts.version,
         "findings": [msgspec.to_builtins(one) for one in findings],
     }
-    (print_json_document if output is AnswerForm.JSON else print_yaml_document)(document)
+    names = dict.fromkeys(f"finding/{one.subject}" for one in findings if one.differs)
+    print_in_form(
+        output, lambda: document, lambda console: render_findings(console, findings), lambda: names
+    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,15 +17,17 @@ from ..options.option_groups import parameters_of, show_options, takes_options
 from ..options.scheduler_options import Question, takes_question
 from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import print_settlement
-from ..render.consoles import stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document, with_remarks
+from ..render.plain_data import AnswerForm, AnswerOption, print_in_form, with_remarks
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    from ...answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
+    from rich.console import Console
+
+    from ...answers import PodExplanation, PodGroupExplanation, PodRef
     from ...answers.account import PodRefOnNode
     from ...answers.stage import Stage
     from ...manifests.measured_use import MeasuredUse
+    from ...trials import TrialCluster
 
 NEAREST = 5
 """As in `bayplan.answers`, which is not imported for a --help."""
@@ -35,19 +36,6 @@ INSUFFICIENT = "Insufficient "
 OF_A_LOG = ("decisions", "pod", "output", "namespace")
 """The parameters that go together with a log of decisions."""
 OPTION_NAMES = {"everything": "all"}
-
-
-class ExplainOutput(StrEnum):
-    """Output formats of an explanation."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    NAME = "name"
-    JSON = "json"
-    YAML = "yaml"
-
-
-FORMS = ", ".join(ExplainOutput)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +47,6 @@ class ExplainOptions:
         typer.Argument(
             metavar="POD",
             help="NAME, pod/NAME, NAMESPACE/NAME, podgroup/NAME, or a workload: deployment/NAME, rayjob/NAME.",
-            show_default=False,
         ),
     ]
     node: Annotated[
@@ -68,14 +55,10 @@ class ExplainOptions:
             "--node",
             metavar="NODE",
             help="Only this node. May be given several times.",
-            show_default=False,
         ),
     ] = None
     usage: UsageOption = None
-    output: Annotated[
-        ExplainOutput,
-        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
-    ] = ExplainOutput.TABLE
+    output: AnswerOption = AnswerForm.TABLE
     nearest: Annotated[
         int,
         typer.Option(
@@ -93,7 +76,6 @@ class ExplainOptions:
         typer.Option(
             metavar="FILE",
             help="Say why the pod went where it went then, from a file that `bayplan run --decisions` wrote.",
-            show_default=False,
         ),
     ] = None
 
@@ -186,10 +168,10 @@ def _note_unused(stage: Stage, account: PodExplanation, use: MeasuredUse) -> Non
         account.causes += unused_room(objects, use, refused.nodes, short)
 
 
-def _explain_then(decisions: Path, pod: str, output: ExplainOutput, namespace: str | None) -> None:
+def _explain_then(decisions: Path, pod: str, output: AnswerForm, namespace: str | None) -> None:
     """Print the attempts at a pod that a scheduler has logged."""
     from ...drivers.decision_log import read_decisions
-    from ..render.logged_attempts import render_attempts
+    from ..render.explanation import render_attempts
 
     words = pod.removeprefix("pod/").split("/")
     if len(words) > 2:
@@ -198,24 +180,22 @@ def _explain_then(decisions: Path, pod: str, output: ExplainOutput, namespace: s
     attempts = read_decisions(decisions, within, words[-1])
     if not attempts:
         raise InputError(f"--decisions: {decisions}: expected attempts at pod {pod}; got none")
-    if output in (ExplainOutput.JSON, ExplainOutput.YAML):
+
+    def document() -> dict[str, Any]:
         import msgspec
 
         items = [msgspec.to_builtins(one) for one in attempts]
-        document = {"apiVersion": API_VERSION, "kind": "DecisionList", "items": items}
-        is_json = output is ExplainOutput.JSON
-        (print_json_document if is_json else print_yaml_document)(document)
-    elif output is ExplainOutput.NAME:
-        print(attempts[-1].node and f"node/{attempts[-1].node}")
-    else:
-        console = stdout_console()
-        with written_to_stdout(console):
-            render_attempts(console, attempts)
+        return {"apiVersion": API_VERSION, "kind": "DecisionList", "items": items}
+
+    node = attempts[-1].node and f"node/{attempts[-1].node}"
+    print_in_form(
+        output, document, lambda console: render_attempts(console, attempts), lambda: [node]
+    )
     if not attempts[-1].node:
         raise typer.Exit(NO_NODE)
 
 
-def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:
+def _known_nodes(view: TrialCluster, names: Sequence[str]) -> list[str]:
     known = set(view.node_names())
     for name in names:
         if name not in known:
@@ -229,52 +209,40 @@ def _print_group(
     """Print the account of a pod group; ends with the status of a pod without a node if it does not start."""
     if options.node:
         raise InputError(f"--node: expected no node for a pod group; got {options.node[0]}")
-    if options.output in (ExplainOutput.JSON, ExplainOutput.YAML):
-        is_json = options.output is ExplainOutput.JSON
-        (print_json_document if is_json else print_yaml_document)(
-            with_remarks(account.to_dict(), remarks)
-        )
-    elif options.output is ExplainOutput.NAME:
-        _print_names((each.pod, each.node) for each in account.members)
-    else:
+
+    def render(console: Console) -> None:
         from ..render.group_explanation import render_group_account
 
-        console = stdout_console()
-        everything = options.everything or options.output is ExplainOutput.WIDE
-        with written_to_stdout(console):
-            print_settlement(console, account.settled)
-            render_group_account(console, account, everything=everything)
+        everything = options.everything or options.output is AnswerForm.WIDE
+        print_settlement(console, account.settled)
+        render_group_account(console, account, everything=everything)
+
+    print_in_form(
+        options.output,
+        lambda: with_remarks(account.to_dict(), remarks),
+        render,
+        lambda: _name_lines((each.pod, each.node) for each in account.members),
+    )
     if not account.has_node:
         raise typer.Exit(NO_NODE)
 
 
 def _print(
     accounts: Sequence[PodExplanation],
-    output: ExplainOutput,
+    output: AnswerForm,
     everything: bool,
     remarks: Sequence[str],
 ) -> None:
-    if output in (ExplainOutput.JSON, ExplainOutput.YAML):
-        documents = [account.to_dict() for account in accounts]
-        document: Any = {
-            "apiVersion": API_VERSION,
-            "kind": "PodExplanationList",
-            "items": documents,
-        }
-        is_json = output is ExplainOutput.JSON
-        show = print_json_document if is_json else print_yaml_document
+    def document() -> dict[str, Any]:
+        items = [account.to_dict() for account in accounts]
+        whole = {"apiVersion": API_VERSION, "kind": "PodExplanationList", "items": items}
         is_one = len(accounts) == 1 and not accounts[0].alike
-        show(with_remarks(documents[0] if is_one else document, remarks))
-        return
-    if output is ExplainOutput.NAME:
-        for account in accounts:
-            _print_names([(account.pod, account.node), *((one, one.node) for one in account.alike)])
-        return
-    from ..render.explanation import render_account, render_numbers
+        return with_remarks(items[0] if is_one else whole, remarks)
 
-    console = stdout_console()
-    wide = output is ExplainOutput.WIDE
-    with written_to_stdout(console):
+    def render(console: Console) -> None:
+        from ..render.explanation import render_account, render_numbers
+
+        wide = output is AnswerForm.WIDE
         print_settlement(console, accounts[0].settled)
         render_numbers(console, accounts)
         for i, (account, others) in enumerate(_alike(accounts)):
@@ -282,11 +250,19 @@ def _print(
                 console.print()
             render_account(console, account, others, wide=wide, everything=everything or wide)
 
+    def names() -> Iterator[str]:
+        for account in accounts:
+            yield from _name_lines(
+                [(account.pod, account.node), *((one, one.node) for one in account.alike)]
+            )
 
-def _print_names(pods: Iterable[tuple[PodRef | PodRefOnNode, str | None]]) -> None:
-    """Print `pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
+    print_in_form(output, document, render, names)
+
+
+def _name_lines(pods: Iterable[tuple[PodRef | PodRefOnNode, str | None]]) -> Iterator[str]:
+    """`pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
     for pod, node in pods:
-        print(f"pod/{pod.namespace}/{pod.name} {f'node/{node}' if node else '-'}")
+        yield f"pod/{pod.namespace}/{pod.name} {f'node/{node}' if node else '-'}"
 
 
 def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, list[PodRef]]]:

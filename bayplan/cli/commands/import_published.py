@@ -59,7 +59,6 @@ FromOption = Annotated[
         "--from",
         metavar="DURATION",
         help="Begin at this time of the trace, such as 90m or 2d, with the pods that run then. Default: 0.",
-        show_default=False,
     ),
 ]
 UntilOption = Annotated[
@@ -68,7 +67,6 @@ UntilOption = Annotated[
         "--until",
         metavar="DURATION",
         help="Leave out pods that are created at this time of the trace or later.",
-        show_default=False,
     ),
 ]
 CpusOption = Annotated[
@@ -111,7 +109,6 @@ NodeOption = Annotated[
         metavar="SHAPE",
         help="Nodes: count=20,cpu=64,memory=256Gi,label:KEY=VALUE. Without count, as many as the pods request at "
         "their peak. May be given several times.",
-        show_default=False,
     ),
 ]
 
@@ -257,7 +254,6 @@ def import_azure_packing(
             metavar="NUMBER",
             min=1,
             help="Number of machines. Default: as many as the pods request at their peak.",
-            show_default=False,
         ),
     ] = None,
     machine: Annotated[
@@ -266,7 +262,6 @@ def import_azure_packing(
             "--machine",
             metavar="ID",
             help="The machineId of all machines. Default: the one that supports most types of VMs.",
-            show_default=False,
         ),
     ] = None,
     cpus: CpusOption = 64,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,11 +13,13 @@ from ...errors import InputError
 from ..command_table import CommandApp
 from ..options.input_options import takes_input_limit
 from ..options.output_files import STDOUT
-from ..render.consoles import stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
 from .generate_trace import fit_trace, generate_trace
 from .import_published import PUBLISHED, PodLimitOption, ToOption, print_trace_notes, write_objects
 from .trace_simulate import simulate_trace
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = CommandApp(
     name="trace",
@@ -34,40 +36,20 @@ import_app = CommandApp(
 app.add_typer(import_app)
 
 
-class TraceListOutput(StrEnum):
-    """Output formats of the list of traces."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
 @app.command("list", short_help="List the published traces that can be imported.")
-def list_traces(
-    output: Annotated[
-        TraceListOutput,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORM",
-            help=f"How to print it: {', '.join(TraceListOutput)}.",
-        ),
-    ] = TraceListOutput.TABLE,
-) -> None:
+def list_traces(output: AnswerOption = AnswerForm.TABLE) -> None:
     """List the published traces that can be imported, with their files and where their schema is described.
 
     Example: bayplan research trace list -o json
     """
-    match output:
-        case TraceListOutput.JSON:
-            print_json_document(_trace_list())
-        case TraceListOutput.YAML:
-            print_yaml_document(_trace_list())
-        case TraceListOutput.NAME:
-            print("\n".join(item["name"] for item in _trace_list()["items"]))
-        case _:
-            _print_trace_list()
+    found = _trace_list()
+    names = [item["name"] for item in found["items"]]
+    print_in_form(
+        output,
+        lambda: found,
+        lambda console: _print_trace_list(console, found["items"]),
+        lambda: names,
+    )
 
 
 def _trace_list() -> dict[str, Any]:
@@ -88,19 +70,16 @@ def _trace_list() -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "TraceFormatList", "items": items}
 
 
-def _print_trace_list() -> None:
-    console = stdout_console()
-    with written_to_stdout(console):
-        for item in _trace_list()["items"]:
-            console.print(item["name"], style="bold", markup=False, end="")
-            console.print(f": {item['about']}", markup=False, highlight=False, soft_wrap=True)
-            console.print(f"  schema: {item['schema']}", style="dim", markup=False, soft_wrap=True)
-            for file in item["files"]:
-                name = f"[{file['name']}]" if file["optional"] else file["name"]
-                console.print(
-                    f"  {name}: {file['about']}", markup=False, highlight=False, soft_wrap=True
-                )
-        console.print("Files in [brackets] may be missing.", style="dim", markup=False)
+def _print_trace_list(console: Console, items: Sequence[dict[str, Any]]) -> None:
+    for item in items:
+        console.print(item["name"], style="bold", markup=False, end="")
+        console.print(f": {item['about']}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"  schema: {item['schema']}", style="dim", markup=False, soft_wrap=True)
+        for file in item["files"]:
+            name = f"[{file['name']}]" if file["optional"] else file["name"]
+            text = f"  {name}: {file['about']}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print("Files in [brackets] may be missing.", style="dim", markup=False)
 
 
 @import_app.command("openb", short_help="Convert openb, a GPU cluster of 2023, to manifests.")
@@ -112,11 +91,11 @@ def import_openb(
     ],
     nodes: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Another table of nodes.", show_default=False),
+        typer.Option(metavar="FILE", help="Another table of nodes."),
     ] = None,
     pods: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Another table of pods.", show_default=False),
+        typer.Option(metavar="FILE", help="Another table of pods."),
     ] = None,
     demand: Annotated[
         float | None,
@@ -124,7 +103,6 @@ def import_openb(
             metavar="PERCENT",
             help="Sample pods until they request this share of the GPUs, all created at the start. "
             "Default: every pod once, at its own time.",
-            show_default=False,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed for sampling the pods.")] = 0,
@@ -153,18 +131,17 @@ def import_openb(
 def import_csv(
     nodes: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A table with one node per line.", show_default=False),
+        typer.Option(metavar="FILE", help="A table with one node per line."),
     ] = None,
     pods: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A table with one pod per line.", show_default=False),
+        typer.Option(metavar="FILE", help="A table with one pod per line."),
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FIELD=COLUMN[:UNIT]",
             help="The column of a field, and the unit of its numbers. May be given several times.",
-            show_default=False,
         ),
     ] = None,
     pods_per_node: PodLimitOption = None,

@@ -19,16 +19,16 @@ def page_source(
     read_use: ReadUse | None = None,
 ) -> PageSource:
     """The data of the page."""
-    from ...answers import ClusterView
     from ...answers.questions import answer_question
     from ...apiserver.object_editor import ObjectEditor
+    from ...trials import TrialCluster
     from ...web.live import AnswerBody, PageSource
 
     cluster = server.plane.cluster
 
-    def view() -> ClusterView:
+    def view() -> TrialCluster:
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return ClusterView.with_settings(objects, settings, server.clock)
+        return TrialCluster(objects, settings, server.clock)
 
     def begin_question() -> AnswerBody:
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]

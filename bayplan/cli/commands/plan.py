@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
+from ..options.autoscaler_options import InstanceTypesOption, print_notes, read_table
 from ..options.option_groups import takes_options
-from ..options.pool_options import InstanceTypesOption, print_notes, read_table
-from ..options.scheduler_options import PENDING, AnswerForm, AnswerOption, Question, takes_cluster
+from ..options.scheduler_options import PENDING, Question, takes_cluster
 from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import print_answer
+from ..render.plain_data import AnswerForm, AnswerOption
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ class PlanOptions:
             help="The node pools: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the status of Cluster Autoscaler. "
             "May be given several times.",
             allow_dash=True,
-            show_default=False,
         ),
     ]
     instance_types: InstanceTypesOption = None
@@ -80,7 +80,6 @@ class PlanOptions:
         typer.Option(
             metavar="NUMBER",
             help="With --survive, pods of a lower priority may wait.",
-            show_default=False,
         ),
     ] = None
     headroom: Annotated[
@@ -99,7 +98,7 @@ class PlanOptions:
     ] = DEFAULT_TIME_LIMIT
     to: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the nodes as manifests.", show_default=False),
+        typer.Option(metavar="FILE", help="Write the nodes as manifests."),
     ] = None
     usage: UsageOption = None
     output: AnswerOption = AnswerForm.TABLE

@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...api.own_documents import API_VERSION
-from ..render.consoles import stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.plain_data import AnswerForm, print_in_form
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ...scheduler import PluginDescription
     from ..render.table_layout import Listing
 
 
-class PluginsOutput(StrEnum):
-    """Output formats of the list of plugins."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
-FORMS = ", ".join(PluginsOutput)
-
-
 def plugins(
     output: Annotated[
-        PluginsOutput,
+        AnswerForm,
         typer.Option(
             "-o",
             "--output",
             metavar="FORM",
-            help=f"How to print it: {FORMS}. Wide adds JUDGED and the args.",
+            help=f"How to print it: {', '.join(AnswerForm)}. Wide adds JUDGED and the args.",
         ),
-    ] = PluginsOutput.TABLE,
+    ] = AnswerForm.TABLE,
     plugin_files: Annotated[
         list[Path] | None,
         typer.Option(
             "--plugins",
             metavar="FILE",
             help="Python file, or module, with plugins of your own. May be given several times.",
-            show_default=False,
         ),
     ] = None,
     config: Annotated[
@@ -55,7 +41,6 @@ def plugins(
             "--config",
             metavar="FILE",
             help="List only the plugins that this scheduler configuration runs.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -73,15 +58,12 @@ def plugins(
 
     settings = None if config is None else load_config(config)
     described = describe_plugins([str(path) for path in plugin_files or ()], settings)
-    match output:
-        case PluginsOutput.JSON:
-            print_json_document(_document(described))
-        case PluginsOutput.YAML:
-            print_yaml_document(_document(described))
-        case PluginsOutput.NAME:
-            print("\n".join(plugin.name for plugin in described))
-        case _:
-            _print_table(described, wide=output is PluginsOutput.WIDE)
+    print_in_form(
+        output,
+        lambda: _document(described),
+        lambda console: _print_table(console, described, wide=output is AnswerForm.WIDE),
+        lambda: [plugin.name for plugin in described],
+    )
 
 
 def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
@@ -106,12 +88,11 @@ def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
     }
 
 
-def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> None:
+def _print_table(console: Console, described: tuple[PluginDescription, ...], *, wide: bool) -> None:
     import msgspec
 
     from ..render.table_layout import Listing, show_listing
 
-    console = stdout_console()
     more = ("JUDGED", "WOULD BE FASTER", "ARGS") if wide else ()
     table = Listing(
         ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM", *more),
@@ -126,11 +107,10 @@ def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> Non
             row += [plugin.judging.how, "" if plugin.source == "in-tree" else plugin.judging.advice]
             row.append("" if plugin.args is None else msgspec.json.encode(plugin.args).decode())
         table.add(*row)
-    with written_to_stdout(console):
-        show_listing(console, table)
-        if wide:
-            console.print()
-            show_listing(console, _reasons())
+    show_listing(console, table)
+    if wide:
+        console.print()
+        show_listing(console, _reasons())
 
 
 def _reasons() -> Listing:

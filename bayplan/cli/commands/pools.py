@@ -9,13 +9,13 @@ import typer
 
 from ...api.own_documents import API_VERSION
 from ..command_table import CommandApp
+from ..options.autoscaler_options import InstanceTypesOption, print_notes, read_table
 from ..options.input_options import takes_input_limit
-from ..options.pool_options import InstanceTypesOption, print_notes, read_table
-from ..options.scheduler_options import AnswerForm, AnswerOption
-from ..render.consoles import stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ...planning import PoolReading
 
 app = CommandApp(
@@ -41,7 +41,6 @@ def check(
             help="NodePools of bayplan.dev/v1 or karpenter.sh/v1, nodes with labels of their group, the status of "
             "Cluster Autoscaler; - is standard input.",
             allow_dash=True,
-            show_default=False,
         ),
     ],
     instance_types: InstanceTypesOption = None,
@@ -56,20 +55,14 @@ def check(
     from ...planning import read_pools
 
     reading = read_pools(files, read_table(instance_types))
-    match output:
-        case AnswerForm.JSON:
-            print_json_document(pools_document(reading))
-        case AnswerForm.YAML:
-            print_yaml_document(pools_document(reading))
-        case AnswerForm.NAME:
-            for pool, one in reading.types:
-                print(f"pool/{pool.name} type/{one.name}")
-        case _:
-            from ..render.pool_rows import render_pools
 
-            console = stdout_console()
-            with written_to_stdout(console):
-                render_pools(console, reading)
+    def render(console: Console) -> None:
+        from ..render.plan_tables import render_pools
+
+        render_pools(console, reading)
+
+    names = [f"pool/{pool.name} type/{one.name}" for pool, one in reading.types]
+    print_in_form(output, lambda: pools_document(reading), render, lambda: names)
     if output in (AnswerForm.TABLE, AnswerForm.NAME):
         print_notes(reading.notes)
 

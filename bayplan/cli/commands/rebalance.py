@@ -10,13 +10,12 @@ import typer
 from ...errors import InputError
 from ..options.scheduler_options import (
     AllOption,
-    AnswerForm,
-    AnswerOption,
     Question,
     takes_question,
 )
 from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import is_whole, print_answer
+from ..render.plain_data import AnswerForm, AnswerOption
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def rebalance(
     Example: bayplan rebalance -f cluster.yaml --objective pack --max-moves 10
     """
     from ...answers.rebalance import Objective, plan_rebalance
-    from ..render.moves import render_plan
+    from ..render.answer_tables import render_plan
 
     if objective not in OBJECTIVES:
         raise InputError(f'--objective: expected {", ".join(OBJECTIVES)}; got "{objective}"')

@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...api.text.durations import EXPECTED, parse_duration
 from ...clock import Clock, SystemClock
 from ...errors import InputError
 from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
+from ..options.input_options import seconds_if_given
 from ..render.consoles import stderr_console
 from .snapshot import AnnotationsOption
 
@@ -37,7 +37,6 @@ def record(
             "--to",
             metavar="FILE",
             help="Where to write it. Default: standard output.",
-            show_default=False,
         ),
     ] = None,
     duration: Annotated[
@@ -46,7 +45,6 @@ def record(
             "--for",
             metavar="DURATION",
             help="How long, such as 90s or 2h. Default: until Ctrl-C or SIGTERM.",
-            show_default=False,
         ),
     ] = None,
     annotation: AnnotationsOption = None,
@@ -64,7 +62,7 @@ def record(
     from ..render.tables import count
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
-    seconds = _parse_duration(duration)
+    seconds = seconds_if_given("--for", duration)
     set_up_logging()
     kept = KEPT_ANNOTATIONS | frozenset(annotation or ())
 
@@ -206,12 +204,3 @@ def _open(to: Path | None, files: ExitStack) -> IO[bytes]:
     except OSError as error:
         problem = f"expected a file to write to; got {error.strerror}"
         raise InputError(f"--to: {to}: {problem}") from None
-
-
-def _parse_duration(text: str | None) -> float | None:
-    if text is None:
-        return None
-    seconds = parse_duration(text)
-    if seconds is None:
-        raise InputError(f'--for: {EXPECTED}; got "{text}"')
-    return seconds

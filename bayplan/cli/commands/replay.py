@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...errors import InputError
-from ..options.config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
-    SeedOption,
-    read_settings,
-)
+from ..options.config_options import SchedulerChoice
 from ..options.input_options import takes_input_limit
-from ..options.scheduler_options import AnswerForm, AnswerOption
-from ..render.consoles import stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..options.option_groups import takes_options
+from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ...answers.judged_decision import JudgedDecision
     from ...answers.judged_replay import JudgedReplay
     from ...sim.recording_file import Recording
@@ -41,11 +36,13 @@ class FollowMode(StrEnum):
     OWN = "own"
 
 
-@takes_input_limit
-def replay(
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(SchedulerChoice):
+    """The options of `bayplan replay`."""
+
     recording: Annotated[
         Path, typer.Argument(metavar="FILE", help="A file that `bayplan record` wrote.")
-    ],
+    ]
     follow: Annotated[
         FollowMode,
         typer.Option(
@@ -54,7 +51,7 @@ def replay(
             help="recorded: judge each decision in the cluster as it was then. own: schedule again, in the cluster as"
             " our own decisions leave it.",
         ),
-    ] = FollowMode.RECORDED,
+    ] = FollowMode.RECORDED
     judge: Annotated[
         bool,
         typer.Option(
@@ -62,20 +59,19 @@ def replay(
             help="Give the account that `bayplan shadow` gives of a live cluster: same, sampled, other state or"
             " different, per scheduler, with what comparing all nodes would gain.",
         ),
-    ] = False,
-    config: ConfigOption = None,
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
-    seed: SeedOption = None,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also show decisions that agree.")
-    ] = False,
+    ] = False
+    output: AnswerOption = AnswerForm.TABLE
+    everything: Annotated[bool, typer.Option("--all", help="Also show decisions that agree.")] = (
+        False
+    )
     partial: Annotated[
         bool, typer.Option("--partial", help="Accept a recording without an end.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@takes_input_limit
+@takes_options(ReplayOptions)
+def replay(options: ReplayOptions) -> None:
     """Judge every decision in a recording, or schedule its pods again.
 
     With --follow recorded, each decision is held against the cluster as it was when it was made: the node has the
@@ -93,16 +89,15 @@ def replay(
     from ...config.releases import recorded_version
     from ...sim.recording_file import read_recording
 
-    if judge and follow is FollowMode.OWN:
+    if options.judge and options.follow is FollowMode.OWN:
         raise InputError("--judge: expected --follow recorded; got --follow own")
-    recorded = read_recording(recording, partial)
-    version = kubernetes_version or recorded_version(recorded.objects)
-    settings = read_settings(config, None, feature_gates, plugins, seed, version)
-    if judge:
-        _judge(recorded, settings, output, everything)
+    recorded = read_recording(options.recording, options.partial)
+    settings = options.settings(recorded_version(recorded.objects))
+    if options.judge:
+        _judge(recorded, settings, options.output, options.everything)
         return
     report: ReplayReport | JudgedReplay
-    if follow is FollowMode.RECORDED:
+    if options.follow is FollowMode.RECORDED:
         from ...answers.judged_replay import judge_recording
 
         with progress_bar("judging") as on_pods:
@@ -118,7 +113,7 @@ def replay(
                 feature_gates=settings.feature_gates,
                 plugins=settings.plugins,
             ).run(on_pods)
-    print_report(report, output, everything)
+    print_report(report, options.output, options.everything)
     if report.differing:
         raise typer.Exit(DIFFERS)
 
@@ -140,44 +135,37 @@ def _judge(recorded: Recording, settings: Settings, output: AnswerForm, everythi
         shadow_recording(recorded, run, on_pods)
     decisions.sort(key=lambda decision: decision.number)
     gain = compute_gain(run.account, run.view, settings)
-    match output:
-        case AnswerForm.JSON | AnswerForm.YAML:
-            trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in decisions]
-            tree = report_tree(run.account, gain, trees)
-            (print_json_document if output is AnswerForm.JSON else print_yaml_document)(tree)
-        case AnswerForm.NAME:
-            differing = [one for one in decisions if one.agreement is Agreement.DIFFERENT]
-            print_pods(one.pod.key for one in (decisions if everything else differing))
-        case _:
-            console = stdout_console()
-            with written_to_stdout(console):
-                if everything:
-                    render_decisions(console, decisions)
-                is_whole = everything or output is AnswerForm.WIDE
-                render_account(console, run.account, gain, is_whole)
+
+    def document() -> dict[str, Any]:
+        trees = [{"agreement": str(one.agreement), **decision_tree(one)} for one in decisions]
+        return report_tree(run.account, gain, trees)
+
+    def render(console: Console) -> None:
+        if everything:
+            render_decisions(console, decisions)
+        is_whole = everything or output is AnswerForm.WIDE
+        render_account(console, run.account, gain, is_whole)
+
+    differing = [one for one in decisions if one.agreement is Agreement.DIFFERENT]
+    named = decisions if everything else differing
+    print_in_form(output, document, render, lambda: pod_lines(one.pod.key for one in named))
     if run.account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)
 
 
 def print_report(report: ReplayReport | JudgedReplay, output: AnswerForm, everything: bool) -> None:
     """Print the comparison in the chosen format."""
-    from ..render.recorded_decisions import chosen_decisions, render_replay
+    from ..render.judged_decisions import chosen_decisions, render_replay
 
-    match output:
-        case AnswerForm.JSON:
-            print_json_document(report.to_dict())
-        case AnswerForm.YAML:
-            print_yaml_document(report.to_dict())
-        case AnswerForm.NAME:
-            print_pods(one.pod.key for one in chosen_decisions(report, everything))
-        case _:
-            console = stdout_console()
-            with written_to_stdout(console):
-                is_wide = output is AnswerForm.WIDE
-                render_replay(console, report, everything, is_wide)
+    is_wide = output is AnswerForm.WIDE
+    print_in_form(
+        output,
+        report.to_dict,
+        lambda console: render_replay(console, report, everything, is_wide),
+        lambda: pod_lines(one.pod.key for one in chosen_decisions(report, everything)),
+    )
 
 
-def print_pods(keys: Iterable[str]) -> None:
-    """Print `pod/<namespace>/<name>` per decision; a pod with several decisions once."""
-    for key in dict.fromkeys(keys):
-        print(f"pod/{key}")
+def pod_lines(keys: Iterable[str]) -> list[str]:
+    """`pod/<namespace>/<name>` per decision; a pod with several decisions once."""
+    return [f"pod/{key}" for key in dict.fromkeys(keys)]

@@ -17,8 +17,7 @@ import typer
 from ...errors import ConfigError, InputError
 from ..command_table import CommandApp
 from ..flags.command import FlagCommand, FlagValues
-from ..flags.election import make_elector
-from ..flags.run_settings import RunSettings, read_settings
+from ..flags.run_settings import RunSettings, make_elector, read_settings
 from ..options.cluster_options import chosen_cluster
 from ..options.usage_options import page_use
 from .run_server import Serving, need_web_server

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ApiError, InputError
 
@@ -334,26 +334,23 @@ def _listed(data: Mapping[str, str], key: str) -> list[str]:
 
 def _page(driver: KubeDriver, read_use: ReadUse | None) -> list[web.RouteDef]:
     """The live page; the server checks who may read it."""
-    from ...answers import ClusterView
     from ...answers.questions import answer_question
     from ...sim.settings import Settings
+    from ...trials import TrialCluster
     from ...web.live import AnswerBody, PageSource, anyone, page_routes
 
     cluster, options = driver.cluster, driver.options
+    settings = Settings(driver.config, options.feature_gates or {}, tuple(options.plugins))
 
-    def view() -> ClusterView:
-        return ClusterView(
-            [obj for kind in cluster.kinds() for obj in cluster.list(kind)],
-            driver.config,
-            plugins=options.plugins,
-            feature_gates=options.feature_gates,
-            clock=options.clock,
-        )
+    def objects() -> list[Any]:
+        return [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+
+    def view() -> TrialCluster:
+        return TrialCluster(objects(), settings, options.clock)
 
     def begin_question() -> AnswerBody:
-        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        settings = Settings(driver.config, options.feature_gates or {}, tuple(options.plugins))
-        return lambda body: answer_question(objects, settings, body)
+        present = objects()
+        return lambda body: answer_question(present, settings, body)
 
     source = PageSource(
         cluster,

@@ -15,26 +15,18 @@ import typer
 from ...clock import SystemClock
 from ...errors import ApiError, InputError
 from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
-from ..options.config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
-    SeedOption,
-    read_settings,
-)
+from ..options.config_options import SchedulerChoice
 from ..options.input_options import seconds_if_given
-from ..options.scheduler_options import AnswerForm, AnswerOption
-from ..render.consoles import stderr_console, stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
-from .replay import DIFFERS, print_pods
+from ..options.option_groups import takes_options
+from ..render.consoles import stderr_console
+from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
+from .replay import DIFFERS, pod_lines
 
 if TYPE_CHECKING:
     from ...kube.connection import Connection
     from ...shadow.gain import Gain
     from ...shadow.live_shadow import LiveShadow
     from ...shadow.shadow_run import ShadowRun
-    from ...sim.settings import Settings
 
 LINE_S = 1.0
 QUIET_LINE_S = 60.0
@@ -43,85 +35,69 @@ SAVE_S = 10.0
 DEFAULT_ADDRESS = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowOptions:
-    """Duration of the watch, and the files for its results."""
+@dataclass(frozen=True, kw_only=True)
+class ShadowOptions(SchedulerChoice):
+    """The options of `bayplan shadow`."""
 
-    seconds: float | None
-    evidence: Path | None
-    state: Path | None
-    port: int | None
-    address: str
-    is_summary: bool
-    has_sampled_evidence: bool = False
-
-
-def shadow(
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    config: ConfigOption = None,
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
-    seed: SeedOption = None,
+    kubeconfig: KubeconfigOption = None
+    context: ContextOption = None
     duration: Annotated[
         str | None,
         typer.Option(
             "--for",
             metavar="DURATION",
             help="How long, such as 90s or 2h. Default: until Ctrl-C or SIGTERM.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     summary: Annotated[
         bool,
         typer.Option(
             "--summary",
             help="Print the account in the file of --state, with what the cluster as it is now could gain, and end.",
         ),
-    ] = False,
+    ] = False
     evidence: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
             help="Write the objects of each difference to a file here, for `bayplan explain -f`; at most 50 files.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     evidence_sampled: Annotated[
         bool,
         typer.Option(
             "--evidence-sampled",
             help="Write the objects of sampled decisions, too; at most 50 files more.",
         ),
-    ] = False,
+    ] = False
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Keep the account in this file, and continue with it after a restart.",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     port: Annotated[
         int | None,
         typer.Option(
             metavar="PORT",
             help="Serve the page with the differences, /report.json and /metrics on this port; 0 for a free one.",
-            show_default=False,
             min=0,
             max=65535,
         ),
-    ] = None,
+    ] = None
     bind_address: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
             help="Address of --port. Beyond the loopback only /metrics, /healthz and /readyz are served.",
         ),
-    ] = DEFAULT_ADDRESS,
-    output: AnswerOption = AnswerForm.TABLE,
-) -> None:
+    ] = DEFAULT_ADDRESS
+    output: AnswerOption = AnswerForm.TABLE
+
+
+@takes_options(ShadowOptions)
+def shadow(options: ShadowOptions) -> None:
     """Watch a live cluster beside its scheduler, and judge every decision; nothing is written to the cluster.
 
     Each pod that another scheduler binds or refuses is judged in the states of the cluster between its arrival and the
@@ -136,43 +112,32 @@ def shadow(
     from ...kube.live_cluster import connected
     from ...observe.logs import set_up_logging
 
-    if summary and state is None:
+    if options.summary and options.state is None:
         raise InputError("--summary: expected --state FILE; got none")
-    if evidence_sampled and evidence is None:
+    if options.evidence_sampled and options.evidence is None:
         raise InputError("--evidence-sampled: expected --evidence FOLDER with it; got none")
-    kubeconfig, context = chosen_cluster(kubeconfig, context)
-    options = ShadowOptions(
-        seconds_if_given("--for", duration),
-        evidence,
-        state,
-        port,
-        bind_address,
-        summary,
-        evidence_sampled,
-    )
+    kubeconfig, context = chosen_cluster(options.kubeconfig, options.context)
+    seconds = 0.0 if options.summary else seconds_if_given("--for", options.duration)
     set_up_logging()
-
-    def settings_of(version: str) -> Settings:
-        chosen = kubernetes_version or version
-        return read_settings(config, None, feature_gates, plugins, seed, chosen)
 
     async def watch() -> ShadowRun | None:
         async with connected(kubeconfig, context) as connection:
-            return await Watching(connection, options, settings_of).watch()
+            return await Watching(connection, options, seconds).watch()
 
     run = asyncio.run(watch())
-    if run is None:
-        return
-    _print(run, output)
+    if run is not None:
+        _print(run, options.output)
 
 
 class Watching:
     """One run of the command."""
 
-    def __init__(self, connection: Connection, options: ShadowOptions, settings_of: Any) -> None:
+    def __init__(
+        self, connection: Connection, options: ShadowOptions, seconds: float | None
+    ) -> None:
         self._connection = connection
         self._options = options
-        self._settings_of = settings_of
+        self._seconds = seconds
         self._version = ""
         self._clock = SystemClock()
 
@@ -186,12 +151,11 @@ class Watching:
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
         await self._check_access()
         self._version = await read_version(self._connection, ended)
-        self._settings = self._settings_of(self._version)
+        self._settings = self._options.settings(self._version)
         live = self._live = LiveShadow(self._connection, self._make_run, self._clock)
-        seconds = 0.0 if self._options.is_summary else self._options.seconds
         server = await self._serve(live)
         beside = [asyncio.ensure_future(work) for work in (self._show(live), self._save(live))]
-        following = asyncio.ensure_future(live.follow(ended, seconds))
+        following = asyncio.ensure_future(live.follow(ended, self._seconds))
         try:
             await asyncio.wait({following, *beside}, return_when=asyncio.FIRST_COMPLETED)
             for task in beside:
@@ -225,8 +189,8 @@ class Watching:
 
     def _make_run(self, objects: list[Any]) -> ShadowRun:
         from ...shadow.evidence import EvidenceFolder
+        from ...shadow.report import StateFile
         from ...shadow.shadow_run import ShadowRun
-        from ...shadow.state_file import StateFile
 
         options, settings = self._options, self._settings
         state = StateFile(options.state) if options.state is not None else None
@@ -236,7 +200,7 @@ class Watching:
                 options.evidence,
                 settings,
                 self._version,
-                takes_sampled=options.has_sampled_evidence,
+                takes_sampled=options.evidence_sampled,
             )
         return ShadowRun(
             objects,
@@ -259,7 +223,7 @@ class Watching:
         need_web_server()
         from .shadow_server import make_server
 
-        server = make_server(live, self._options.address)
+        server = make_server(live, self._options.bind_address)
         await server.start(self._options.port)
         stderr_console().print(f"serving {server.url}", soft_wrap=True)
         return server
@@ -281,7 +245,7 @@ class Watching:
             self._write_state(live)
 
     def _write_state(self, live: LiveShadow) -> None:
-        from ...shadow.state_file import StateFile
+        from ...shadow.report import StateFile
 
         if self._options.state is not None and live.run is not None:
             StateFile(self._options.state).write(live.run.account)
@@ -295,16 +259,11 @@ def _print(run: ShadowRun, output: AnswerForm) -> None:
     from ..render.judged_decisions import render_account
 
     gain: Gain = compute_gain(run.account, run.view, run.settings)
-    match output:
-        case AnswerForm.JSON:
-            print_json_document(report_tree(run.account, gain))
-        case AnswerForm.YAML:
-            print_yaml_document(report_tree(run.account, gain))
-        case AnswerForm.NAME:
-            print_pods(one.pod for one in run.account.differences)
-        case _:
-            console = stdout_console()
-            with written_to_stdout(console):
-                render_account(console, run.account, gain, output is AnswerForm.WIDE)
+    print_in_form(
+        output,
+        lambda: report_tree(run.account, gain),
+        lambda console: render_account(console, run.account, gain, output is AnswerForm.WIDE),
+        lambda: pod_lines(one.pod for one in run.account.differences),
+    )
     if run.account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)

@@ -6,9 +6,8 @@ from aiohttp import web
 
 from ...observe.exposition import render
 from ...shadow.decision_account import DecisionAccount
-from ...shadow.differences_page import POLICY, differences_page
 from ...shadow.live_shadow import LiveShadow
-from ...shadow.report import report_tree
+from ...shadow.report import POLICY, differences_page, report_tree
 from ...shadow.shadow_metrics import account_families
 from ...web.access import status_response
 from ...web.route_server import WebServer, is_loopback

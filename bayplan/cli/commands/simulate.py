@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -21,6 +20,7 @@ from ..options.autoscaler_options import (
     BatchIdleOption,
     BatchMaxOption,
     ExpanderOption,
+    InstanceTypesOption,
     PoolsOption,
     ScanOption,
     read_autoscaler,
@@ -29,23 +29,24 @@ from ..options.autoscaler_options import (
 from ..options.input_options import seconds_if_given
 from ..options.option_groups import takes_options
 from ..options.output_files import STDOUT, whole_target
-from ..options.pool_options import InstanceTypesOption
 from ..options.scheduler_options import PENDING, AllOption, Question, takes_cluster
 from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import print_notices, print_usage
-from ..render.consoles import stdout_console, written_to_stdout
 from ..render.html import html_to
 from ..render.plain_data import (
+    AnswerForm,
+    AnswerOption,
     cluster_pieces,
     form_of,
-    print_json_document,
-    print_yaml_document,
+    print_in_form,
     with_remarks,
 )
 from ..render.progress_bar import progress_bar
 from ..render.trace_lines import TraceWriter, trace_to
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ...answers.measured import UseAgainstRequests
     from ...manifests.measured_use import MeasuredUse
     from ...observe import SchedulerMetrics
@@ -53,19 +54,6 @@ if TYPE_CHECKING:
     from ...sim.settings import Settings
 
 app = CommandApp()
-
-
-class Output(StrEnum):
-    """Output formats of the result."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
-FORMS = ", ".join(Output)
 
 
 class SimulateCommand(PlainCommand):
@@ -85,10 +73,7 @@ class SimulateCommand(PlainCommand):
 class SimulateOptions:
     """The options of `bayplan simulate` besides those of a question."""
 
-    output: Annotated[
-        Output,
-        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
-    ] = Output.TABLE
+    output: AnswerOption = AnswerForm.TABLE
     explain: Annotated[
         bool, typer.Option("--explain", help="Show for each pod what every plugin answered.")
     ] = False
@@ -99,7 +84,6 @@ class SimulateOptions:
         typer.Option(
             metavar="DURATION",
             help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
-            show_default=False,
         ),
     ] = None
     pod_max_in_unschedulable_pods_duration: Annotated[
@@ -107,7 +91,6 @@ class SimulateOptions:
         typer.Option(
             metavar="DURATION",
             help="How long a pod stays unschedulable before it is tried again without an event. Default: 5m.",
-            show_default=False,
         ),
     ] = None
     trace: Annotated[
@@ -115,7 +98,6 @@ class SimulateOptions:
         typer.Option(
             metavar="[FILE]",
             help="Write each event with its time to a file, or, without FILE, before the result.",
-            show_default=False,
         ),
     ] = None
     metrics: Annotated[
@@ -124,7 +106,6 @@ class SimulateOptions:
             metavar="FILE",
             help="Write the scheduler's metrics to a file at the end, in the text format of Prometheus; "
             "- is standard output, after the result.",
-            show_default=False,
         ),
     ] = None
     to: Annotated[
@@ -134,7 +115,6 @@ class SimulateOptions:
             metavar="FILE",
             help="Write the resulting cluster to a file that every command reads: JSON if the name ends with .json, "
             "the format of snapshots if it ends with .bay, else YAML; gzipped if .gz follows.",
-            show_default=False,
         ),
     ] = None
     html: Annotated[
@@ -142,7 +122,6 @@ class SimulateOptions:
         typer.Option(
             metavar="FILE",
             help="Write a page about the run to a file, which opens in a browser without a network.",
-            show_default=False,
         ),
     ] = None
     pools: PoolsOption = None
@@ -189,7 +168,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
         html_to(options.html) as page,
         cluster_to(options.to) as write_cluster,
     ):
-        with trace_to(options.trace, options.output is Output.JSON) as writer:
+        with trace_to(options.trace, options.output is AnswerForm.JSON) as writer:
             simulation = _simulation(question, settings, options, writer)
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
@@ -279,65 +258,41 @@ def print_report(
     """
     from ..render.run_tables import of_namespace, render_report
 
-    output, remarks, namespace = options.output, question.remarks, question.given_namespace
-    match output:
-        case Output.JSON:
-            print_json(report, remarks, usage)
-        case Output.YAML:
-            print_yaml(report, remarks, usage)
-        case Output.NAME:
-            print_names(of_namespace(report, namespace))
-        case _:
-            from ..render.plugin_results import render_explanations
+    shown = of_namespace(report, question.given_namespace)
 
-            console = stdout_console()
-            wide = output is Output.WIDE
-            details = options.everything or wide
-            everything = details or not console.is_terminal
-            with written_to_stdout(console):
-                if options.explain:
-                    render_explanations(console, of_namespace(report, namespace), details)
-                render_report(
-                    console,
-                    report,
-                    wide=wide,
-                    everything=everything,
-                    details=details,
-                    namespace=namespace,
-                )
-                if usage is not None:
-                    print_usage(console, usage)
-                print_notices(console, report.notices)
+    def document() -> dict[str, Any]:
+        made = report.to_dict()
+        made = made if usage is None else {**made, "usage": usage.to_dict()}
+        return with_remarks(made, question.remarks)
 
+    def render(console: Console) -> None:
+        from ..render.plugin_results import render_explanations
 
-def print_json(
-    report: SimulationReport,
-    remarks: Sequence[str] = (),
-    usage: UseAgainstRequests | None = None,
-) -> None:
-    """Print the report as JSON."""
-    print_json_document(with_remarks(_document(report, usage), remarks))
+        wide = options.output is AnswerForm.WIDE
+        details = options.everything or wide
+        everything = details or not console.is_terminal
+        if options.explain:
+            render_explanations(console, shown, details)
+        render_report(
+            console,
+            report,
+            wide=wide,
+            everything=everything,
+            details=details,
+            namespace=question.given_namespace,
+        )
+        if usage is not None:
+            print_usage(console, usage)
+        print_notices(console, report.notices)
+
+    print_in_form(options.output, document, render, lambda: _name_lines(shown))
 
 
-def print_yaml(
-    report: SimulationReport,
-    remarks: Sequence[str] = (),
-    usage: UseAgainstRequests | None = None,
-) -> None:
-    """Print the report as YAML."""
-    print_yaml_document(with_remarks(_document(report, usage), remarks))
-
-
-def _document(report: SimulationReport, usage: UseAgainstRequests | None) -> dict[str, Any]:
-    document = report.to_dict()
-    return document if usage is None else {**document, "usage": usage.to_dict()}
-
-
-def print_names(report: SimulationReport) -> None:
-    """Print `pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
+def _name_lines(report: SimulationReport) -> Iterator[str]:
+    """`pod/<namespace>/<name> node/<node>` per pod; `-` stands for no node."""
     for result in report.pods:
         node = f"node/{result.attempt.node_name}" if result.is_placed else "-"
-        print(f"pod/{result.pod.key} {node}")
+        yield f"pod/{result.pod.key} {node}"
 
 
 WriteMetrics: TypeAlias = "Callable[[SchedulerMetrics], None]"

@@ -34,7 +34,6 @@ AnnotationsOption = Annotated[
         "--annotation",
         metavar="NAME",
         help="An annotation to keep, for plugins of your own. May be given several times.",
-        show_default=False,
     ),
 ]
 
@@ -49,7 +48,6 @@ def snapshot(
             "--namespace",
             metavar="NAME",
             help="Only objects in this namespace, and objects without one.",
-            show_default=False,
         ),
     ] = "",
     all_namespaces: Annotated[
@@ -73,7 +71,6 @@ def snapshot(
             metavar="FILE",
             help="Where to write it, all or nothing: in YAML, in JSON if the name ends with .json, or as columns, "
             "which open at once, if it ends with .bay; gzipped if .gz follows. Default: standard output.",
-            show_default=False,
         ),
     ] = None,
     annotation: AnnotationsOption = None,

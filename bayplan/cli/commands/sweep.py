@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,23 +10,17 @@ import typer
 
 from ...api.own_documents import API_VERSION
 from ..options.input_options import takes_input_limit
-from ..render.consoles import stderr_console, stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.consoles import stderr_console
+from ..render.plain_data import ReportForm, ReportOption, print_in_form
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ...sweeps import Sweep
 
 FAILED = 1
 """The exit status when a run failed."""
-
-
-class SweepForm(StrEnum):
-    """Output formats of the results."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
 
 
 FileArgument = Annotated[
@@ -38,7 +32,6 @@ ToOption = Annotated[
         "--to",
         metavar="FILE",
         help="The table of results, .csv or .parquet. Default: the name of the sweep with .csv, in the current folder.",
-        show_default=False,
     ),
 ]
 JobsOption = Annotated[
@@ -49,7 +42,6 @@ JobsOption = Annotated[
         metavar="NUMBER",
         min=1,
         help="Runs at a time. Default: one per core.",
-        show_default=False,
     ),
 ]
 RayOption = Annotated[
@@ -57,7 +49,6 @@ RayOption = Annotated[
     typer.Option(
         metavar="ADDRESS",
         help="Run on the Ray cluster at this address; local starts one on this machine.",
-        show_default=False,
     ),
 ]
 RetryOption = Annotated[
@@ -65,12 +56,6 @@ RetryOption = Annotated[
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="List the runs, and which of them are done.")
-]
-FormOption = Annotated[
-    SweepForm,
-    typer.Option(
-        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(SweepForm)}."
-    ),
 ]
 
 
@@ -82,7 +67,7 @@ def sweep(
     ray: RayOption = None,
     retry_failed: RetryOption = False,
     dry_run: DryRunOption = False,
-    output: FormOption = SweepForm.TABLE,
+    output: ReportOption = ReportForm.TABLE,
 ) -> None:
     """Simulate many inputs, configurations and seeds, and collect what came of them.
 
@@ -101,37 +86,39 @@ def sweep(
         return
     with progress_bar("simulating") as on_runs:
         results = found.run(jobs=jobs, ray=ray, on_progress=on_runs)
-    if output is SweepForm.TABLE:
-        from ..render.sweep_table import render_results
+    from ..render.sweep_table import render_results
 
-        console = stdout_console()
-        with written_to_stdout(console):
-            render_results(console, results)
+    _print("SweepReport", results.to_dict, output, lambda console: render_results(console, results))
+    if output is ReportForm.TABLE:
         stderr_console().print(f"{results.path}", style="dim", markup=False, soft_wrap=True)
-    else:
-        _print("SweepReport", results.to_dict(), output)
     if results.failed:
         raise typer.Exit(FAILED)
 
 
-def _list(found: Sweep, output: SweepForm) -> None:
+def _list(found: Sweep, output: ReportForm) -> None:
     """Print the runs, and which are done."""
+    from ..render.sweep_table import render_plan
+
     states = []
     for run in found.runs:
         result = found.result_of(run)
         states.append("missing" if result is None else "failed" if result.is_failed else "done")
-    if output is not SweepForm.TABLE:
+
+    def content() -> dict[str, object]:
         pairs = zip(found.runs, states, strict=True)
         runs = [{**run.to_dict(), "status": state} for run, state in pairs]
-        _print("SweepPlan", {"missing": len(found.missing), "runs": runs}, output)
-        return
-    from ..render.sweep_table import render_plan
+        return {"missing": len(found.missing), "runs": runs}
 
-    console = stdout_console()
-    with written_to_stdout(console):
+    def render(console: Console) -> None:
         render_plan(console, found.runs, states, len(found.missing))
 
+    _print("SweepPlan", content, output, render)
 
-def _print(kind: str, content: dict[str, object], output: SweepForm) -> None:
-    show = print_json_document if output is SweepForm.JSON else print_yaml_document
-    show({"apiVersion": API_VERSION, "kind": kind, **content})
+
+def _print(
+    kind: str,
+    content: Callable[[], dict[str, object]],
+    output: ReportForm,
+    render: Callable[[Console], None],
+) -> None:
+    print_in_form(output, lambda: {"apiVersion": API_VERSION, "kind": kind, **content()}, render)

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...api.text.durations import EXPECTED, parse_duration
-from ...errors import InputError
-from ..options.config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    KubernetesVersionOption,
-    PluginFilesOption,
-    ProviderOption,
-    SeedOption,
-    read_settings,
-)
-from ..options.input_options import takes_input_limit
+from ..options.config_options import ProviderOption, SchedulerChoice
+from ..options.input_options import seconds_if_given, takes_input_limit
+from ..options.option_groups import takes_options
 from ..options.scheduler_options import PENDING, FilenameOption, read_cluster
 from ..render.answer_output import print_notices
-from ..render.consoles import stdout_console, written_to_stdout
-from ..render.plain_data import print_json_document, print_yaml_document
+from ..render.plain_data import ReportForm, ReportOption, print_in_form
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ...sim.streaming import StreamReport
-
-
-class StreamOutput(StrEnum):
-    """Output formats of the sums."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
 
 
 TraceArgument = Annotated[
@@ -52,7 +36,6 @@ ResultsOption = Annotated[
         metavar="FILE",
         help="Write a row for each pod as it ends: JSON lines if the name ends with .jsonl, else CSV; gzipped if "
         "it ends with .gz.",
-        show_default=False,
     ),
 ]
 UntilOption = Annotated[
@@ -60,31 +43,25 @@ UntilOption = Annotated[
     typer.Option(
         metavar="DURATION",
         help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
-        show_default=False,
     ),
 ]
-FormOption = Annotated[
-    StreamOutput,
-    typer.Option(
-        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(StreamOutput)}."
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions(SchedulerChoice):
+    """The options of `bayplan research trace simulate`."""
+
+    trace: TraceArgument
+    results: ResultsOption = None
+    filename: FilenameOption = None
+    until: UntilOption = None
+    algorithm_provider: ProviderOption = None
+    output: ReportOption = ReportForm.TABLE
 
 
 @takes_input_limit
-def simulate_trace(
-    trace: TraceArgument,
-    results: ResultsOption = None,
-    filename: FilenameOption = None,
-    until: UntilOption = None,
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    kubernetes_version: KubernetesVersionOption = "",
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
-    seed: SeedOption = None,
-    output: FormOption = StreamOutput.TABLE,
-) -> None:
+@takes_options(TraceOptions)
+def simulate_trace(options: TraceOptions) -> None:
     """Simulate a trace in memory for the pods that are there at a time, however long it is.
 
     Objects are read as their time comes, and finished pods leave. Decisions are those of "bayplan simulate"; the result
@@ -98,16 +75,16 @@ def simulate_trace(
     from ...sim.settings import reading_for
     from ...sim.streaming import StreamedSimulation, read_lines, write_rows
 
-    until_s = None if until is None else parse_duration(until)
-    if until is not None and until_s is None:
-        raise InputError(f'--until: {EXPECTED}; got "{until}"')
-    settings = read_settings(
-        config, algorithm_provider, feature_gates, plugins, seed, kubernetes_version
-    )
-    with reading_for(settings), write_rows(results) as sink, progress_bar("scheduling") as on_pods:
-        manifests = read_cluster(filename).manifests if filename else Manifests()
+    until_s = seconds_if_given("--until", options.until)
+    settings = options.settings(provider=options.algorithm_provider)
+    with (
+        reading_for(settings),
+        write_rows(options.results) as sink,
+        progress_bar("scheduling") as on_pods,
+    ):
+        manifests = read_cluster(options.filename).manifests if options.filename else Manifests()
         simulation = StreamedSimulation(
-            read_lines(trace),
+            read_lines(options.trace),
             sink,
             manifests.objects,
             settings.config,
@@ -117,21 +94,13 @@ def simulate_trace(
             plugins=settings.plugins,
         )
         report = simulation.run_stream(on_pods, until_s)
-    _print(report, output)
+    print_in_form(options.output, report.to_dict, lambda console: _render(console, report))
     if not report.is_complete:
         raise typer.Exit(PENDING)
 
 
-def _print(report: StreamReport, output: StreamOutput) -> None:
-    match output:
-        case StreamOutput.JSON:
-            print_json_document(report.to_dict())
-        case StreamOutput.YAML:
-            print_yaml_document(report.to_dict())
-        case _:
-            from ..render.stream import render_stream
+def _render(console: Console, report: StreamReport) -> None:
+    from ..render.run_tables import render_stream
 
-            console = stdout_console()
-            with written_to_stdout(console):
-                render_stream(console, report)
-                print_notices(console, report.notices)
+    render_stream(console, report)
+    print_notices(console, report.notices)

@@ -22,6 +22,7 @@ import typer
 
 from ...cluster.private_files import check_owner, write_private
 from ...errors import InputError
+from ..options.autoscaler_options import InstanceTypesOption
 from ..options.config_options import (
     ConfigOption,
     FeatureGatesOption,
@@ -32,7 +33,6 @@ from ..options.config_options import (
 )
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import takes_options
-from ..options.pool_options import InstanceTypesOption
 from ..options.scheduler_options import StrictOption
 from ..options.usage_options import page_use
 from ..render.consoles import stderr_console
@@ -89,7 +89,6 @@ class UpOptions:
         typer.Option(
             metavar="FOLDER",
             help="Folder that keeps the cluster between runs. Default: in memory only.",
-            show_default=False,
         ),
     ] = None
     nodes: Annotated[
@@ -99,7 +98,6 @@ class UpOptions:
             min=0,
             help="How many nodes to begin with; "
             f"{DEFAULT_NODES} when there are none and no file is given.",
-            show_default=False,
         ),
     ] = None
     like: Annotated[
@@ -107,7 +105,6 @@ class UpOptions:
         typer.Option(
             metavar="TYPE",
             help="What these nodes have: a type of the table, as m5.xlarge, or amounts, as cpu=4,memory=16Gi.",
-            show_default=False,
         ),
     ] = None
     instance_types: InstanceTypesOption = None
@@ -117,7 +114,6 @@ class UpOptions:
             metavar="NAME",
             help=f"Name of the cluster, for down and clusters. Default: {DEFAULT_NAME}; while that is taken, "
             f"{DEFAULT_NAME}-2 and so on.",
-            show_default=False,
         ),
     ] = None
     detach: Annotated[
@@ -133,7 +129,6 @@ class UpOptions:
         typer.Option(
             metavar="FILE",
             help="Where to write the kubeconfig. Default: beside the data, or in a folder of the cluster's name.",
-            show_default=False,
         ),
     ] = None
     filename: Annotated[
@@ -144,7 +139,6 @@ class UpOptions:
             metavar="FILE",
             help="File or folder with manifests to begin with. May be given several times.",
             allow_dash=True,
-            show_default=False,
         ),
     ] = None
     strict: StrictOption = True

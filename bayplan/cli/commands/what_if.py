@@ -30,9 +30,10 @@ from ..options.change_options import (
 )
 from ..options.cluster_options import with_namespace
 from ..options.input_options import parse_seconds
-from ..options.scheduler_options import AnswerForm, AnswerOption, Question, takes_question, warn
+from ..options.scheduler_options import Question, takes_question, warn
 from ..options.usage_options import read_measured
 from ..render.answer_output import print_answer
+from ..render.plain_data import AnswerForm, AnswerOption
 from ..render.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def add_taint(
     node: NodeArgument,
     taints: Annotated[
         list[str],
-        typer.Argument(metavar="TAINT", help="key=value:Effect or key:Effect.", show_default=False),
+        typer.Argument(metavar="TAINT", help="key=value:Effect or key:Effect."),
     ],
 ) -> Changes:
     """Put taints on a node; NoExecute evicts the pods that do not tolerate it.
@@ -205,9 +206,7 @@ def remove_taint(
     node: NodeArgument,
     taints: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TAINT", help="key, key:Effect or key=value:Effect.", show_default=False
-        ),
+        typer.Argument(metavar="TAINT", help="key, key:Effect or key=value:Effect."),
     ],
 ) -> Changes:
     """Remove taints from a node.
@@ -229,9 +228,7 @@ def resize(
     ],
     resources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RESOURCE=AMOUNT", help="New amount, such as cpu=8.", show_default=False
-        ),
+        typer.Argument(metavar="RESOURCE=AMOUNT", help="New amount, such as cpu=8."),
     ],
     container: Annotated[
         str,
@@ -240,7 +237,6 @@ def resize(
             "--container",
             metavar="NAME",
             help="The container to resize, of pods that have several.",
-            show_default=False,
         ),
     ] = "",
 ) -> Changes:
@@ -284,7 +280,6 @@ def rightsize(
             metavar="FILE",
             help="Measured use of pods: the JSON of a Prometheus query ([cpu=]FILE), a PodMetricsList, CSV, or live "
             "for metrics.k8s.io of the cluster. May be given several times.",
-            show_default=False,
         ),
     ],
     margin: Annotated[
@@ -302,7 +297,7 @@ def rightsize(
     Example: bayplan what-if rightsize --usage use.csv -f cluster.yaml
     """
     from ...answers.rightsizing import find_rightsizing
-    from ..render.proposals import render_rightsizing
+    from ..render.answer_tables import render_rightsizing
 
     share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", margin.strip())
     if share is None:
@@ -337,7 +332,6 @@ def delete(
         typer.Argument(
             metavar="KIND/NAME",
             help="Objects of any kind; names may be patterns. With -l a kind alone will do; default: nodes.",
-            show_default=False,
         ),
     ] = None,
     selector: Annotated[
@@ -347,7 +341,6 @@ def delete(
             "--selector",
             metavar="LABELS",
             help="Only objects with these labels, as for kubectl: zone=a,!spot.",
-            show_default=False,
         ),
     ] = "",
 ) -> Changes:
@@ -369,7 +362,7 @@ def apply(
     options: AnswerOptions,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", hidden=True, allow_dash=True, show_default=False),
+        typer.Argument(metavar="FILE", hidden=True, allow_dash=True),
     ] = None,
     manifests: Any = None,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,14 +11,14 @@ import typer
 
 from ...api.text.durations import EXPECTED
 from ...errors import InputError
+from ..render.consoles import stderr_console
 from .input_options import parse_seconds
-from .pool_options import print_notes, read_table
 
 if TYPE_CHECKING:
     from ...answers.compare import MakeSimulation
     from ...autoscaling import AutoscalerOptions
     from ...manifests.timeline import InputObject
-    from ...planning import PoolReading
+    from ...planning import InstanceTable, PoolReading
 
 AUTOSCALERS = ("karpenter", "cluster-autoscaler")
 EXPANDERS = ("least-waste", "price", "priority", "random", "most-pods", "least-nodes")
@@ -42,7 +42,6 @@ PoolsOption = Annotated[
         help="Node pools from which an autoscaler adds nodes: NodePools of bayplan.dev/v1 or karpenter.sh/v1, or the "
         "status of Cluster Autoscaler. May be given several times.",
         allow_dash=True,
-        show_default=False,
     ),
 ]
 AutoscalerOption = Annotated[
@@ -52,7 +51,6 @@ AutoscalerOption = Annotated[
         metavar="NAME",
         help="With --pools: karpenter or cluster-autoscaler. Default: karpenter.",
         autocompletion=complete_autoscaler,
-        show_default=False,
     ),
 ]
 ExpanderOption = Annotated[
@@ -63,7 +61,6 @@ ExpanderOption = Annotated[
         help="How Cluster Autoscaler chooses a group: least-waste, most-pods, least-nodes, price, priority or random; "
         "or several, separated by commas. Default: least-waste.",
         autocompletion=complete_expander,
-        show_default=False,
     ),
 ]
 BatchIdleOption = Annotated[
@@ -72,7 +69,6 @@ BatchIdleOption = Annotated[
         "--batch-idle-duration",
         metavar="DURATION",
         help="Karpenter plans when no further pod came for so long. Default: 1s.",
-        show_default=False,
     ),
 ]
 BatchMaxOption = Annotated[
@@ -81,7 +77,6 @@ BatchMaxOption = Annotated[
         "--batch-max-duration",
         metavar="DURATION",
         help="Karpenter plans at the latest so long after the first pod. Default: 10s.",
-        show_default=False,
     ),
 ]
 ScanOption = Annotated[
@@ -90,7 +85,6 @@ ScanOption = Annotated[
         "--scan-interval",
         metavar="DURATION",
         help="How often Cluster Autoscaler reads the cluster, and Karpenter searches nodes to remove. Default: 10s.",
-        show_default=False,
     ),
 ]
 AutoscalerConfigOption = Annotated[
@@ -101,7 +95,6 @@ AutoscalerConfigOption = Annotated[
         help="Manifests of Cluster Autoscaler as a cluster has them: its Deployment, whose flags are read, and the "
         "ConfigMap of the expander priority. May be given several times.",
         allow_dash=True,
-        show_default=False,
     ),
 ]
 AutoscalerFlagOption = Annotated[
@@ -110,7 +103,6 @@ AutoscalerFlagOption = Annotated[
         "--autoscaler-flag",
         metavar="NAME=VALUE",
         help="A flag of Cluster Autoscaler, such as scale-down-unneeded-time=5m. May be given several times.",
-        show_default=False,
     ),
 ]
 
@@ -222,3 +214,26 @@ def _seconds(name: str, text: str) -> float:
     if flag == "--scan-interval" and not seconds:
         raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
     return seconds
+
+
+InstanceTypesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--instance-types",
+        metavar="CSV",
+        help="Table of instance types: name, cpu, memory, price, zones, other resources by name, labels.",
+    ),
+]
+
+
+def read_table(path: Path | None) -> InstanceTable:
+    """The table of instance types in a file; empty without one."""
+    from ...planning import InstanceTable, read_instance_table
+
+    return read_instance_table(path) if path is not None else InstanceTable()
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on standard error, such as parts of documents that are not modelled."""
+    for note in notes:
+        stderr_console().print(f"note: {note}", style="dim", markup=False, soft_wrap=True)

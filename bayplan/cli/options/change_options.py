@@ -15,14 +15,13 @@ import typer
 
 from ...errors import InputError
 from ..render.answer_output import print_answer
+from ..render.plain_data import AnswerForm, AnswerOption
 from ..render.progress_bar import progress_bar
 from .input_options import takes_input_limit
 from .option_groups import parameters_of, show_options
 from .scheduler_options import (
     PENDING,
     AllOption,
-    AnswerForm,
-    AnswerOption,
     KustomizeOption,
     Question,
     RecursiveOption,
@@ -41,9 +40,7 @@ Changes: TypeAlias = "Sequence[ClusterChange]"
 
 NodesArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NODE", help="Names of nodes, or patterns such as 'gpu-*'.", show_default=False
-    ),
+    typer.Argument(metavar="NODE", help="Names of nodes, or patterns such as 'gpu-*'."),
 ]
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")]
 SelectorOption = Annotated[
@@ -53,7 +50,6 @@ SelectorOption = Annotated[
         "--selector",
         metavar="LABELS",
         help="Only nodes with these labels, as for kubectl: zone=a,!spot.",
-        show_default=False,
     ),
 ]
 ForceOption = Annotated[
@@ -98,7 +94,6 @@ ManifestsOption = Annotated[
         "--filename",
         metavar="FILE",
         help="File or folder with the manifests to apply; - is standard input. May be given several times.",
-        show_default=False,
         allow_dash=True,
     ),
 ]
@@ -108,7 +103,6 @@ ClusterFilesOption = Annotated[
         "--cluster",
         metavar="FILE",
         help="A file or folder with the cluster, such as a snapshot. Default: the live cluster.",
-        show_default=False,
     ),
 ]
 UntilFitsOption = Annotated[
@@ -123,7 +117,6 @@ LikeOption = Annotated[
     typer.Option(
         metavar="NODE",
         help="Existing node to copy. Several are used in turn, such as one of each zone.",
-        show_default=False,
     ),
 ]
 FewestOption = Annotated[

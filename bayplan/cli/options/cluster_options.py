@@ -32,7 +32,6 @@ KubeconfigOption = Annotated[
         metavar="FILE",
         help="How to reach the cluster. Default: KUBECONFIG, ~/.kube/config, or the service account of "
         "the pod it runs in.",
-        show_default=False,
     ),
 ]
 ContextOption = Annotated[
@@ -40,7 +39,6 @@ ContextOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="Context of the kubeconfig to use. Default: its current context.",
-        show_default=False,
     ),
 ]
 LiveKubeconfigOption = Annotated[
@@ -49,7 +47,6 @@ LiveKubeconfigOption = Annotated[
         metavar="FILE",
         help="Ask about the cluster of this kubeconfig, reading only. With -f: as if the files were applied to it. "
         "Default without -f: the cluster that kubectl would talk to.",
-        show_default=False,
     ),
 ]
 LiveContextOption = Annotated[
@@ -57,7 +54,6 @@ LiveContextOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="Ask about the cluster of this context of the kubeconfig. Default: its current context.",
-        show_default=False,
     ),
 ]
 NamespaceOption = Annotated[
@@ -67,7 +63,6 @@ NamespaceOption = Annotated[
         "--namespace",
         metavar="NAME",
         help="Namespace of what is named without one, and of manifests without one; simulate shows its pods only.",
-        show_default=False,
     ),
 ]
 AllNamespacesOption = Annotated[

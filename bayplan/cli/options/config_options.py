@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,6 @@ ConfigOption = Annotated[
     typer.Option(
         metavar="FILE",
         help="A KubeSchedulerConfiguration or Policy file of any version.",
-        show_default=False,
     ),
 ]
 FeatureGatesOption = Annotated[
@@ -41,7 +41,6 @@ FeatureGatesOption = Annotated[
         "--feature-gates",
         metavar="A=true,B=false",
         help="Feature gates to switch on or off.",
-        show_default=False,
     ),
 ]
 KubernetesVersionOption = Annotated[
@@ -50,7 +49,6 @@ KubernetesVersionOption = Annotated[
         "--kubernetes-version",
         metavar="1.36",
         help="The release whose decisions are taken, 1.33 to 1.37. Default: that of the cluster, else 1.36.",
-        show_default=False,
     ),
 ]
 PluginFilesOption = Annotated[
@@ -59,7 +57,6 @@ PluginFilesOption = Annotated[
         "--plugins",
         metavar="FILE",
         help="Python file, or module, with plugins of your own. May be given several times.",
-        show_default=False,
     ),
 ]
 ProviderOption = Annotated[
@@ -69,7 +66,6 @@ ProviderOption = Annotated[
         metavar="NAME",
         help=f"Instead of a file, an algorithm provider of v1.20: {' or '.join(PROVIDER_NAMES)}.",
         autocompletion=complete_providers,
-        show_default=False,
     ),
 ]
 SeedOption = Annotated[
@@ -77,9 +73,25 @@ SeedOption = Annotated[
     typer.Option(
         metavar="NUMBER",
         help="Seed for breaking ties between nodes with equal scores.",
-        show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerChoice:
+    """The options that name a scheduler, for groups of options that have them."""
+
+    config: ConfigOption = None
+    kubernetes_version: KubernetesVersionOption = ""
+    feature_gates: FeatureGatesOption = ""
+    plugins: PluginFilesOption = None
+    seed: SeedOption = None
+
+    def settings(self, version: str = "", provider: str | None = None) -> Settings:
+        """The scheduler; of `version` if the options name no release."""
+        version = self.kubernetes_version or version
+        given = self.config, provider, self.feature_gates, self.plugins, self.seed
+        return read_settings(*given, version)
 
 
 def read_settings(

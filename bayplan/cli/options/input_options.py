@@ -21,7 +21,6 @@ MaxInputSizeOption = Annotated[
         metavar="SIZE",
         help="Read at most this much of each file, unpacked, such as 8Gi. Default: a plain file whole; "
         "of a gzip file 32Mi, or 100 times its size.",
-        show_default=False,
     ),
 ]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, get_type_hints
 
 
 def takes_options(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -28,8 +29,17 @@ def takes_options(group: type) -> Callable[[Callable[..., None]], Callable[..., 
 
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a function, or the fields of a dataclass, as keywords with evaluated types."""
-    found = inspect.signature(function, eval_str=True).parameters.values()
-    return [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in found]
+    if is_dataclass(function):
+        # an inherited field comes last, and has the type that its own module gives it
+        types, found = get_type_hints(function, include_extras=True), inspect.signature(function)
+    else:
+        found = inspect.signature(function, eval_str=True)
+        types = {name: each.annotation for name, each in found.parameters.items()}
+    own = function.__annotations__
+    return [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[name])
+        for name, each in sorted(found.parameters.items(), key=lambda item: item[0] not in own)
+    ]
 
 
 def show_options(command: Callable[..., None], parameters: list[inspect.Parameter]) -> None:

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 
@@ -56,7 +55,6 @@ FilenameOption = Annotated[
         "May be given several times.",
         allow_dash=True,
         metavar="FILE",
-        show_default=False,
     ),
 ]
 KustomizeOption = Annotated[
@@ -66,7 +64,6 @@ KustomizeOption = Annotated[
         "--kustomize",
         metavar="FOLDER",
         help="Read what kubectl kustomize builds of this folder.",
-        show_default=False,
     ),
 ]
 RecursiveOption = Annotated[
@@ -85,7 +82,6 @@ WorkloadKindsOption = Annotated[
         "--workload-kinds",
         metavar="FILE",
         help="Custom kinds that make pods, and where they have templates and counts. May be given several times.",
-        show_default=False,
     ),
 ]
 AsIsOption = Annotated[
@@ -96,25 +92,6 @@ AsIsOption = Annotated[
     ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Show all pods and nodes, however many.")]
-
-
-class AnswerForm(StrEnum):
-    """Output formats of an answer."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    """The table with all rows."""
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
-AnswerOption = Annotated[
-    AnswerForm,
-    typer.Option(
-        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(AnswerForm)}."
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)

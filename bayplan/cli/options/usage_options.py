@@ -23,7 +23,6 @@ UsageOption = Annotated[
         metavar="FILE",
         help="Measured use of pods, shown beside their requests: the JSON of a Prometheus query ([cpu=]FILE), a "
         "PodMetricsList, CSV, or live for metrics.k8s.io of the cluster. May be given several times.",
-        show_default=False,
     ),
 ]
 

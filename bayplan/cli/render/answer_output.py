@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...api.own_documents import API_VERSION
-from ..options.scheduler_options import AnswerForm
-from .consoles import stdout_console, written_to_stdout
-from .plain_data import print_json_document, print_yaml_document, with_remarks
+from .plain_data import AnswerForm, print_in_form, with_remarks
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ...answers.measured import UseAgainstRequests
-    from ...answers.settlement import Settlement
+    from ...trials import Settlement
 
 
 class PrintableAnswer(Protocol):
@@ -37,25 +35,19 @@ def print_answer(
 
     A document has the `remarks` on the input, too; `usage` is the measured use beside requests.
     """
-    if form in (AnswerForm.JSON, AnswerForm.YAML):
-        document = {"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()}
+
+    def document() -> dict[str, object]:
+        made = {"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()}
+        return with_remarks(made if usage is None else {**made, "usage": usage.to_dict()}, remarks)
+
+    def show(console: Console) -> None:
+        print_settlement(console, getattr(answer, "settled", None))
+        render(console)
         if usage is not None:
-            document["usage"] = usage.to_dict()
-        show = print_json_document if form is AnswerForm.JSON else print_yaml_document
-        show(with_remarks(document, remarks))
-        return
-    match form:
-        case AnswerForm.NAME:
-            for line in names():
-                print(line)
-        case AnswerForm.TABLE | AnswerForm.WIDE:
-            console = stdout_console()
-            with written_to_stdout(console):
-                print_settlement(console, getattr(answer, "settled", None))
-                render(console)
-                if usage is not None:
-                    print_usage(console, usage)
-                print_notices(console, getattr(answer, "notices", ()))
+            print_usage(console, usage)
+        print_notices(console, getattr(answer, "notices", ()))
+
+    print_in_form(form, document, show, names)
 
 
 def print_usage(console: Console, usage: UseAgainstRequests) -> None:

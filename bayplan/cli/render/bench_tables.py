@@ -17,26 +17,96 @@ from ...sim.bench import (
 )
 from .table_layout import Listing, Piece
 
-
-def pod_table(runs: Sequence[PodRun]) -> Listing:
-    """Pods: how many, how fast, how much memory."""
-    table = _table(
+COLUMNS: dict[type[Run], tuple[str, str, dict[str, str]]] = {
+    PodRun: (
         "workload",
-        ("nodes", "pods", "placed", "pods/s", "µs/pod", "p50 µs", "p99 µs", "MiB/10k pods"),
-        runs,
-    )
-    for run in runs:
-        numbers = (
-            f"{run.nodes:,}",
-            f"{run.pods:,}",
-            f"{run.placed:,}",
-            f"{run.pods_per_s:,.0f}",
-            f"{run.us_per_pod:,.1f}",
-            f"{run.p50_us:,.1f}",
-            f"{run.p99_us:,.1f}",
-            f"{run.mib_per_10k_pods:,.1f}",
-        )
-        table.add(run.name, *numbers, *_spread(run))
+        "{.name}",
+        {
+            "nodes": "{.nodes:,}",
+            "pods": "{.pods:,}",
+            "placed": "{.placed:,}",
+            "pods/s": "{.pods_per_s:,.0f}",
+            "µs/pod": "{.us_per_pod:,.1f}",
+            "p50 µs": "{.p50_us:,.1f}",
+            "p99 µs": "{.p99_us:,.1f}",
+            "MiB/10k pods": "{.mib_per_10k_pods:,.1f}",
+        },
+    ),
+    EventRun: (
+        "event",
+        "{.event}",
+        {
+            "nodes": "{.nodes:,}",
+            "pods waiting": "{.waiting:,}",
+            "µs/event": "{.us_per_event:,.1f}",
+            "moved/event": "{.moved_per_event:,.1f}",
+        },
+    ),
+    LoadRun: (
+        "dump",
+        "{.name}",
+        {
+            "nodes": "{.nodes:,}",
+            "pods": "{.pods:,}",
+            "MiB": "{.mib:,.0f}",
+            "read s": "{.read_s:.2f}",
+            "cluster s": "{.cluster_s:.2f}",
+            "decision s": "{.decision_s:.2f}",
+            "total s": "{.seconds:.2f}",
+            "peak MiB": "{.peak_mib:,.0f}",
+        },
+    ),
+    CommandRun: (
+        "simulate",
+        "{.name}",
+        {
+            "nodes": "{.nodes:,}",
+            "pods": "{.pods:,}",
+            "placed": "{.placed:,}",
+            "total s": "{.seconds:.2f}",
+            "CPU s": "{.cpu_s:.2f}",
+            "pods/CPU s": "{.pods_per_cpu_s:,.0f}",
+            "peak MiB": "{.peak_mib:,.0f}",
+        },
+    ),
+    QuestionRun: (
+        "question",
+        "{.question}",
+        {
+            "nodes": "{.nodes:,}",
+            "pods": "{.pods:,}",
+            "total s": "{.seconds:.2f}",
+            "CPU s": "{.cpu_s:.2f}",
+            "after reading": "{.answer_s:.2f}",
+            "peak MiB": "{.peak_mib:,.0f}",
+        },
+    ),
+    PlanRun: (
+        "plan",
+        "{.name}",
+        {
+            "nodes": "{.nodes:,}",
+            "pods": "{.pods:,}",
+            "price": "{.price:,.2f}",
+            "bound": "{.bound:,.2f}",
+            "gap": "{.gap:.1%}",
+            "first fit": "{.first_fit_price:,.2f}",
+            "saved": "{.saved:.1%}",
+            "first plan s": "{.first_plan_s:.1f}",
+            "total s": "{.seconds:.1f}",
+        },
+    ),
+}
+"""By kind of run: the heading and the name of a row, and the other columns, each with its format."""
+
+
+def run_table(kind: type[Run], runs: Sequence[Run]) -> Listing:
+    """The runs of a kind."""
+    heading, name, columns = COLUMNS[kind]
+    own = [run for run in runs if isinstance(run, kind)]
+    table = _table(heading, tuple(columns), own)
+    for run in own:
+        table.add(name.format(run), *(text.format(run) for text in columns.values()), *_spread(run))
     return table
 
 
@@ -47,104 +117,6 @@ def cache_table(runs: Sequence[PodRun]) -> Listing:
         for name, used in run.caches.items():
             numbers = (f"{used.hits:,}", f"{used.misses:,}", f"{used.drops:,}")
             table.add(run.name, name, *numbers, *_spread(run))
-    return table
-
-
-def event_table(runs: Sequence[EventRun]) -> Listing:
-    """Events: the cost of each, and the number of pods it brings back."""
-    table = _table("event", ("nodes", "pods waiting", "µs/event", "moved/event"), runs)
-    for run in runs:
-        numbers = (
-            f"{run.nodes:,}",
-            f"{run.waiting:,}",
-            f"{run.us_per_event:,.1f}",
-            f"{run.moved_per_event:,.1f}",
-        )
-        table.add(run.event, *numbers, *_spread(run))
-    return table
-
-
-def load_table(runs: Sequence[LoadRun]) -> Listing:
-    """Loading a dump: how long each part of it takes."""
-    headings = ("nodes", "pods", "MiB", "read s", "cluster s", "decision s", "total s", "peak MiB")
-    table = _table("dump", headings, runs)
-    for run in runs:
-        numbers = (
-            f"{run.nodes:,}",
-            f"{run.pods:,}",
-            f"{run.mib:,.0f}",
-            f"{run.read_s:.2f}",
-            f"{run.cluster_s:.2f}",
-            f"{run.decision_s:.2f}",
-            f"{run.seconds:.2f}",
-            f"{run.peak_mib:,.0f}",
-        )
-        table.add(run.name, *numbers, *_spread(run))
-    return table
-
-
-def command_table(runs: Sequence[CommandRun]) -> Listing:
-    """`simulate` as a whole: how long it takes from start to end."""
-    headings = ("nodes", "pods", "placed", "total s", "CPU s", "pods/CPU s", "peak MiB")
-    table = _table("simulate", headings, runs)
-    for run in runs:
-        numbers = (
-            f"{run.nodes:,}",
-            f"{run.pods:,}",
-            f"{run.placed:,}",
-            f"{run.seconds:.2f}",
-            f"{run.cpu_s:.2f}",
-            f"{run.pods / max(run.cpu_s, 0.001):,.0f}",
-            f"{run.peak_mib:,.0f}",
-        )
-        table.add(run.name, *numbers, *_spread(run))
-    return table
-
-
-def question_table(runs: Sequence[QuestionRun]) -> Listing:
-    """Questions: how long each takes from start to end, and without reading the files."""
-    headings = ("nodes", "pods", "total s", "CPU s", "after reading", "peak MiB")
-    table = _table("question", headings, runs)
-    for run in runs:
-        numbers = (
-            f"{run.nodes:,}",
-            f"{run.pods:,}",
-            f"{run.seconds:.2f}",
-            f"{run.cpu_s:.2f}",
-            f"{run.answer_s:.2f}",
-            f"{run.peak_mib:,.0f}",
-        )
-        table.add(run.question, *numbers, *_spread(run))
-    return table
-
-
-def plan_table(runs: Sequence[PlanRun]) -> Listing:
-    """Plans: prices beside first fit and the bound, and how long it took."""
-    headings = (
-        "nodes",
-        "pods",
-        "price",
-        "bound",
-        "gap",
-        "first fit",
-        "saved",
-        "first plan s",
-        "total s",
-    )
-    table = _table("plan", headings, runs)
-    for run in runs:
-        numbers = (
-            f"{run.nodes:,}",
-            f"{run.pods:,}",
-            f"{run.price:,.2f}",
-            f"{run.bound:,.2f}",
-            f"{run.gap:.1%}",
-            f"{run.first_fit_price:,.2f}",
-            f"{run.saved:.1%}",
-            f"{run.first_plan_s:.1f}",
-            f"{run.seconds:.1f}",
-        )
-        table.add(run.name, *numbers, *_spread(run))
     return table
 
 

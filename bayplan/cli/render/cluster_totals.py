@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from ...api.text.durations import format_duration
 from ...sim.totals import ClusterTotals, ResourceTotal, TotalsChange
-from ...sim.use_over_time import PENDING, UseSeries
+from ...sim.use_over_time import PENDING, MeansOverTime
 from .table_layout import Listing
 from .tables import BAR_WIDTH, amount, make_bar, section, share_change, value_change
-
-if TYPE_CHECKING:
-    from ...sim.streaming.running_use import SampledSeries
 
 ALWAYS = ("cpu", "memory")
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -58,9 +54,7 @@ def _apart(before: ClusterTotals, after: ClusterTotals) -> dict[str, str]:
     return found
 
 
-def render_use(
-    console: Console, series: Sequence[UseSeries | SampledSeries], time_s: float
-) -> None:
+def render_use(console: Console, series: Sequence[MeansOverTime], time_s: float) -> None:
     """Print peak, mean and a picture of the values that changed over time; nothing if none did."""
     if all(each.is_flat for each in series):
         return

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from ..options.output_files import WholeFile, whole_target
 
 if TYPE_CHECKING:
-    from ...answers import ClusterView
     from ...answers.compare import Comparison
     from ...manifests.measured_use import MeasuredUse
     from ...sim import Simulation, SimulationReport
     from ...sim.settings import Settings
+    from ...trials import TrialCluster
     from ...web.history import History
 
 
@@ -77,13 +77,13 @@ class PageWriter(NoPage):
         )
         self._file.keep()  # independent of later output
 
-    def _view(self) -> ClusterView:
+    def _view(self) -> TrialCluster:
         """The cluster as it is at the end of the run, for questions."""
-        from ...answers import ClusterView
+        from ...trials import TrialCluster
 
         cluster = self._simulation.cluster
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return ClusterView.with_settings(objects, self._settings, self._simulation.clock)
+        return TrialCluster(objects, self._settings, self._simulation.clock)
 
 
 class ComparisonPage:

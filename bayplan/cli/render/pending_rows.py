@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ...api.pod_workload import BARE
+from ...api.workloads import BARE
 from ...sim.pending_pods import PendingGroup
 from .node_names import NodeNames
 from .table_layout import wrap_text

@@ -1,10 +1,72 @@
-"""Plain data: plain data as JSON and YAML on standard output."""
+"""Plain data: results in the form that was asked for, and plain data as JSON and YAML on standard output."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .consoles import stdout_console, written_to_stdout
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class AnswerForm(StrEnum):
+    """Output formats of an answer."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    """The table with all rows."""
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+class ReportForm(StrEnum):
+    """How a report is printed that has no rows of its own to name or to add."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+AnswerOption = Annotated[
+    AnswerForm,
+    typer.Option(
+        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(AnswerForm)}."
+    ),
+]
+ReportOption = Annotated[
+    ReportForm,
+    typer.Option(
+        "-o", "--output", metavar="FORM", help=f"How to print it: {', '.join(ReportForm)}."
+    ),
+]
+
+
+def print_in_form(
+    form: AnswerForm | ReportForm,
+    document: Callable[[], Any],
+    render: Callable[[Console], None],
+    names: Callable[[], Iterable[str]] = tuple,
+) -> None:
+    """Print a result: as a document, as the lines of `names`, or as `render` does for people."""
+    match form.value:
+        case "json":
+            print_json_document(document())
+        case "yaml":
+            print_yaml_document(document())
+        case "name":
+            for line in names():
+                print(line)
+        case _:
+            console = stdout_console()
+            with written_to_stdout(console):
+                render(console)
 
 
 def with_remarks(document: dict[str, Any], remarks: Sequence[str]) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
+from ...planning import NodePool, PoolReading
 from ...planning.fleet_check import OtherSeeds
-from ...planning.node_exchange import NodeExchange
-from ...planning.node_plan import NodePlan
-from ...planning.staying_nodes import NO_TYPE
+from ...planning.node_plan import NodeExchange, NodePlan
+from ...planning.rightsizing import NO_TYPE
 from .consoles import conclude
 from .table_layout import Listing
-from .tables import count, percent, price_text, section
+from .tables import amount, count, percent, price_text, section
 
 SHOWN_NODES = 10
 """Names of nodes in one line."""
@@ -130,3 +130,36 @@ def _table(plan: NodePlan) -> Listing:
 
 def _print(console: Console, text: str, style: str) -> None:
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+SHOWN = ("cpu", "memory", "pods")
+
+
+def render_pools(console: Console, reading: PoolReading) -> None:
+    """Print the table, and how many pools and types there are."""
+    others = dict.fromkeys(
+        name for _, one in reading.types for name in one.allocatable if name not in SHOWN
+    )
+    resources = (*SHOWN, *others)
+    table = Listing(
+        ("POOL", "NODES", "TYPE", *(name.upper() for name in resources), "PRICE", "SPOT", "ZONES"),
+        right=("NODES", *(name.upper() for name in resources), "PRICE"),
+        spare=("ZONES", "SPOT", "PODS"),
+    )
+    for pool in reading.pools:
+        for number, one in enumerate(pool.types):
+            amounts = [
+                amount(one.allocatable[name], name) if name in one.allocatable else "-"
+                for name in resources
+            ]
+            head = (pool.name, _sizes(pool)) if number == 0 else ("", "")
+            zones = ",".join(zone for zone in one.zones if zone) or "-"
+            spot = "yes" if one.is_spot else ""
+            table.add(*head, one.name, *amounts, price_text(one.price), spot, zones)
+    section(console, table)
+    types = sum(len(pool.types) for pool in reading.pools)
+    console.print(f"{count(len(reading.pools), 'pool')}, {count(types, 'node type')}", style="bold")
+
+
+def _sizes(pool: NodePool) -> str:
+    return f"{pool.minimum}-{'' if pool.maximum is None else pool.maximum}"

@@ -6,7 +6,16 @@ that end pods. Imports: api, framework. Never: I/O, or waiting: every effect is 
 when a given timer fires. Callers: sim, cli, testing; the scheduler uses it as its lister and client.
 """
 
-from .absent_owners import AbsentOwners, is_daemon, is_static, successor_of
+from .absent_owners import (
+    AbsentOwners,
+    has_local_storage,
+    is_bare,
+    is_daemon,
+    is_static,
+    is_there,
+    stays_with_node,
+    successor_of,
+)
 from .admission import (
     Admission,
     AdmissionError,
@@ -50,8 +59,12 @@ __all__ = [
     "admit_groups",
     "admit_namespace",
     "admit_storage",
+    "has_local_storage",
+    "is_bare",
     "is_daemon",
     "is_static",
+    "is_there",
+    "stays_with_node",
     "successor_of",
     "provisioning_problems",
     "stage_problem",

@@ -30,6 +30,26 @@ def is_static(pod: Pod) -> bool:
     return any(owner.kind == NODE for owner in pod.owner_references)
 
 
+def stays_with_node(pod: Pod) -> bool:
+    """Whether the pod belongs to its node, which is empty without it: of a DaemonSet, or static."""
+    return is_daemon(pod) or is_static(pod)
+
+
+def has_local_storage(pod: Pod) -> bool:
+    """Whether the pod has an emptyDir, which is deleted with it."""
+    return any(volume.empty_dir is not None for volume in pod.spec.volumes or ())
+
+
+def is_bare(pod: Pod) -> bool:
+    """Whether no controller would recreate the pod."""
+    return pod.controller is None
+
+
+def is_there(pod: Pod) -> bool:
+    """Whether the pod is neither finished nor terminating."""
+    return not pod.is_finished and not pod.is_terminating
+
+
 def successor_of(pod: Pod) -> Pod:
     """The replacement of a deleted pod: the same spec, without a node."""
     return pod.replace(
@@ -75,7 +95,7 @@ class AbsentOwners:
 
     def _is_missing(self, pod: Pod) -> bool:
         owner = pod.controller
-        if owner is None or is_daemon(pod) or is_static(pod):
+        if owner is None or stays_with_node(pod):
             return False
         key = owner.kind, pod.namespace, owner.name
         return (

@@ -20,8 +20,9 @@ from ...api.dra import (
     ResourceClaim,
     ResourceClaimConsumer,
     ResourceClaimTemplate,
+    consumer_of,
+    is_shared,
 )
-from ...api.group_claims import consumer_of, is_shared
 from ...api.meta import ObjectMeta, OwnerReference, controller_of
 from ...api.pod import Pod
 from ...api.pod_groups import (

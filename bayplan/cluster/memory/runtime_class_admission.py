@@ -8,9 +8,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ...api.pod_spec import PodSpec
-from ...api.runtime_classes import RuntimeClass
 from ...api.taints import Toleration
 from ...api.text.quantity import Quantity
+from ...api.workloads import RuntimeClass
 from ...framework.lister import Lister
 
 MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"

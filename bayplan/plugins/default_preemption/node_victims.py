@@ -17,7 +17,7 @@ from ...framework.victims import Victims
 from ...table import Ints, NodeTable
 from ...table.pod_matrix import by_importance
 from ...table.what_if import WhatIf
-from .beside_room import BesideRoom
+from .by_amounts import BesideRoom
 from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import Budgets
 

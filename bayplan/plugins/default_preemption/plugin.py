@@ -51,8 +51,7 @@ from ...framework.room import RoomFilters, room_filters
 from ...framework.row_statuses import no_node_available
 from ...framework.victims import Victims
 from ...table.pod_matrix import PodMatrix
-from .beside_room import BesideRoom
-from .by_amounts import ByAmounts
+from .by_amounts import BesideRoom, ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import BudgetFollower, Budgets
 from .for_groups import preempt_for_group, victim_units

@@ -1,19 +1,24 @@
-"""ClaimState: what DynamicResources keeps of a pod's claims from PreFilter to PreBind.
+"""ClaimState: the claims of a pod from PreFilter to PreBind, and how they are given back if they keep it from its node.
 
-Mirrors stateData of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
+Mirrors stateData and PostFilter of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from ...api.dra import AllocationResult, ResourceClaim, ResourceClaimConsumer
 from ...api.pod import Pod
-from .claim_writes import Given
+from ...errors import ApiError
+from ...framework import Handle, Status, unresolvable, unschedulable
+from ...framework.devices import Devices
+from .claim_writes import ClaimBinder, Given, drive
 from .extended import SPECIAL_NAME
 from .node_answers import CachedAnswers
+from .pod_claims import group_of, unused_claims
 
 
 class ClaimState(msgspec.Struct):
@@ -46,3 +51,49 @@ class ClaimState(msgspec.Struct):
     def is_stale(self) -> bool:
         """Whether the claim for extended resources is left from an earlier attempt."""
         return self.extended is not None and self.extended.name != SPECIAL_NAME
+
+
+log = logging.getLogger(__name__)
+
+
+class Giving:
+    """Gives back one claim; `do` runs the remaining work of a client."""
+
+    def __init__(self, handle: Handle, binder: ClaimBinder, do: Callable[[object], None]) -> None:
+        self._handle = handle
+        self._binder = binder
+        self._do = do
+
+    def give_back(self, known: ClaimState, pod: Pod, has_group_claims: bool) -> Status | None:
+        """Give back one claim that keeps the pod from its node; it may get other devices then. None without one."""
+        binder = self._binder
+        for position in sorted(known.unavailable):
+            claim = known.claims[position]
+            users = claim.status.reserved_for or ()
+            is_used = len(users) > 1 or any(user.uid != pod.uid for user in users)
+            if claim is not known.extended and not is_used:
+                self._do(drive(binder.deallocate(claim)))
+                return unschedulable("deallocation of ResourceClaim completed")
+        if known.is_stale and known.extended is not None:
+            self._do(drive(binder.remove(known.extended)))
+            return unschedulable("deletion of ResourceClaim completed")
+        if has_group_claims and self._unreserve_group(pod):
+            return unresolvable("ResourceClaim unreserved for PodGroup")
+        return None
+
+    def _unreserve_group(self, pod: Pod) -> bool:
+        """Release one claim of a group of which no member has a node, so that it can get other devices."""
+        group = group_of(pod, self._handle.lister)
+        if group is None:
+            return False
+        if self._handle.pod_groups.kept_count(("PodGroup", group.namespace, group.name)):
+            return False
+        claims = Devices.of(self._handle).claims
+        for claim in unused_claims(group, pod, claims.get):
+            try:
+                self._do(drive(self._binder.release(claim, group.uid)))
+            except ApiError as error:
+                log.warning("claim %s: cannot be unreserved: %s", claim.key, error)
+            else:
+                return True
+        return False

@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from ...api.dra import ClaimNotReadyError, ResourceClaim
-from ...api.equality import is_equal
-from ...api.meta import controller_of
+from ...api.meta import controller_of, is_equal
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup
 from ...framework.events import (

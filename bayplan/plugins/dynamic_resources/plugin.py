@@ -50,8 +50,7 @@ from ...table import Bools, Ints, NodeTable, Rows
 from ...table.node_selection import match_selector
 from .allocation_results import has_alternatives, make_allocation, score_allocated
 from .claim_plans import AllocationError, NoSuchClassError, plan_claim
-from .claim_release import Giving
-from .claim_state import ClaimState
+from .claim_state import ClaimState, Giving
 from .claim_writes import ClaimBinder, Given, drive, is_unready, or_failure, wait_for_devices
 from .extended import make_claim
 from .hints import ClaimHints

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...api.dra import ClaimNotReadyError, ResourceClaim, ResourceClaimConsumer, claim_name_of
-from ...api.group_claims import check_entries, claim_name_in, consumer_of
+from ...api.dra import (
+    ClaimNotReadyError,
+    ResourceClaim,
+    ResourceClaimConsumer,
+    check_entries,
+    claim_name_in,
+    claim_name_of,
+    consumer_of,
+)
 from ...api.pod import Pod
 from ...api.pod_groups import PodGroup, pod_group_of
 from ...framework import CycleState

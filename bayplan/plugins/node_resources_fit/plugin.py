@@ -1,10 +1,12 @@
 """NodeResourcesFit: the node must have room for the pod; a scoring strategy ranks the nodes that do.
 
-Mirrors pkg/scheduler/framework/plugins/noderesources/fit.go.
+Mirrors pkg/scheduler/framework/plugins/noderesources/{fit,least_allocated,most_allocated,
+requested_to_capacity_ratio}.go; the arithmetic of the strategies is in `amounts/scoring.py`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -14,6 +16,7 @@ from ...amounts import (
     POD_COUNT,
     AmountRules,
     FitRule,
+    ShareKind,
     ShareRule,
     rule_points,
     share_points,
@@ -23,7 +26,12 @@ from ...amounts import (
 from ...api.dra import DeviceClass
 from ...api.pod import Pod, PodSpec
 from ...api.resources import is_extended, is_scalar
-from ...config.plugin_args import NodeResourcesFitArgs
+from ...config.plugin_args import (
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
 from ...framework import (
     MAX_SCORE,
     NODE_ROW,
@@ -44,9 +52,9 @@ from ...framework.devices import Devices, Offer, Selection
 from ...framework.events import EventWithHint
 from ...framework.fit_status import fit_status, fit_verdict
 from ...framework.placement import PodGroupAssignments, PodGroupInfo
+from ...framework.scores import broken_line
 from ...table import Ints, NodeTable, Rows
 from .hints import FitHints
-from .strategies import Strategy, least_allocated, make_strategy
 
 # The score of a placement: how full its nodes would be, taken together, with the pods of a group on them.
 # Mirrors scorePlacement of pkg/scheduler/framework/plugins/noderesources/resource_allocation.go.
@@ -288,3 +296,72 @@ class NodeResourcesFit(
             resource in self._ignored_resources
             or resource.partition("/")[0] in self._ignored_groups
         )
+
+
+MAX_UTILIZATION = 100
+SHAPE_SCALE = MAX_SCORE // 10  # a shape's scores go from 0 to 10
+
+
+class Strategy:
+    """A weighted mean, over resources, of points from 0 to 100; `heights` is for RATIO."""
+
+    def __init__(
+        self, kind: ShareKind, weights: Mapping[str, int], heights: Ints | None = None
+    ) -> None:
+        self._kind = kind
+        self._heights = heights
+        # Whether the resource is an extended one: those count only when the pod asks for them.
+        self._resources = [(name, weight, is_scalar(name)) for name, weight in weights.items()]
+
+    @property
+    def resources(self) -> list[str]:
+        """The resources that count."""
+        return [name for name, _, _ in self._resources]
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """The resources that count, with their weights."""
+        return {name: weight for name, weight, _ in self._resources}
+
+    def rule(self, wanted: Mapping[str, int]) -> ShareRule:
+        """The rule for a pod asking for `wanted`."""
+        parts = [
+            (resource, wanted.get(resource, 0), weight)
+            for resource, weight, extended in self._resources
+            if not extended or wanted.get(resource)
+        ]
+        return ShareRule(self._kind, tuple(parts), self._heights)
+
+
+def least_allocated(weights: Mapping[str, int]) -> Strategy:
+    """Favours empty nodes."""
+    return Strategy(ShareKind.LEAST, weights)
+
+
+def most_allocated(weights: Mapping[str, int]) -> Strategy:
+    """Favours full nodes."""
+    return Strategy(ShareKind.MOST, weights)
+
+
+def requested_to_capacity_ratio(
+    weights: Mapping[str, int], shape: Sequence[tuple[int, int]]
+) -> Strategy:
+    """Favours the utilisation with the highest points of the shape, a broken line."""
+    points = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
+    heights = broken_line(points, np.arange(MAX_UTILIZATION + 1, dtype=np.int64))
+    return Strategy(ShareKind.RATIO, weights, heights)
+
+
+def make_strategy(wanted: ScoringStrategy | None) -> Strategy:
+    """The strategy of a configuration."""
+    if wanted is None:
+        return least_allocated({"cpu": 1, "memory": 1})
+    weights = Counter[str]()
+    for resource in wanted.resources:  # one that is listed twice counts twice
+        weights[resource.name] += resource.weight or 1
+    if wanted.type == MOST_ALLOCATED:
+        return most_allocated(weights)
+    if wanted.type == REQUESTED_TO_CAPACITY_RATIO and wanted.requested_to_capacity_ratio:
+        shape = wanted.requested_to_capacity_ratio.shape
+        return requested_to_capacity_ratio(weights, [(p.utilization, p.score) for p in shape])
+    return least_allocated(weights)

@@ -45,8 +45,16 @@ from ...table.tally import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, EligibilityCache
 from .hints import spread_events
-from .spread_plans import NO_PLAN, SpreadPlan, SpreadPlans
-from .spread_rules import is_enough, is_per_node, limits_of, nodes_key_of, score_of
+from .spread_rules import (
+    NO_PLAN,
+    SpreadPlan,
+    SpreadPlans,
+    is_enough,
+    is_per_node,
+    limits_of,
+    nodes_key_of,
+    score_of,
+)
 
 REASON = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_LABEL = f"{REASON} (missing required label)"

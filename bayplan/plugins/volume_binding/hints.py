@@ -5,7 +5,7 @@ Mirrors the queueing hints of pkg/scheduler/framework/plugins/volumebinding/volu
 
 from typing import Any
 
-from ...api.equality import is_equal
+from ...api.meta import is_equal
 from ...api.pod import Pod
 from ...api.storage import (
     MIGRATED_PLUGINS,

@@ -23,8 +23,8 @@ from .measurements import (
     write_report,
 )
 from .op_executor import execute
-from .runs import GROWTH_NODES, Suite, read_suite, run_request
-from .workload import BenchWorkload, ClockName, Request, find_workload, make_workload
+from .runs import GROWTH_NODES, read_suite, run_request
+from .workload import ClockName, Request, find_workload, make_workload
 
 __all__ = [
     "Case",
@@ -40,8 +40,6 @@ __all__ = [
     "QuestionRun",
     "Request",
     "Run",
-    "Suite",
-    "BenchWorkload",
     "best_of",
     "compare",
     "execute",

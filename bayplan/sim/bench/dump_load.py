@@ -17,8 +17,8 @@ import msgspec
 from ...manifests.loader import read_manifests
 from ..simulation import Simulation
 from .cases import OWN
+from .measurement import in_own_process, peak_mib
 from .measurements import LoadRun
-from .memory import in_own_process, peak_mib
 from .templates import Template, parse_marked
 from .workload import CLOCKS, ClockName
 

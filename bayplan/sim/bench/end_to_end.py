@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from ...errors import BayplanError, InputError
 from .cases import WorkloadStep
+from .measurement import children_cpu_s, children_peak_mib
 from .measurements import CommandRun, QuestionRun
-from .memory import children_cpu_s, children_peak_mib
 from .op_objects import (
     Maker,
     any_templates,

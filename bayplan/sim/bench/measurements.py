@@ -27,6 +27,11 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field=
     clock: str = "wall"
     """The measuring clock: wall or cpu."""
 
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        return self.workload
+
 
 class CacheUse(msgspec.Struct, frozen=True):
     """Hits, misses and invalidations of the caches of one name."""
@@ -58,11 +63,6 @@ class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     """The throughput that the workload's file requires, in pods per second."""
     caches: dict[str, CacheUse] = {}
     """By name; see docs/engine.md."""
-
-    @property
-    def name(self) -> str:
-        """The name in tables."""
-        return self.workload
 
     @property
     def cost(self) -> float:
@@ -106,11 +106,6 @@ class LoadRun(_Run, frozen=True, kw_only=True, rename="camel", tag="load"):
     peak_mib: float
 
     @property
-    def name(self) -> str:
-        """The name in tables."""
-        return self.workload
-
-    @property
     def cost(self) -> float:
         """The figure by which runs are compared; less is better."""
         return self.seconds * 1e6
@@ -128,14 +123,13 @@ class CommandRun(_Run, frozen=True, kw_only=True, rename="camel", tag="command")
     peak_mib: float
 
     @property
-    def name(self) -> str:
-        """The name in tables."""
-        return self.workload
-
-    @property
     def cost(self) -> float:
         """The figure by which runs are compared; less is better."""
         return self.cpu_s * 1e6
+
+    @property
+    def pods_per_cpu_s(self) -> float:
+        return self.pods / max(self.cpu_s, 0.001)
 
 
 class QuestionRun(_Run, frozen=True, kw_only=True, rename="camel", tag="question"):
@@ -180,11 +174,6 @@ class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
     peak_mib: float
     held: int = 0
     """With how many of the seeds of ties that the plan was not verified with every pod is placed."""
-
-    @property
-    def name(self) -> str:
-        """The name in tables."""
-        return self.workload
 
     @property
     def saved(self) -> float:

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from ...errors import BayplanError
+from .measurement import children_cpu_s, children_peak_mib
 from .measurements import PlanRun
-from .memory import children_cpu_s, children_peak_mib
 from .ops import PlanNodes
 from .plan_workloads import (
     openb_config,

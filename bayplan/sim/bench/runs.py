@@ -11,8 +11,8 @@ from msgspec import structs
 from ...errors import InputError
 from . import dump_load
 from .cases import FIXED_SIZE, ON_REQUEST, SEVERAL_SIZES, Case, find_cases, own_cases, read_cases
+from .measurement import in_own_process
 from .measurements import Run, best_of
-from .memory import in_own_process
 from .op_executor import execute
 from .workload import CLOCKS, ClockName, Request, find_workload, make_workload
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ...api.node import Node
 from ...api.pod import Pod
-from ...cluster.memory import is_daemon, is_static
+from ...cluster.memory import stays_with_node
 from ...table import Bools, Ints
 from ..totals import MAIN_RESOURCES, PODS
-from ..use_over_time import UseMove, UseSeries
+from ..use_over_time import PENDING, UseMove, UseSeries
 from .amounts import Floats, NodeAmounts
 from .fragmentation import RequestMix, unusable
 
@@ -61,7 +61,7 @@ class RunMoves(msgspec.Struct, frozen=True):
             kind = kinds.number(obj.usage, 1)
             if obj.node_name:
                 node = numbers.setdefault(obj.node_name, len(numbers))
-                work = not (is_daemon(obj) or is_static(obj))
+                work = not stays_with_node(obj)
                 rows.append((ON_NODE, node, kind, sign, 0, work))
             else:
                 rows.append((WAITING, NO_NODE, kind, sign, 0, 0))
@@ -206,8 +206,20 @@ def series_of(moves: RunMoves, end_s: float, mix: RequestMix) -> Iterator[UseSer
         yield _series(f"{name}Requested", moves, requested, end_s)
         yield _series(f"{name}Fragmentation", moves, unusable_share, end_s)
         yield _series(f"{name}Usable", moves, usable, end_s)
-    yield _series("pending", moves, np.cumsum(moves.pending), end_s)
+    yield _series(PENDING, moves, np.cumsum(moves.pending), end_s)
     yield _series("nodesUsed", moves, moves.nodes_used(), end_s)
+
+
+def use_series(moves: RunMoves, end_s: float) -> list[UseSeries]:
+    """A series for each resource that pods use, cpu and memory first, and one of the pending pods."""
+    if not len(moves.times_s):
+        return [UseSeries(PENDING, [0.0], [0.0], end_s)]
+    found = [
+        _series(name, moves, moves.share(moves.used, name), end_s)
+        for i, name in enumerate(moves.resources[:-1])
+        if moves.offered[:, i].any() and (name in MAIN_RESOURCES or moves.used[:, i].any())
+    ]
+    return [*found, _series(PENDING, moves, np.cumsum(moves.pending), end_s)]
 
 
 def _series(name: str, moves: RunMoves, values: Floats | Ints, end_s: float) -> UseSeries:

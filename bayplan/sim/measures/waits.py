@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from ...api.pod_groups import pod_group_of
-from ...api.pod_workload import workload_of
+from ...api.workloads import workload_of
 from ..outcomes import PodResult
 
 PERCENTILES = (50, 95, 99)

@@ -7,9 +7,8 @@ Imports: what may enter sim. Never: a decision that an ordinary simulation would
 anything kept per pod that has ended. Callers: cli, and users' scripts.
 """
 
-from .row_files import read_lines, write_rows
 from .stream_report import StreamReport
-from .stream_results import PodRow
+from .stream_results import PodRow, read_lines, write_rows
 from .streamed_simulation import StreamedSimulation
 
 __all__ = ["PodRow", "StreamReport", "StreamedSimulation", "read_lines", "write_rows"]

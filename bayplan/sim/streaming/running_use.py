@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...api.node import Node
 from ...api.pod import Pod
 from ..totals import MAIN_RESOURCES, PODS
-from ..use_over_time import PENDING, SAMPLES, is_counted
+from ..use_over_time import PENDING, MeansOverTime, is_counted
 
 BUCKETS = 1024
 FIRST_WIDTH_S = 2.0**-10
 
 
 @dataclass(slots=True)
-class SampledSeries:
-    """One quantity over time, as the means of equal parts of the time; peak and mean are exact.
+class SampledSeries(MeansOverTime):
+    """A quantity as the means of equal parts of the time; peak and mean are exact.
 
     There are at most `BUCKETS` parts: when time goes on beyond them, each two become one.
     """
@@ -62,44 +61,21 @@ class SampledSeries:
         self._width_s *= 2
 
     @property
-    def is_flat(self) -> bool:
+    def is_flat(self) -> bool:  # type: ignore[override]  # computed here
         """Whether nothing changed after the start."""
         return self.peak - self.mean < 1e-9
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> float:  # type: ignore[override]  # computed here
         """The mean over time."""
         return self._total / self.end_s if self.end_s else 0.0
 
-    def samples(self, count: int = SAMPLES) -> list[float]:
-        """The means of `count` equal parts of the time; a part of a bucket counts with its share."""
-        if not self.end_s:
-            return [0.0] * count
-        length = self.end_s / count
-        found = [0.0] * count
-        for start_s, end_s, value in self._parts():
-            first, last = int(start_s / length), min(int(end_s / length), count - 1)
-            for i in range(first, last + 1):
-                inside = min(end_s, (i + 1) * length) - max(start_s, i * length)
-                found[i] += max(inside, 0.0) * value
-        return [each / length for each in found]
-
-    def _parts(self) -> Iterator[tuple[float, float, float]]:
+    def parts(self) -> Iterator[tuple[float, float, float]]:
         """Beginning, end and mean of each bucket."""
         for i, total in enumerate(self._sums):
             start_s, end_s = i * self._width_s, min((i + 1) * self._width_s, self.end_s)
             if end_s > start_s:
                 yield start_s, end_s, total / (end_s - start_s)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/output.md describes it."""
-        return {
-            "name": self.name,
-            "peak": round(self.peak, 6),
-            "peakAt": round(self.peak_at_s, 6),
-            "mean": round(self.mean, 6),
-            "samples": [round(value, 6) for value in self.samples()],
-        }
 
 
 class RunningUse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor, inf, log
 from typing import Any
@@ -13,7 +13,7 @@ from ...cluster.memory import AdmissionRefusal
 from ..pending_pods import PendingGroup
 from ..report_data import time_entry
 from ..totals import TotalsChange
-from .running_use import SampledSeries
+from ..use_over_time import MeansOverTime
 
 ACCURACY = 0.01
 """A quantile differs from the exact one by at most this share of it."""
@@ -94,7 +94,7 @@ class StreamReport:
     """Number of nodes, those that were removed included."""
     pending_groups: list[PendingGroup]
     totals: TotalsChange
-    use: list[SampledSeries]
+    use: Sequence[MeansOverTime]
     waits: QuantileSketch
     """Seconds from creation until a pod had a node."""
     slowdowns: QuantileSketch

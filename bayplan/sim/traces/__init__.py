@@ -1,12 +1,11 @@
 """Traces: convert published tables of nodes and pods to manifests.
 
-Contents: reading tables (`table_rows.py`, `shards.py`), one importer per published trace (`catalog.py` lists
+Contents: reading tables (`table_rows.py`), one importer per published trace (`catalog.py` lists
 them), one for custom tables (`own_tables.py`), what importers share (`published.py`, `trace_manifests.py`,
 `shapes.py`), and writing the manifests. Imports: what may enter sim. Never: a decision about
 placement, or printing. Callers: cli, and users' scripts.
 """
 
-from ...api.gpus import GPU_MILLI, GPU_MODEL
 from .alibaba_2018 import Alibaba2018
 from .alibaba_2020 import Alibaba2020
 from .alibaba_2025 import Alibaba2025
@@ -16,15 +15,12 @@ from .azure_vms import AzureVms
 from .google_2019 import Google2019
 from .open_trace import PUBLISHED_NAMES, TRACE_FORMATS, decoded_objects, files_of, open_published
 from .openb import OpenbTrace, find_openb
-from .own_tables import TraceColumns, parse_columns, read_own_tables
-from .published import PublishedTrace, TraceFormat, TraceWindow
+from .own_tables import parse_columns, read_own_tables
+from .published import PublishedTrace, TraceWindow
 from .shapes import NodeShape, parse_shape
-from .table_rows import Row, read_rows
 from .trace_manifests import with_pod_limit, write_lines, write_list
 
 __all__ = [
-    "GPU_MILLI",
-    "GPU_MODEL",
     "PUBLISHED_NAMES",
     "TRACE_FORMATS",
     "Alibaba2018",
@@ -37,9 +33,6 @@ __all__ = [
     "NodeShape",
     "OpenbTrace",
     "PublishedTrace",
-    "Row",
-    "TraceColumns",
-    "TraceFormat",
     "TraceWindow",
     "decoded_objects",
     "files_of",
@@ -49,7 +42,6 @@ __all__ = [
     "parse_columns",
     "parse_shape",
     "read_own_tables",
-    "read_rows",
     "with_pod_limit",
     "write_lines",
     "write_list",

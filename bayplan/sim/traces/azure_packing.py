@@ -31,7 +31,6 @@ SHARES = {
 """Resources whose amounts stay shares of a machine, in millionths, by column."""
 PRIORITIES = {0: 1, 1: 0}
 """Our priority for each of the trace."""
-SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
 VMS = TraceTable(
     "vm",

@@ -15,19 +15,29 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from .external_sort import sorted_on_disk
 from .google_machines import (
     ATTRIBUTES,
     MACHINES,
     SWITCH,
     GoogleMachines,
+    code_of,
     constraint_expressions,
     count_inexpressible,
+    nested,
+    shards,
 )
 from .published import PublishedTrace, TraceFormat, TraceTable
-from .shards import code_of, nested, shards
 from .table_rows import Row
-from .trace_manifests import HOSTNAME, Manifest, at_most, make_pod, mebibytes, milli_cpu, times
+from .trace_manifests import (
+    HOSTNAME,
+    Manifest,
+    at_most,
+    make_pod,
+    mebibytes,
+    milli_cpu,
+    sorted_on_disk,
+    times,
+)
 
 COLLECTION = "bayplan.dev/collection"
 SCHEDULING_CLASS = "bayplan.dev/scheduling-class"

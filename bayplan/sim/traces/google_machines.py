@@ -6,7 +6,7 @@ Schema: clusterdata_trace_format_v3.proto of google/cluster-data: MachineEvent, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -17,9 +17,9 @@ import msgspec
 from ...api.own_documents import API_VERSION
 from ...api.text.durations import format_duration
 from ...api.text.names import is_label_value, is_qualified_name
+from ...errors import InputError
 from .published import TraceTable, TraceWindow
-from .shards import code_of, nested, shards
-from .table_rows import Row
+from .table_rows import Row, read_json_lines, read_rows
 from .trace_manifests import Manifest, make_node, mebibytes, milli_cpu
 
 SWITCH = "bayplan.dev/switch"
@@ -194,3 +194,52 @@ def _value(text: str) -> str:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:32]
+
+
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
+CSV_ENDINGS = (".csv",)
+
+
+def shards(folder: Path, table: TraceTable) -> Iterator[Row]:
+    """The rows of all files of a table: those in `folder` whose names begin with it, and those in a folder of its name.
+
+    Raises InputError when there is none, unless the table is optional.
+    """
+    files = [
+        file
+        for file in (*folder.glob(f"{table.name}*"), *folder.glob(f"{table.name}/*"))
+        if _is_table(file)
+    ]
+    if not files and not table.is_optional:
+        example = f"{table.name}-000000000000.json.gz, .json or .csv"
+        raise InputError(f"{folder}: expected files such as {example}; got none")
+    for file in sorted(files):
+        if _plain(file).endswith(CSV_ENDINGS):
+            yield from read_rows(file, table.columns)
+        else:
+            yield from read_json_lines(file)
+
+
+def nested(row: Row, field: str, name: str) -> str:
+    """The column of a field's field: `capacity.cpus`, or `capacity_cpus` as tables without nesting have it."""
+    flat = f"{field}_{name}"
+    return flat if flat in row.cells else f"{field}.{name}"
+
+
+def code_of(row: Row, column: str, names: Sequence[str]) -> int:
+    """The number of a value that is written as a number or a name; raises InputError when it is neither."""
+    text = row.text(column)
+    if text in names:
+        return names.index(text)
+    if text.isascii() and text.isdigit() and int(text) < len(names):
+        return int(text)
+    listed = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
+    raise row.fault(column, f'expected one of {listed}; got "{text}"')
+
+
+def _plain(file: Path) -> str:
+    return file.name.removesuffix(".gz")
+
+
+def _is_table(file: Path) -> bool:
+    return file.is_file() and _plain(file).endswith((*JSON_ENDINGS, *CSV_ENDINGS))

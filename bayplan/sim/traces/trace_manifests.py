@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from ...api.pod_stages import DURATION
 from ...api.text.durations import format_duration, parse_duration
 from ...manifests.timeline import CREATED_AT
-from .external_sort import sorted_on_disk
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -186,3 +187,50 @@ def _timed(objects: Iterable[Manifest]) -> Iterator[tuple[Any, ...]]:
         notes = obj.get("metadata", {}).get("annotations") or {}
         created_s = parse_duration(notes.get(CREATED_AT, "0")) or 0.0
         yield created_s, obj["kind"] == "Pod", number, msgspec.json.encode(obj).decode()
+
+
+RUN_LENGTH = 200_000
+"""Records that are sorted in memory at a time."""
+BLOCK_LENGTH = 500
+"""Records that are read back at a time, of each sorted run."""
+
+
+def sorted_on_disk(
+    records: Iterable[tuple[Any, ...]], run_length: int = RUN_LENGTH
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the records, tuples of numbers and texts, in ascending order.
+
+    Up to `run_length` records are sorted in memory. More of them are sorted in runs, which are written to temporary
+    files and merged.
+    """
+    run: list[tuple[Any, ...]] = []
+    files: list[IO[bytes]] = []
+    try:
+        for record in records:
+            run.append(record)
+            if len(run) >= run_length:
+                files.append(_spilled(run))
+                run = []
+        run.sort()
+        yield from heapq.merge(*map(_read, files), run) if files else run
+    finally:
+        for file in files:
+            file.close()
+
+
+def _spilled(run: list[tuple[Any, ...]]) -> IO[bytes]:
+    """A temporary file with the sorted records, in blocks after their length."""
+    run.sort()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    for start in range(0, len(run), BLOCK_LENGTH):
+        block = msgspec.msgpack.encode(run[start : start + BLOCK_LENGTH])
+        file.write(len(block).to_bytes(4))
+        file.write(block)
+    return file
+
+
+def _read(file: IO[bytes]) -> Iterator[tuple[Any, ...]]:
+    decode = msgspec.msgpack.Decoder(list[tuple[Any, ...]]).decode
+    file.seek(0)
+    while length := file.read(4):
+        yield from decode(file.read(int.from_bytes(length)))

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bayplan.answers import ClusterView
 from bayplan.answers.account import Counterfactual
 from bayplan.answers.counterfactual import find_counterfactual, nearest_nodes
 from bayplan.answers.manifest_changes import ObjectChange, apply_changes
@@ -27,6 +26,8 @@ from bayplan.clock import ManualClock
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.errors import InputError
 from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
+from bayplan.sim.settings import Settings
+from bayplan.trials import TrialCluster
 
 from .cases import CaseCluster, ClaimBinding, NoBinding, case_config, decide
 from .cli import case_files, is_placement, read_cases
@@ -61,7 +62,7 @@ def check_case(
     """Compute and verify the counterfactuals of every pod of a case that gets no node."""
     config = case_config(case["config"])
     for world, pod in _pending(case, config):
-        view = ClusterView(_objects(world, pod), config)
+        view = TrialCluster(_objects(world, pod), Settings(config))
         tally.pods += 1
         names = view.node_names()
         if len(names) > all_nodes_up_to:
@@ -78,7 +79,7 @@ def check_run(case: Mapping[str, Any], tally: CounterfactualTally) -> None:
     """
     config = case_config(case["config"])
     for world, pod in _pending_in_run(case):
-        view = ClusterView(_objects(world, pod), config)
+        view = TrialCluster(_objects(world, pod), Settings(config))
         tally.pods += 1
         for name in nearest_nodes(view, pod, 1):
             found = find_counterfactual(view, pod, name)

@@ -22,8 +22,8 @@ from bayplan.framework.victims import Victims
 from bayplan.queue.active import BACKOFF, UNSCHEDULABLE
 from bayplan.runtime import ProfileRuntime
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
+from bayplan.scheduler.group_algorithm import SCHEDULED
 from bayplan.scheduler.group_attempt import GroupAttempt, MemberTrial, PlacementTrial
-from bayplan.scheduler.group_condition import SCHEDULED
 
 from .cases import Disagreement, case_config
 from .long_run import FIRST_START, RecordedCluster, decoded

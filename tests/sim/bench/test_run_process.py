@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.errors import BayplanError, InputError
 from bayplan.sim.bench import PodRun, Request, run_request
-from bayplan.sim.bench.memory import in_own_process
+from bayplan.sim.bench.measurement import in_own_process
 
 
 def test_a_run_has_its_own_process() -> None:

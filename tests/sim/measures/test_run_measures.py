@@ -168,17 +168,6 @@ def test_the_end_of_the_series_is_the_measure_at_the_end() -> None:
     assert 0 < found["cpuFragmentation"] < 1
 
 
-def test_series_agree_with_the_use_over_time() -> None:
-    pods = [make_pod(f"p{i}", cpu="2", annotations=lasts(20 * (i + 1))) for i in range(5)]
-    report = run(make_node("a", cpu="4"), *pods)
-
-    old = {series.name: series for series in report.use_over_time()}
-    new = {series.name: series for series in report.measures_over_time()}
-
-    assert new["cpuUtilisation"].samples(7) == pytest.approx(old["cpu"].samples(7))
-    assert new["pending"].samples(7) == pytest.approx(old["pending"].samples(7))
-
-
 def test_frames() -> None:
     node = make_node("a", cpu="4", extended={GPU: 2})
     report = run(node, *(gpu_pod(f"p{i}", 1, annotations=lasts(60)) for i in range(3)))

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bayplan.sim.traces import external_sort
+from bayplan.sim.traces import trace_manifests
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,15 @@ from bayplan.sim.traces import external_sort
 def test_records_come_in_order(
     run_length: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external_sort, "BLOCK_LENGTH", block)
+    monkeypatch.setattr(trace_manifests, "BLOCK_LENGTH", block)
     lots = random.Random(1)
     records = [(lots.choice([0.5, 1.0, 2.25]), bool(i % 2), i, f"text {i}") for i in range(300)]
 
-    assert list(external_sort.sorted_on_disk(iter(records), run_length)) == sorted(records)
+    assert list(trace_manifests.sorted_on_disk(iter(records), run_length)) == sorted(records)
 
 
 def test_temporary_files_are_closed_when_reading_stops() -> None:
-    found = external_sort.sorted_on_disk(((i,) for i in range(50)), run_length=10)
+    found = trace_manifests.sorted_on_disk(((i,) for i in range(50)), run_length=10)
     assert next(found) == (0,)
 
     found.close()  # type: ignore[attr-defined]

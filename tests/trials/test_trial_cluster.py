@@ -2,13 +2,12 @@
 
 import pytest
 
-from bayplan.answers.still_cluster import StillCluster
 from bayplan.api.pod import Pod, PodStatus
 from bayplan.autoscaling import Autoscaler, autoscaled
-from bayplan.planning.shadow import ShadowFeed, ShadowScheduler
 from bayplan.sim import Simulation
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_pod
+from bayplan.trials.trial_cluster import StillCluster, TrialCluster, _FeedOfOthers
 from tests.autoscaling.scaled import make_pool, make_type, make_workload
 
 Pods = dict[str, list[str]]
@@ -24,13 +23,13 @@ def simulation() -> Simulation:
 
 
 @pytest.fixture
-def shadow(simulation: Simulation) -> ShadowScheduler:
+def shadow(simulation: Simulation) -> TrialCluster:
     scaler = simulation._controller
     assert isinstance(scaler, Autoscaler)
     return scaler.shadow
 
 
-def pods_of(shadow: ShadowScheduler) -> Pods:
+def pods_of(shadow: TrialCluster) -> Pods:
     """The names of pods by node, in their order."""
     return {
         name: [pod.name for pod in shadow.pods_on(name).values()]
@@ -39,7 +38,7 @@ def pods_of(shadow: ShadowScheduler) -> Pods:
     }
 
 
-def test_a_trial_within_another_ends_with_what_the_other_has(shadow: ShadowScheduler) -> None:
+def test_a_trial_within_another_ends_with_what_the_other_has(shadow: TrialCluster) -> None:
     before = pods_of(shadow)
     (first, here), (second, there) = before.items()
     outer, inner = shadow.pods_on(first).values()
@@ -56,7 +55,7 @@ def test_a_trial_within_another_ends_with_what_the_other_has(shadow: ShadowSched
 
 
 def test_a_pod_that_will_move_is_where_it_goes_until_it_is_evicted(
-    simulation: Simulation, shadow: ShadowScheduler
+    simulation: Simulation, shadow: TrialCluster
 ) -> None:
     (first, here), (second, there) = pods_of(shadow).items()
     pod, other = shadow.pods_on(first).values()
@@ -115,7 +114,7 @@ def test_the_scheduler_is_told_of_pods_that_count_for_others(
     pods: list[Pod], told: list[str]
 ) -> None:
     scheduler, cluster = ToldScheduler(), StillCluster()
-    cluster.watch(ShadowFeed(scheduler))
+    cluster.watch(_FeedOfOthers(scheduler))
 
     for pod in pods:
         cluster.put_in(pod)

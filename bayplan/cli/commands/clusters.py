@@ -1,16 +1,19 @@
-"""Down: `bayplan up down`, the end of a cluster of `bayplan up`."""
+"""Clusters: `bayplan up list` and `bayplan up down`, for the clusters that `bayplan up` runs."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...api.own_documents import API_VERSION
 from ...errors import InputError
 from ..render.consoles import stderr_console
+from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
 from .cluster_entries import (
     DEFAULT_NAME,
     ClusterEntry,
@@ -20,6 +23,48 @@ from .cluster_entries import (
     remove_entry,
     running_clusters,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def clusters(output: AnswerOption = AnswerForm.TABLE) -> None:
+    """List the clusters of bayplan up that run on this machine.
+
+    Example: bayplan up list -o json
+    """
+    found = running_clusters()
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "ClusterList",
+        "items": [_described(entry) for entry in found],
+    }
+    if not found and output in (AnswerForm.TABLE, AnswerForm.WIDE):
+        stderr_console().print("No clusters run here; bayplan up starts one.", highlight=False)
+        return
+    print_in_form(
+        output,
+        lambda: document,
+        lambda console: _print_table(console, found),
+        lambda: [entry.name for entry in found],
+    )
+
+
+def _described(entry: ClusterEntry) -> dict[str, Any]:
+    found = asdict(entry)
+    del found["process_started"]
+    return found
+
+
+def _print_table(console: Console, found: list[ClusterEntry]) -> None:
+    from ..render.table_layout import Listing, show_listing
+
+    table = Listing(("NAME", "SERVER", "NODES", "PID", "STARTED", "KUBECONFIG"))
+    for entry in found:
+        row = (entry.name, entry.server, str(entry.nodes), str(entry.pid), entry.started)
+        table.add(*row, entry.kubeconfig)
+    show_listing(console, table)
+
 
 PATIENCE_S = 30.0
 PAUSE_S = 0.05
