@@ -1,7 +1,7 @@
 """Object rules: expressions about the fields of an object, as in `x-kubernetes-validations`.
 
 Mirrors k8s.io/apiserver/pkg/cel/library and its environment: lists, sets, regular expressions, quantities, versions,
-addresses, URLs, formats. Macros cannot be added to the library in use: those that it lacks are named in `MACROS`.
+addresses, URLs, formats. Macros cannot be added to the library in use: those that it lacks are expanded before.
 `self` and `oldSelf` have no types here, unless they are a duration or a time: fields are checked by the definition's
 rules, and what else kube-apiserver's checker refuses when an expression is compiled fails when it is evaluated.
 """
@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from math import prod
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from ..text.patterns import compile_pattern
 from .device_expressions import (
@@ -24,6 +21,8 @@ from .device_expressions import (
     first_line,
     quantity_functions,
 )
+from .expression_cost import MAX_WORK, cost_of, largest_cost, longest_list, size_of
+from .macro_expansion import expand_macros, macro_functions
 from .syntax_tree import CelTree, read_tree
 from .text_formats import address_functions, format_functions
 
@@ -31,25 +30,7 @@ _SYNTAX = "Syntax error"
 _FAULT = re.compile(r"^(?:\w+: )?ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<text>.*)$", re.M)
 _UNDECLARED = re.compile(r"undeclared reference to '(?P<name>[\w.]+)'")
 TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
-MACROS = frozenset(
-    (
-        *("all", "exists", "existsOne", "exists_one"),
-        *("transformList", "transformMap", "transformMapEntry", "sortBy"),
-    )
-)
-"""Macros of Kubernetes, the first ones with two variables, that are not available here."""
-MAX_ITERATIONS = 10_000
-"""Most steps of all loops of an expression, which the library limits."""
 MAX_COMPARISONS = 10_000_000
-MAX_TEXT = 1 << 27
-"""Bytes of text that an expression may be able to build."""
-_TEXT_LITERAL = r"""(?:"[^"\\]*"|'[^'\\]*')"""
-_REPLACE = re.compile(r"\breplace\s*\(")
-_LITERAL_REPLACE = re.compile(
-    rf"\breplace\s*\(\s*{_TEXT_LITERAL}\s*,\s*(?P<new>{_TEXT_LITERAL})\s*[,)]"
-)
-_EACH = re.compile(r"\bmap\s*\(")
-_BUILD = re.compile(r"\b(?:join|format)\s*\(")
 _NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
 
 
@@ -61,6 +42,7 @@ class CelRule:
     """A compiled expression."""
 
     def __init__(self, text: str, kind: str = "DYN") -> None:
+        text = expand_macros(text)
         try:
             self._compiled = _rule_environment(kind).compile(text)
         except RuntimeError as error:
@@ -71,7 +53,7 @@ class CelRule:
             if unknown:
                 raise CelError("\n".join(unknown)) from None
             raise UnavailableError(problem) from None
-        self._growth = TextGrowth.of(text)
+        self._most = largest_cost(self.tree.root)
         self.kind = self._compiled.return_type().name()
         """The type of its value: DYN where it depends on `self`."""
 
@@ -80,9 +62,9 @@ class CelRule:
         """The expression as a tree."""
         return read_tree(self._compiled.serialize())
 
-    def evaluate(self, value: Any, old: Any = None) -> Any:
-        """The value of the expression; raises CelError when evaluation fails."""
-        self._growth.check(value, old)
+    def evaluate(self, value: Any, old: Any = None, budget: WorkBudget | None = None) -> Any:
+        """The value of the expression; raises CelError when evaluation fails or is too costly."""
+        self._check(value, old, budget or WorkBudget())
         try:
             answer = self._compiled.eval(data={"self": value, "oldSelf": old})
         except RuntimeError as error:
@@ -93,6 +75,30 @@ class CelRule:
         problem = first_line(answer.value())
         match = _NO_KEY.search(problem)
         raise CelError(f"no such key: {match['key']}" if match else problem)
+
+    def _check(self, value: Any, old: Any, budget: WorkBudget) -> None:
+        """Subtract the work of evaluating the expression, which may be too much."""
+        try:
+            sizes = {"self": size_of(value), "oldSelf": size_of(old)}
+        except ValueError as error:
+            raise CelError(f"expected a value in JSON; {error}") from None
+        size = sum(sizes.values())
+        cost = self._most.for_size(size)
+        if not self._most.is_bounded:
+            items = max(longest_list(value), longest_list(old))
+            cost = cost_of(self.tree.root, sizes, items)
+            if not cost.is_bounded:
+                raise CelError(TOO_COSTLY)
+        budget.left -= size + cost.work
+        if budget.left < 0:
+            raise CelError(TOO_COSTLY)
+
+
+class WorkBudget:
+    """Bytes that the rules of one object may work on."""
+
+    def __init__(self) -> None:
+        self.left = 2 * MAX_WORK
 
 
 @lru_cache(maxsize=4096)
@@ -108,7 +114,9 @@ def _rule_environment(kind: str) -> Any:
         from cel_expr_python.ext import ext_optional, ext_strings
     except ImportError:
         raise UnavailableError(MISSING) from None
-    makers = (quantity_functions, address_functions, format_functions, _functions)
+    makers = (
+        *(quantity_functions, address_functions, format_functions, macro_functions, _functions),
+    )
     functions = [function for make in makers for function in make(cel)]
     of_value = getattr(cel.Type, kind)
     return cel.NewEnv(
@@ -163,7 +171,7 @@ def _unknown_names(text: str, problem: str) -> list[str]:
         line, column = int(fault["line"]), int(fault["column"])
         name = _UNDECLARED.match(fault["text"])
         offset = sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
-        if name is None or name["name"].rpartition(".")[2] in MACROS:
+        if name is None:
             return []
         if text[offset : offset + 1] == "(":
             unknown = f"undeclared reference to '{name['name']}' (in container '')"
@@ -242,35 +250,3 @@ def _are_equivalent(one: list[Any], other: list[Any]) -> bool:
 def _check_cost(comparisons: int) -> None:
     if comparisons > MAX_COMPARISONS:
         raise ValueError(TOO_COSTLY)
-
-
-class TextGrowth(NamedTuple):
-    """Upper bound on the ratio of the text that an expression builds to its input."""
-
-    powers: int
-    """Replacements by parts of the input."""
-    factor: int
-    """The product of the lengths of other replacements."""
-    repeats: bool
-    """Whether it can repeat the input for each item of a list."""
-
-    @classmethod
-    def of(cls, text: str) -> TextGrowth:
-        literal = list(_LITERAL_REPLACE.finditer(text))
-        powers = len(_REPLACE.findall(text)) - len(literal)
-        factor = prod(len(match["new"]) + 1 for match in literal)
-        return cls(powers, factor, bool(_EACH.search(text) and _BUILD.search(text)))
-
-    def check(self, *values: Any) -> None:
-        """Raise CelError when the text could get too long."""
-        if not self.powers and not self.repeats and self.factor == 1:
-            return
-        try:
-            data = msgspec.json.encode(values)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise CelError(f"expected a value in JSON; {error}") from None
-        size, items = len(data), 1
-        if self.repeats:
-            items = min(MAX_ITERATIONS, data.count(b",") + 1)
-        if size ** (1 + self.powers) * self.factor * items > MAX_TEXT:
-            raise CelError(TOO_COSTLY)

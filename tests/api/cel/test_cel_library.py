@@ -67,9 +67,3 @@ def test_an_unknown_function_is_named_with_its_place() -> None:
 def test_a_value_that_cannot_be_read_is_an_error(rule: str, value: str) -> None:
     with pytest.raises(CelError):
         compile_rule(rule).evaluate(value)
-
-
-@pytest.mark.parametrize("rule", ["[1, 2].all(i, v, v > 0)", "[1, 2].sortBy(x, x) == [1, 2]"])
-def test_macros_of_kubernetes_that_are_missing_are_not_refused(rule: str) -> None:
-    with pytest.raises(UnavailableError):
-        compile_rule(rule)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ....api.cel.device_expressions import CelError
-from ....api.cel.object_rules import UnavailableError, compile_rule
+from ....api.cel.object_rules import UnavailableError, WorkBudget, compile_rule
 from ....api.rules.field_causes import Cause, duplicate, forbidden_field, invalid_value, required
 from ....api.text.durations import parse_duration
 from .value_rules import NOWHERE, same_item
@@ -42,15 +42,21 @@ _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sl
 
 
 def rule_causes(
-    value: Any, old: Any, schema: Tree, path: str = "", is_kept: bool = False
+    value: Any,
+    old: Any,
+    schema: Tree,
+    path: str = "",
+    is_kept: bool = False,
+    budget: WorkBudget | None = None,
 ) -> Iterator[Cause]:
     """Yield the rules that an object breaks; with `is_kept` it is part of an unchanged value."""
     if value is None:
         return
+    budget = budget or WorkBudget()
     if old is not None:
         is_kept = bool(value == old)
     if schema.get(RULES):
-        yield from _node_causes(value, old, schema, path, is_kept)
+        yield from _node_causes(value, old, schema, path, is_kept, budget)
     if isinstance(value, dict):
         is_whole = schema.get("x-kubernetes-map-type") == "atomic"
         before = old if isinstance(old, dict) and not is_whole else {}
@@ -59,13 +65,13 @@ def rule_causes(
             if below:
                 named = key in (schema.get("properties") or NO_SCHEMA)
                 step = f"{path}.{key}" if named and path else key if named else f"{path}[{key}]"
-                yield from rule_causes(item, before.get(key), below, step, is_kept)
+                yield from rule_causes(item, before.get(key), below, step, is_kept, budget)
     elif isinstance(value, list):
         items = schema.get("items")
         if isinstance(items, dict):
             for i, item in enumerate(value):
                 before = same_item(item, old, schema)
-                yield from rule_causes(item, before, items, f"{path}[{i}]", is_kept)
+                yield from rule_causes(item, before, items, f"{path}[{i}]", is_kept, budget)
 
 
 def has_rules(schema: Tree) -> bool:
@@ -115,7 +121,9 @@ def _typed_names(schema: Tree) -> Iterator[str]:
             yield from _typed_names(schema[name])
 
 
-def _node_causes(value: Any, old: Any, schema: Tree, path: str, is_kept: bool) -> Iterator[Cause]:
+def _node_causes(
+    value: Any, old: Any, schema: Tree, path: str, is_kept: bool, budget: WorkBudget
+) -> Iterator[Cause]:
     """Yield the broken rules of one value; of an unchanged one only those that compare it with the old one."""
     typed = set(_typed_names(schema))
     seen = _typed_value(value, schema, is_root=not path)
@@ -131,7 +139,7 @@ def _node_causes(value: Any, old: Any, schema: Tree, path: str, is_kept: bool) -
             continue
         where = f"{path}{rule.get('fieldPath') or ''}".removeprefix(".") or NOWHERE
         try:
-            answer = compile_rule(text, kind_of(schema)).evaluate(seen, before)
+            answer = compile_rule(text, kind_of(schema)).evaluate(seen, before, budget)
         except UnavailableError:
             continue
         except CelError as error:
