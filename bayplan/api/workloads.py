@@ -136,6 +136,13 @@ class StatefulSetOrdinals(Wire, frozen=True):
     start: int = 0
 
 
+class ClaimRetention(Wire, frozen=True):
+    """What becomes of the claims of a StatefulSet: Retain or Delete."""
+
+    when_deleted: str = ""
+    when_scaled: str = ""
+
+
 class StatefulSetSpec(Wire, frozen=True):
     """Replicas, selector, template and volume claim templates."""
 
@@ -148,6 +155,7 @@ class StatefulSetSpec(Wire, frozen=True):
     update_strategy: UpdateStrategy | None = None
     ordinals: StatefulSetOrdinals | None = None
     min_ready_seconds: int = 0
+    persistent_volume_claim_retention_policy: ClaimRetention | None = None
 
 
 class StatefulSet(KubeObject, frozen=True):

@@ -35,21 +35,16 @@ BY_NAME = re.compile(
 )
 """Names with the hash of a template, which differs from that of kube-controller-manager."""
 BY_LIFE = {
-    "Node": re.compile(
-        r"status\.(addresses|nodeInfo\..*)|metadata\.annotations\.node\.alpha\.kubernetes\.io/ttl"
-    ),
-    "PersistentVolumeClaim": re.compile(r"metadata\.(annotations\.volume.*|ownerReferences)"),
+    "Node": re.compile(r"status\.(addresses|nodeInfo\..*)"),
+    "PersistentVolumeClaim": re.compile(r"metadata\.annotations\.volume.*"),
     "Pod": re.compile(
         r"spec\.(nodeName|affinity\.nodeAffinity\..*\.matchFields\.values)"
         r"|status\.(conditions|nominatedNodeName)|metadata\.labels\.topology\.kubernetes\.io/.*"
     ),
-    "ReplicaSet": re.compile(
-        r"metadata\.annotations\.deployment\.kubernetes\.io/(desired|max)-replicas"
-    ),
     "Service": re.compile(r"spec\.ports\.targetPort"),
 }
-"""Fields of the scheduler, the volume controller and the nodes, which do not run in this comparison, and notes that
-controllers make for themselves; the port of the server itself."""
+"""Fields of the scheduler, the volume controller and the nodes, which do not run in this comparison; the port of the
+server itself."""
 
 pytestmark = [
     pytest.mark.skipif(not DUMP.exists(), reason="not run: no ../shared/field"),

@@ -14,8 +14,9 @@ from ...api.meta import KubeObject
 from ...api.pod import Pod
 from ...api.wire.encode import to_dict
 from ...api.wire.whole import carry_over
-from ...api.workloads import Job, ReplicaSet, StatefulSet, pod_template
+from ...api.workloads import Deployment, Job, ReplicaSet, StatefulSet, pod_template
 from ...cluster.memory.deployments import TEMPLATE_HASH
+from ...cluster.memory.rollouts import annotated
 from ...cluster.memory.stateful_sets import REVISION_HASH
 from ...cluster.objects import ClusterObject, ObjectIndex
 from ..registry.resource_table import BY_KIND, ApiResource
@@ -102,8 +103,12 @@ class Making:
         return tree
 
     def _replica_set(self, replica_set: ReplicaSet) -> Tree:
-        tree = to_dict(replica_set)
         owner = next((o for o in replica_set.owner_references if o.controller), None)
+        place = ("Deployment", replica_set.namespace, owner.name if owner else "")
+        deployment: Deployment | None = self._mirror.get(*place)
+        if deployment is not None:
+            replica_set = annotated(replica_set, deployment)
+        tree = to_dict(replica_set)
         if owner is None:
             return tree
         whole = self._template(owner.kind, replica_set.namespace, owner.name)

@@ -1,12 +1,12 @@
 """Node controller: the consequences of cordoning, tainting and removing nodes.
 
 Mirrors pkg/controller/nodelifecycle, pkg/controller/tainteviction and, without its delay,
-pkg/controller/podgc.
+pkg/controller/podgc; the annotation is that of pkg/controller/ttl.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...api.node import Node
 from ...api.pod import Pod
@@ -24,6 +24,26 @@ NODES = BY_STORAGE["nodes"]
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
+TTL = "node.alpha.kubernetes.io/ttl"
+
+
+class TtlStep(NamedTuple):
+    """Seconds that objects may be kept by kubelets, in a cluster of `least` to `most` nodes."""
+
+    least: int
+    most: float
+    seconds: int
+
+
+TTL_STEPS = (
+    TtlStep(0, 100, 0),
+    TtlStep(90, 500, 15),
+    TtlStep(450, 1000, 30),
+    TtlStep(900, 2000, 60),
+    TtlStep(1800, float("inf"), 300),
+)
+
+
 class NodeController:
     """Watches the cluster; `run_once` does the pending work."""
 
@@ -33,6 +53,7 @@ class NodeController:
         self._timers = timers
         self._changed: dict[str, None] = {}
         self._pods: dict[tuple[str, str], None] = {}
+        self._ttl_step = 0
 
     def on_add(self, obj: Any) -> None:
         """Handle a new node with taints, or a new pod on a tainted node."""
@@ -69,6 +90,7 @@ class NodeController:
             node = self._cluster.get("Node", "", name)
             if node is not None:
                 self._taint(node)
+                self._set_ttl(name)
         affected = (
             [pod for pod in self._cluster.list("Pod") if pod.node_name in changed]
             if changed
@@ -97,6 +119,20 @@ class NodeController:
         reason = "NodeNotSchedulable" if node.unschedulable else "NodeSchedulable"
         text = f"Node {node.name} status is now: {reason}"
         self._cluster.tell(node, Reporter("kubelet", node.name), ("Normal", reason), text)
+
+    def _set_ttl(self, name: str) -> None:
+        """Annotate the node with the seconds that its kubelet may keep Secrets, by the number of nodes."""
+        count = self._registry.store.count(NODES.storage)
+        while count > TTL_STEPS[self._ttl_step].most:
+            self._ttl_step += 1
+        while count < TTL_STEPS[self._ttl_step].least:
+            self._ttl_step -= 1
+        record = self._registry.get(NODES, "", name)
+        tree, seconds = record.decode(), str(TTL_STEPS[self._ttl_step].seconds)
+        notes = tree["metadata"].get("annotations") or {}
+        if notes.get(TTL) != seconds:
+            tree["metadata"]["annotations"] = {**notes, TTL: seconds}
+            self._registry.write(NODES, record, tree)
 
     def _judge(self, pod: Pod) -> None:
         """Delete a pod whose node is gone or taints it away, now or after its toleration seconds."""

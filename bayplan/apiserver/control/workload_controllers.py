@@ -21,7 +21,7 @@ from ...api.workloads import (
     StatefulSet,
 )
 from ...clock import Clock, Timers
-from ...cluster.memory import Controllers, VolumeController
+from ...cluster.memory import Controllers, VolumeController, rollouts, stateful_sets
 from ...cluster.memory.pod_index import OwnerKey
 from ...cluster.memory.provisioners import PROVISIONED_BY
 from ...cluster.memory.volume_controller import BOUND
@@ -93,6 +93,29 @@ class WorkloadControllers(Controllers):
         newest = self.revision_of(stateful_set)
         return self._live_cluster.revisions.former(stateful_set, newest)
 
+    # Owners and annotations
+
+    def _resize(
+        self, deployment: Deployment, replica_set: ReplicaSet, replicas: int, may_delete: bool
+    ) -> list[Pod]:
+        if replicas or replica_set.replicas:
+            noted = rollouts.annotated(replica_set, deployment)
+            if noted is not replica_set:
+                replica_set = self._cluster.update(noted)
+        return super()._resize(deployment, replica_set, replicas, may_delete)
+
+    def _release_claims(self, pod: Pod) -> None:
+        """Let the claims of a pod that is one too many for its StatefulSet go with it, if that is its policy."""
+        key = self._pods.owner_of(pod)
+        owner: KubeObject | None = self._cluster.get(*key) if key is not None else None
+        if not isinstance(owner, StatefulSet) or not stateful_sets.drops_claims(owner, pod):
+            return
+        number = stateful_sets.ordinal_of(owner, pod) or 0
+        for wanted in stateful_sets.make_claims(owner, number).values():
+            claim = self._cluster.get(wanted.kind, wanted.namespace, wanted.name)
+            if claim is not None:
+                self._cluster.update(stateful_sets.owned_by_pod(claim, owner, pod))
+
     # Events
 
     def _add(self, pod: Pod) -> Pod:
@@ -101,6 +124,7 @@ class WorkloadControllers(Controllers):
         return added
 
     def _delete(self, pod: Pod) -> None:
+        self._release_claims(pod)
         super()._delete(pod)
         self._tell_owner(pod, "Delete", "Deleted")
 

@@ -20,6 +20,17 @@ from .created_names import make_hash
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
+REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+OWN_NOTES = frozenset(
+    (
+        *(REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS),
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+    )
+)
+"""Annotations of a deployment that its replica sets do not get."""
 MAX_NAME = 253
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -83,7 +94,11 @@ def up_to_date(newest: ReplicaSet, deployment: Deployment, last: int) -> Replica
     if newest.spec.min_ready_seconds != seconds:
         newest = replace(newest, spec=replace(newest.spec, min_ready_seconds=seconds))
     if revision_of(newest) < last:
+        former = newest.annotations.get(REVISION, "")
+        history = filter(None, (newest.annotations.get(REVISION_HISTORY, ""), former))
         notes = {**newest.annotations, REVISION: str(last + 1)}
+        if former:
+            notes[REVISION_HISTORY] = ",".join(history)
         newest = replace(newest, metadata=replace(newest.metadata, annotations=notes))
     return newest
 

@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
-from ...api.workloads import DaemonSet, Deployment, RollingUpdate, StatefulSet
-from .deployments import has_new_template
+from ...api.workloads import DaemonSet, Deployment, ReplicaSet, RollingUpdate, StatefulSet
+from .deployments import DESIRED_REPLICAS, MAX_REPLICAS, OWN_NOTES, has_new_template
 from .pod_index import OwnedPods, OwnerKey
 
 Rolled = Deployment | StatefulSet | DaemonSet
@@ -101,6 +102,22 @@ def _most(deployment: Deployment) -> int:
     strategy = deployment.spec.strategy
     limits = strategy.rolling_update if strategy is not None else None
     return deployment.replicas + rollout_limits(limits, deployment.replicas)[0]
+
+
+def annotated(
+    replica_set: ReplicaSet, deployment: Deployment, with_size: bool = True
+) -> ReplicaSet:
+    """The replica set with the annotations of its deployment and, with its size, the replicas that are wanted."""
+    notes = {k: v for k, v in deployment.annotations.items() if k not in OWN_NOTES}
+    if with_size:
+        strategy = deployment.spec.strategy
+        is_rolling = strategy is None or strategy.type != RECREATE
+        most = _most(deployment) if is_rolling and deployment.replicas else deployment.replicas
+        notes |= {DESIRED_REPLICAS: str(deployment.replicas), MAX_REPLICAS: str(most)}
+    found = {**replica_set.annotations, **notes}
+    if found == replica_set.annotations:
+        return replica_set
+    return replace(replica_set, metadata=replace(replica_set.metadata, annotations=found))
 
 
 def round_half_away(number: float) -> int:

@@ -15,11 +15,13 @@ from ...api.pod_spec import PodSpec
 from ...api.storage import PersistentVolumeClaim
 from ...api.volumes import PersistentVolumeClaimVolume, Volume
 from ...api.workloads import PodTemplateSpec, StatefulSet
+from .deployments import owner_reference
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 REVISION_HASH = "controller-revision-hash"
 PARALLEL, ON_DELETE = "Parallel", "OnDelete"
+DELETE = "Delete"
 
 
 def identity_labels(name: str, ordinal: int) -> dict[str, str]:
@@ -120,6 +122,9 @@ def make_claims(stateful_set: StatefulSet, ordinal: int) -> dict[str, Persistent
     """The claims of the pod with that ordinal, by the name of the template."""
     selector = stateful_set.spec.selector
     labels = (selector.match_labels if selector else None) or {}
+    retention = stateful_set.spec.persistent_volume_claim_retention_policy
+    is_owner = retention is not None and retention.when_deleted == DELETE and stateful_set.uid
+    owners = (owner_reference(stateful_set),) if is_owner else ()
     claims = {}
     for template in stateful_set.spec.volume_claim_templates or ():
         metadata = replace(
@@ -127,9 +132,31 @@ def make_claims(stateful_set: StatefulSet, ordinal: int) -> dict[str, Persistent
             name=f"{template.name}-{stateful_set.name}-{ordinal}",
             namespace=stateful_set.namespace,
             labels={**template.labels, **labels},
+            owner_references=(*template.owner_references, *owners),
         )
         claims[template.name] = replace(template, metadata=metadata)
     return claims
+
+
+def drops_claims(stateful_set: StatefulSet, pod: Pod) -> bool:
+    """Whether the claims of the pod are deleted with it: it has no place in the set any more."""
+    retention = stateful_set.spec.persistent_volume_claim_retention_policy
+    if retention is None or retention.when_scaled != DELETE:
+        return False
+    number = ordinal_of(stateful_set, pod)
+    return number is not None and number - stateful_set.first_ordinal >= stateful_set.replicas
+
+
+def owned_by_pod(
+    claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod
+) -> PersistentVolumeClaim:
+    """The claim with the pod as its owner instead of the set."""
+    others = [o for o in claim.owner_references if o.uid not in (stateful_set.uid, pod.uid)]
+    owner = replace(
+        owner_reference(stateful_set), api_version="v1", kind="Pod", name=pod.name, uid=pod.uid
+    )
+    metadata = replace(claim.metadata, owner_references=(*others, owner))
+    return replace(claim, metadata=metadata)
 
 
 def make_spec(

@@ -99,6 +99,73 @@ def test_a_rollback_is_a_new_revision_of_the_old_replica_set(world: ServerInThre
     assert found == {"app:1": ("3", 1), "app:2": ("2", 0)}
 
 
+def test_a_replica_set_has_the_annotations_that_a_cluster_gives_it(world: ServerInThread) -> None:
+    tree = workload_tree("Deployment", "web", 4, template=template())
+    tree["metadata"]["annotations"] = {"team": "a", "deployment.kubernetes.io/revision": "7"}
+    world.make(f"{APPS}/deployments", tree)
+    world.settle()
+    (first,) = world.get(f"{APPS}/replicasets").tree["items"]
+    world.patch(f"{APPS}/deployments/web/scale", {"spec": {"replicas": 8}})
+    world.settle()
+    (second,) = world.get(f"{APPS}/replicasets").tree["items"]
+
+    start = "deployment.kubernetes.io/"
+    of_first, of_second = (
+        {k.removeprefix(start): v for k, v in one["metadata"]["annotations"].items()}
+        for one in (first, second)
+    )
+    assert of_first == {
+        "team": "a",
+        "revision": "1",
+        "desired-replicas": "4",
+        "max-replicas": "5",
+    }
+    assert (of_second["desired-replicas"], of_second["max-replicas"]) == ("8", "10")
+
+
+def claims_of(world: ServerInThread) -> dict[str, list[str]]:
+    """The names of the claims, with the kinds of their owners."""
+    claims = world.get("/api/v1/namespaces/default/persistentvolumeclaims").tree["items"]
+    return {
+        claim["metadata"]["name"]: [o["kind"] for o in claim["metadata"].get("ownerReferences", [])]
+        for claim in claims
+    }
+
+
+def test_claims_of_a_stateful_set_go_as_its_retention_policy_says(world: ServerInThread) -> None:
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    spec = {
+        "volumeClaimTemplates": [claim],
+        "podManagementPolicy": "Parallel",
+        "persistentVolumeClaimRetentionPolicy": policy,
+    }
+    tree = workload_tree("StatefulSet", "web", 2, template=template())
+    tree["spec"].update(spec)
+    world.make(f"{APPS}/statefulsets", tree)
+    world.settle()
+    assert claims_of(world) == {"data-web-0": ["StatefulSet"], "data-web-1": ["StatefulSet"]}
+
+    world.patch(f"{APPS}/statefulsets/web/scale", {"spec": {"replicas": 1}})
+    world.advance(60)
+    assert claims_of(world) == {"data-web-0": ["StatefulSet"]}
+
+    world.delete(f"{APPS}/statefulsets/web")
+    world.advance(60)
+    assert claims_of(world) == {}
+
+
+def test_nodes_are_annotated_with_the_time_to_live_of_secrets(world: ServerInThread) -> None:
+    world.settle()
+    nodes = world.get("/api/v1/nodes").tree["items"]
+
+    notes = [node["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"] for node in nodes]
+    assert notes == ["0", "0"]
+
+
 def test_scaling_up_and_down(world: ServerInThread) -> None:
     path = f"{APPS}/replicasets"
     world.make(path, workload_tree("ReplicaSet", "web", 3))
