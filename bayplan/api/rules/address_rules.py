@@ -22,6 +22,7 @@ Address = IPv4Address | IPv6Address
 _ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])", re.ASCII)
 _BITS = re.compile(r"[0-9]{1,3}", re.ASCII)
 _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_LINK_MULTICAST = {4: ip_network("224.0.0.0/24"), 6: ip_network("ff02::/16")}
 _BLOCK_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
@@ -61,17 +62,27 @@ def pod_address_causes(spec: Tree, path: str) -> Iterator[Cause]:
         yield from address_causes(alias.get("ip") or "", f"{path}.hostAliases[{i}].ip")
 
 
-def service_address_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of the addresses of a Service."""
-    spec = tree.get("spec") or {}
-    given = spec.get("clusterIPs") or [spec.get("clusterIP") or ""]
-    for i, address in enumerate(given):
-        if address and not (i == 0 and address == "None"):
-            yield from address_causes(address, f"spec.clusterIPs[{i}]")
-    for i, address in enumerate(spec.get("externalIPs") or ()):
-        yield from address_causes(address, f"spec.externalIPs[{i}]")
-    for i, block in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        yield from block_causes(str(block).strip(), f"spec.LoadBalancerSourceRanges[{i}]")
+def endpoint_causes(value: str, path: str) -> Iterator[Cause]:
+    """Yield the faults of a valid address that must be reachable from other hosts."""
+    address = _lenient(value)
+    if address is None:
+        return
+    if address.is_unspecified:
+        yield invalid_value(path, value, f"may not be unspecified ({value})")
+    if address.is_loopback:
+        problem = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+        yield invalid_value(path, value, problem)
+    if address.is_link_local:
+        problem = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+        yield invalid_value(path, value, problem)
+    if address in _LINK_MULTICAST[address.version]:
+        problem = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        yield invalid_value(path, value, problem)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address, with leading zeros, too."""
+    return _lenient(text) is not None
 
 
 def policy_block_causes(tree: Tree) -> Iterator[Cause]:
@@ -104,15 +115,6 @@ def node_block_causes(tree: Tree) -> Iterator[Cause]:
     """Yield the faults of the blocks of a Node."""
     for i, block in enumerate((tree.get("spec") or {}).get("podCIDRs") or ()):
         yield from block_causes(block, f"spec.podCIDRs[{i}]")
-
-
-def slice_address_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of the addresses of an EndpointSlice."""
-    if tree.get("addressType") not in ("IPv4", "IPv6"):
-        return
-    for i, endpoint in enumerate(tree.get("endpoints") or ()):
-        for j, address in enumerate(endpoint.get("addresses") or ()):
-            yield from address_causes(address, f"endpoints[{i}].addresses[{j}]")
 
 
 def _strict(text: str) -> Address | None:

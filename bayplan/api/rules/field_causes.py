@@ -33,9 +33,10 @@ def invalid_value(field: str, value: Any, problem: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {_shown(value)}: {problem}", field)
 
 
-def not_found_value(field: str, value: Any) -> Cause:
+def not_found_value(field: str, value: Any, problem: str = "") -> Cause:
     """A value names something that is not there."""
-    return Cause("FieldValueNotFound", f"Not found: {_shown(value)}", field)
+    detail = f": {problem}" if problem else ""
+    return Cause("FieldValueNotFound", f"Not found: {_shown(value)}{detail}", field)
 
 
 def duplicate(field: str, value: Any) -> Cause:
@@ -60,10 +61,10 @@ def forbidden_field(field: str, problem: str = "") -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden{f': {problem}' if problem else ''}", field)
 
 
-def unsupported_value(field: str, value: str, choices: Sequence[str]) -> Cause:
+def unsupported_value(field: str, value: Any, choices: Sequence[str]) -> Cause:
     """A value is not one of the choices."""
     known = ", ".join(f'"{choice}"' for choice in choices)
-    message = f'Unsupported value: "{value}": supported values: {known}'
+    message = f"Unsupported value: {_shown(value)}: supported values: {known}"
     return Cause("FieldValueNotSupported", message, field)
 
 

@@ -92,6 +92,8 @@ def _replica_set(tree: Tree) -> None:
 
 def _replication_controller(tree: Tree) -> None:
     spec = child(tree, "spec")
+    if spec.get("template") is None:
+        return
     _default_template(spec)
     labels = (spec["template"].get("metadata") or {}).get("labels")
     if labels:

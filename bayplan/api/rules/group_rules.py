@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from ..text.name_faults import dns_label_faults, key_faults, path_segment_faults, subdomain_faults
+from ..text import name_faults
+from ..text.name_faults import key_faults, path_segment_faults
 from .field_causes import (
     Cause,
     duplicate,
@@ -41,6 +43,8 @@ _REASON_RULE = (
     f"regex used for validation is '{_REASON_FORM}')"
 )
 _REASON = re.compile(_REASON_FORM)
+dns_label_faults = partial(name_faults.dns_label_faults, unit="bytes")
+subdomain_faults = partial(name_faults.subdomain_faults, unit="bytes")
 _CLAIM_ORDER = ("name", "resourceClaimName", "resourceClaimTemplateName")
 _TEMPLATE_ORDER = (
     "name",

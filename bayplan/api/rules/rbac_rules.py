@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..text.name_faults import subdomain_faults
 from .field_causes import Cause, invalid_value, required, unsupported_value
 
 Tree = Mapping[str, Any]
@@ -68,6 +69,9 @@ def binding_causes(tree: Tree, is_namespaced: bool) -> Iterator[Cause]:
 def _subject_causes(subject: Tree, is_namespaced: bool, path: str) -> Iterator[Cause]:
     if not subject.get("name"):
         yield required(f"{path}.name")
+    elif subject.get("kind") == "ServiceAccount":
+        for fault in subdomain_faults(subject["name"]):
+            yield invalid_value(f"{path}.name", subject["name"], fault)
     kind, group = str(subject.get("kind") or ""), str(subject.get("apiGroup") or "")
     if kind not in _SUBJECTS:
         yield unsupported_value(f"{path}.kind", kind, _SUBJECTS)

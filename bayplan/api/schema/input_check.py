@@ -6,23 +6,28 @@ A value of the wrong type is always rejected, an unknown field when the client r
 
 from __future__ import annotations
 
+import base64
+import re
 from functools import cache
 from typing import Annotated, Any
 
 import msgspec
 
+from ..text.quantity import parse_quantity
 from . import FIELDS, FieldType
 
 _INTEGERS = {"int32": 2**31, "int64": 2**63}
 _USUAL = {
     "string": str,
-    "bytes": str,
     "time": str,
     "microtime": str,
-    "quantity": str,
     "bool": bool,
 }
 """Types that need no further check."""
+_QUANTITY_FORM = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_QUANTITY_RULE = f"quantities must match the regular expression '{_QUANTITY_FORM}'"
+_PLAIN_QUANTITY = r"^[0-9]{1,15}(\.[0-9]{1,9})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$"
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*")
 _TEXTS = frozenset({"string", "bytes", "time", "microtime"})
 
 
@@ -79,6 +84,8 @@ def _check_struct(value: Any, type_name: str, path: str, owner: str, unknown: li
 
 
 def _fits(value: Any, scalar: str) -> bool:
+    if scalar == "bytes" and isinstance(value, str):
+        _check_base64(value)
     if scalar in _TEXTS:
         return isinstance(value, str)
     if scalar == "bool":
@@ -88,12 +95,31 @@ def _fits(value: Any, scalar: str) -> bool:
         return (
             isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
         ) or (isinstance(value, float) and value.is_integer())
+    if scalar == "quantity" and isinstance(value, str):
+        _check_quantity(value)
+        return True
     if scalar in ("quantity", "number"):
-        texts = str if scalar == "quantity" else int
-        return isinstance(value, int | float | texts) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool)
     if scalar == "intstr":
         return isinstance(value, int | str) and not isinstance(value, bool)
     return True
+
+
+def _check_quantity(text: str) -> None:
+    try:
+        parse_quantity(text)
+    except ValueError:
+        raise WrongTypeError(_QUANTITY_RULE) from None
+
+
+def _check_base64(text: str) -> None:
+    plain = text.replace("\n", "").replace("\r", "")
+    try:
+        base64.b64decode(plain, validate=True)
+    except ValueError:
+        matched = _BASE64.match(text)
+        place = matched.end() if matched is not None else 0
+        raise WrongTypeError(f"illegal base64 data at input byte {place}") from None
 
 
 def _wrong(value: Any, path: str, owner: str, wanted: str) -> WrongTypeError:
@@ -112,10 +138,9 @@ _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _SCALARS: dict[str, Any] = {
     "string": str,
-    "bytes": str,
     "time": str,
     "microtime": str,
-    "quantity": str | int | float,
+    "quantity": Annotated[str, msgspec.Meta(pattern=_PLAIN_QUANTITY)] | int | float,
     "intstr": int | str,
     "int32": _INT32,
     "int64": _INT64,
@@ -124,8 +149,8 @@ _SCALARS: dict[str, Any] = {
 }
 
 
-class _RecursiveTypeError(Exception):
-    """The type contains itself."""
+class _NoQuickTypeError(Exception):
+    """The type contains itself, or values that need a closer look."""
 
 
 @cache
@@ -133,7 +158,7 @@ def quick_type(type_name: str) -> Any | None:
     """The type of objects of that name; None when there can be none."""
     try:
         return _struct(type_name, ())
-    except _RecursiveTypeError:
+    except _NoQuickTypeError:
         return None
 
 
@@ -154,7 +179,7 @@ _MADE: dict[str, Any] = {}
 
 def _struct(type_name: str, above: tuple[str, ...]) -> Any:
     if type_name in above:
-        raise _RecursiveTypeError(type_name)
+        raise _NoQuickTypeError(type_name)
     if type_name not in _MADE:
         fields = FIELDS.of(type_name)
         names = {f"f{i}": name for i, name in enumerate(fields)}
@@ -171,6 +196,8 @@ def _struct(type_name: str, above: tuple[str, ...]) -> Any:
 
 def _type(kind: FieldType, above: tuple[str, ...]) -> Any:
     if kind.form == "scalar":
+        if kind.name == "bytes":
+            raise _NoQuickTypeError(kind.name)
         return _SCALARS.get(kind.name, Any)
     if kind.form == "struct":
         return _struct(kind.name, above)

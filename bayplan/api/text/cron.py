@@ -113,15 +113,16 @@ def parse_cron(text: str) -> CronSchedule:
     if text.startswith(EVERY):
         seconds = parse_duration(text.removeprefix(EVERY))
         if seconds is None:
-            raise ValueError(f'expected a duration after @every; got "{text}"')
+            given = text.removeprefix(EVERY)
+            raise ValueError(f'failed to parse duration {text}: time: invalid duration "{given}"')
         return CronSchedule(every_s=max(int(seconds), 1))
     if text.startswith("@") and text not in _WORDS:
-        raise ValueError(f'expected one of {", ".join(_WORDS)} or @every; got "{text}"')
+        raise ValueError(f"unrecognized descriptor: {text}")
     parts = _WORDS.get(text, text).split()
     if "TZ=" in text:
         raise ValueError(f'expected no time zone, which is spec.timeZone; got "{text}"')
     if len(parts) != len(_BOUNDS):
-        raise ValueError(f'expected 5 fields; got {len(parts)}: "{text}"')
+        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
     return CronSchedule(tuple(map(_field, parts, _BOUNDS)))
 
 
@@ -140,26 +141,32 @@ def _range(text: str, bounds: _Bounds) -> tuple[set[int], bool]:
     """The values of `5`, `1-5`, `*`, `*/2`, `1-5/2` or `5/2`, and whether it stands for all."""
     span, *steps = text.split("/")
     low, *high = span.split("-")
-    fault = ValueError(f'{bounds.name}: expected {bounds.least} to {bounds.most}; got "{text}"')
-    if len(steps) > 1 or len(high) > 1:
-        raise fault
-    step = _number(steps[0], {}, fault) if steps else 1
+    if len(high) > 1:
+        raise ValueError(f"too many hyphens: {text}")
     is_star = low in ("*", "?")
-    first = bounds.least if is_star else _number(low, bounds.words, fault)
-    last = first
-    if is_star or (steps and not high):
+    first = bounds.least if is_star else _number(low, bounds.words)
+    last = bounds.most if is_star else _number(high[0], bounds.words) if high else first
+    if len(steps) > 1:
+        raise ValueError(f"too many slashes: {text}")
+    step = _number(steps[0], {}) if steps else 1
+    if steps and not high:
         last = bounds.most
-    elif high:
-        last = _number(high[0], bounds.words, fault)
-    if first < bounds.least or last > bounds.most or first > last or step == 0:
-        raise fault
+    if first < bounds.least:
+        raise ValueError(f"beginning of range ({first}) below minimum ({bounds.least}): {text}")
+    if last > bounds.most:
+        raise ValueError(f"end of range ({last}) above maximum ({bounds.most}): {text}")
+    if first > last:
+        raise ValueError(f"beginning of range ({first}) beyond end of range ({last}): {text}")
+    if step == 0:
+        raise ValueError(f"step of range should be a positive number: {text}")
     return set(range(first, last + 1, step)), is_star and step == 1
 
 
-def _number(text: str, words: Mapping[str, int], fault: ValueError) -> int:
+def _number(text: str, words: Mapping[str, int]) -> int:
     named = words.get(text.lower())
     if named is not None:
         return named
     if not (text.isascii() and text.isdecimal()):
-        raise fault
+        problem = f'strconv.Atoi: parsing "{text}": invalid syntax'
+        raise ValueError(f"failed to parse int from {text}: {problem}")
     return int(text)

@@ -73,15 +73,18 @@ def value_faults(text: str) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def subdomain_faults(text: str) -> tuple[str, ...]:
-    """Return all faults of `text` as a DNS subdomain, which most names of objects are."""
-    faults = (_too_long(_MAX_SUBDOMAIN),) if _bytes(text) > _MAX_SUBDOMAIN else ()
+def subdomain_faults(text: str, unit: str = "characters") -> tuple[str, ...]:
+    """Return all faults of `text` as a DNS subdomain, which most names of objects are.
+
+    Messages about label keys, and those of rules that are declared on types, count in bytes.
+    """
+    faults = (_too_long(_MAX_SUBDOMAIN, unit),) if _bytes(text) > _MAX_SUBDOMAIN else ()
     return faults if _SUBDOMAIN.fullmatch(text) else (*faults, _SUBDOMAIN_RULE)
 
 
-def dns_label_faults(text: str) -> tuple[str, ...]:
+def dns_label_faults(text: str, unit: str = "characters") -> tuple[str, ...]:
     """Return all faults of `text` as a DNS label, which names of parts of objects are."""
-    faults = (_too_long(_MAX_NAME),) if _bytes(text) > _MAX_NAME else ()
+    faults = (_too_long(_MAX_NAME, unit),) if _bytes(text) > _MAX_NAME else ()
     if _LABEL.fullmatch(text):
         return faults
     return (*faults, "must not contain dots" if _SUBDOMAIN.fullmatch(text) else _LABEL_RULE)
@@ -89,7 +92,7 @@ def dns_label_faults(text: str) -> tuple[str, ...]:
 
 def label_1035_faults(text: str) -> tuple[str, ...]:
     """Return all faults of `text` as a DNS label that begins with a letter."""
-    faults = (_too_long(_MAX_NAME),) if _bytes(text) > _MAX_NAME else ()
+    faults = (_too_long(_MAX_NAME, "characters"),) if _bytes(text) > _MAX_NAME else ()
     return faults if _LABEL_1035.fullmatch(text) else (*faults, _LABEL_1035_RULE)
 
 
@@ -101,7 +104,7 @@ def path_segment_faults(text: str) -> tuple[str, ...]:
 
 
 def _prefix_faults(prefix: str) -> tuple[str, ...]:
-    return subdomain_faults(prefix) if prefix else ("must be non-empty",)
+    return subdomain_faults(prefix, "bytes") if prefix else ("must be non-empty",)
 
 
 def _bytes(text: str) -> int:
@@ -110,5 +113,5 @@ def _bytes(text: str) -> int:
     return len(text.encode(errors="replace"))
 
 
-def _too_long(limit: int) -> str:
-    return f"must be no more than {limit} bytes"
+def _too_long(limit: int, unit: str = "bytes") -> str:
+    return f"must be no more than {limit} {unit}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...api.rules.field_causes import Cause, forbidden_field, invalid_value, required
 from ...api.rules.immutable import is_same
-from ...api.rules.object_validation import pod_spec_causes
+from ...api.rules.pod_rules import pod_spec_causes
 from ...api.taints import NO_EXECUTE
 from ...api.text.quantity import parse_quantity
 from ...cluster.memory.admission import NODE_PROBLEM_SECONDS, NODE_PROBLEMS
