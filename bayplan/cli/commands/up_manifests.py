@@ -38,6 +38,8 @@ def read_manifests(paths: list[Path], strict: bool = False) -> UpManifests:
         else:
             check_annotations(place, tree)
             objects.append((place, tree))
+    if paths and not objects and not rules:
+        raise InputError(f"{paths[0]}: expected objects; got none")
     warn([f"{place}: {text}" for place, tree in objects for text in unknown_texts(tree)], strict)
     return UpManifests(objects, tuple(rules))
 

@@ -59,6 +59,14 @@ def test_strict_refuses_unknown_fields_before_anything_is_stored(file: Path) -> 
     assert server.store.count("pods") == 0
 
 
+def test_a_file_without_objects_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "empty.yaml"
+    file.write_text("---\n# nothing\n---\n")
+
+    with pytest.raises(InputError, match=r"empty\.yaml: expected objects; got none$"):
+        read_manifests([file])
+
+
 def test_a_document_gives_the_stages_of_pods(tmp_path: Path) -> None:
     path = tmp_path / "stages.json"
     spec = {"selector": {"matchLabels": {"app": "web"}}, "namespaces": ["shop"], "exitCode": 3}
