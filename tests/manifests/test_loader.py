@@ -86,12 +86,6 @@ def test_forms(write: Write, name: str, content: str | bytes) -> None:
     assert names(write(name, content)) == ["Node n1", "Pod a"]
 
 
-def test_one_long_object_in_json_is_read(write: Write) -> None:
-    metadata = {**POD["metadata"], "annotations": {"note": "x" * 100_000}}
-
-    assert names(write("a.json", json.dumps({**POD, "metadata": metadata}))) == ["Pod a"]
-
-
 @pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump], ids=["JSON", "YAML"])
 def test_items_of_a_typed_list_need_no_kind(write: Write, dump: Callable[[Any], str]) -> None:
     assert names(write("pods", dump(POD_LIST))) == ["Pod a", "Pod b"]

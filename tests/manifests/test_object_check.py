@@ -195,3 +195,10 @@ def test_a_service_may_begin_with_a_digit(tmp_path: Path) -> None:
     tree = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "1a"}, "spec": PORTS}
 
     assert remarks(tmp_path, tree) == []
+
+
+def test_one_long_object_in_json_is_read_and_checked(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(changed(POD, "metadata.annotations", {"note": "x" * 100_000})))
+
+    assert [pod.name for pod in read_manifests([file]).objects] == ["p"]

@@ -49,50 +49,50 @@ _SLOW = {
 """Functions that take long for each byte, and how much longer than the others."""
 
 
-class Size(NamedTuple):
+class TextSize(NamedTuple):
     """A size: a constant, and a multiple of the size of each element of a loop that is evaluated now."""
 
     base: int
     parts: Mapping[str, int] = {}
 
-    def plus(self, other: Size) -> Size:
+    def plus(self, other: TextSize) -> TextSize:
         names = {*self.parts, *other.parts}
         parts = {name: self.parts.get(name, 0) + other.parts.get(name, 0) for name in names}
-        return Size(min(self.base + other.base, _MOST), parts)
+        return TextSize(min(self.base + other.base, _MOST), parts)
 
-    def times(self, count: int) -> Size:
+    def times(self, count: int) -> TextSize:
         parts = {name: min(many * count, _MOST) for name, many in self.parts.items()}
-        return Size(min(self.base * count, _MOST), parts)
+        return TextSize(min(self.base * count, _MOST), parts)
 
 
-class Variable(NamedTuple):
+class LoopVariable(NamedTuple):
     """A variable of a loop: the most that all elements have together, and how many there are."""
 
     total: int
-    count: int
+    steps: int
 
 
-class Scope(NamedTuple):
+class LoopScope(NamedTuple):
     """The variables of the loops around a part of an expression, and how often it is evaluated."""
 
-    variables: Mapping[str, Variable]
-    count: int
+    variables: Mapping[str, LoopVariable]
+    times: int
 
-    def most(self, size: Size) -> int:
+    def most(self, size: TextSize) -> int:
         """The most that a size can be."""
         parts = (many * self.variables[name].total for name, many in size.parts.items())
         return min(size.base + sum(parts), _MOST)
 
-    def sum(self, size: Size) -> int:
+    def sum(self, size: TextSize) -> int:
         """The sum of a size over all steps of the loops."""
-        total = size.base * self.count
+        total = size.base * self.times
         for name, many in size.parts.items():
             variable = self.variables[name]
-            total += many * variable.total * (self.count // variable.count)
+            total += many * variable.total * (self.times // variable.steps)
         return min(total, _MOST)
 
 
-class Cost(NamedTuple):
+class RuleCost(NamedTuple):
     """The most bytes of a part of an expression, and the sum of all parts."""
 
     most: int
@@ -102,12 +102,12 @@ class Cost(NamedTuple):
     def is_bounded(self) -> bool:
         return self.most <= MAX_TEXT and self.work <= MAX_WORK
 
-    def for_size(self, size: int) -> Cost:
+    def for_size(self, size: int) -> RuleCost:
         """The cost for smaller input, of a cost that grows with it."""
-        return Cost(self.most * size // _INPUT, self.work * size // _INPUT)
+        return RuleCost(self.most * size // _INPUT, self.work * size // _INPUT)
 
 
-Known: TypeAlias = Mapping[str, Size]
+Known: TypeAlias = Mapping[str, TextSize]
 
 
 class _Measure:
@@ -115,11 +115,11 @@ class _Measure:
 
     def __init__(self, sizes: Mapping[str, int], items: int) -> None:
         self._items = items
-        self._known: dict[str, Size] = {name: Size(size) for name, size in sizes.items()}
+        self._known: dict[str, TextSize] = {name: TextSize(size) for name, size in sizes.items()}
         self.most = 0
         self.work = 0
 
-    def size(self, node: CelNode, scope: Scope) -> Size:
+    def size(self, node: CelNode, scope: LoopScope) -> TextSize:
         """The size of a part, which is counted."""
         size = self._size(node, scope)
         self.most = max(self.most, scope.most(size))
@@ -130,19 +130,19 @@ class _Measure:
     def _add(self, work: int) -> None:
         self.work = min(self.work + work, _MOST)
 
-    def _size(self, node: CelNode, scope: Scope) -> Size:
+    def _size(self, node: CelNode, scope: LoopScope) -> TextSize:
         if isinstance(node, CelIdent):
-            return self._known.get(node.name, Size(_SMALL))
+            return self._known.get(node.name, TextSize(_SMALL))
         if isinstance(node, CelSelect):
             return self.size(node.operand, scope)
         if isinstance(node, CelLiteral):
-            size = Size(_SMALL + len(node.text or ""))
+            size = TextSize(_SMALL + len(node.text or ""))
             for part in node.parts:
                 size = size.plus(self.size(part, scope))
             return size
         return self._call(node, scope) if isinstance(node, CelCall) else self._loop(node, scope)
 
-    def _call(self, node: CelCall, scope: Scope) -> Size:
+    def _call(self, node: CelCall, scope: LoopScope) -> TextSize:
         sizes = [self.size(part, scope) for part in node.args]
         name, most = node.function, [scope.most(size) for size in sizes]
         if name in _SEARCHES and len(most) > 1:
@@ -150,39 +150,41 @@ class _Measure:
         if name in _SLOW:
             self._add(scope.sum(sizes[0]) * _SLOW[name])
         if name in _ANSWERS:
-            return Size(_SMALL)
+            return TextSize(_SMALL)
         if name in ("_[_]", "substring"):
             return sizes[0]
         if name in ("split", ENTRIES):
             return sizes[0].times(2)
         if name == "join" and len(sizes) > 1:
-            return Size(most[0] * (1 + most[1]))
+            return TextSize(most[0] * (1 + most[1]))
         if name == "replace":
-            return Size((most[0] + 1) * (1 + most[2]))
-        total = Size(8 * MAX_ITERATIONS if name == "lists.range" else _SMALL)
+            return TextSize((most[0] + 1) * (1 + most[2]))
+        total = TextSize(8 * MAX_ITERATIONS if name == "lists.range" else _SMALL)
         for size in sizes:
             total = total.plus(size)
         return total.times(3) if name == "format" else total
 
-    def _loop(self, node: CelLoop, scope: Scope) -> Size:
+    def _loop(self, node: CelLoop, scope: LoopScope) -> TextSize:
         over = self.size(node.over, scope)
         is_input = not isinstance(node.over, CelCall | CelLoop)
         items = min(self._items if is_input else MAX_ITERATIONS, MAX_ITERATIONS)
         count = max(1, min(scope.most(over), items))
-        own = {f"{name}#{node.number}": Variable(scope.most(over), count) for name in node.names}
-        inner = Scope({**scope.variables, **own}, scope.count * count)
+        own = {
+            f"{name}#{node.number}": LoopVariable(scope.most(over), count) for name in node.names
+        }
+        inner = LoopScope({**scope.variables, **own}, scope.times * count)
         before = dict(self._known)
         for name in node.names:
-            self._known[name] = Size(0, {f"{name}#{node.number}": 1})
-        self._known[node.result_name] = Size(0)
+            self._known[name] = TextSize(0, {f"{name}#{node.number}": 1})
+        self._known[node.result_name] = TextSize(0)
         total = self.size(node.start, scope)
         if _collects(node):  # the list so far is copied in each step
-            self._add(scope.count * count**2 * _SMALL)
+            self._add(scope.times * count**2 * _SMALL)
         for step in node.steps:
             size = self.size(step, inner)
             times = sum(size.parts.get(name, 0) for name in own)
             rest = {name: many for name, many in size.parts.items() if name not in own}
-            total = total.plus(Size(size.base, rest).times(count)).plus(over.times(times))
+            total = total.plus(TextSize(size.base, rest).times(count)).plus(over.times(times))
         self._known = before
         return total
 
@@ -202,14 +204,14 @@ def _appends(node: CelNode, name: str) -> bool:
     return any(_appends(part, name) for part in node.args)
 
 
-def cost_of(root: CelNode, sizes: Mapping[str, int], items: int = MAX_ITERATIONS) -> Cost:
+def cost_of(root: CelNode, sizes: Mapping[str, int], items: int = MAX_ITERATIONS) -> RuleCost:
     """The cost of an expression for inputs of these sizes, by their names."""
     measure = _Measure(sizes, items)
-    measure.size(root, Scope({}, 1))
-    return Cost(measure.most, measure.work)
+    measure.size(root, LoopScope({}, 1))
+    return RuleCost(measure.most, measure.work)
 
 
-def largest_cost(root: CelNode) -> Cost:
+def largest_cost(root: CelNode) -> RuleCost:
     """The cost of an expression for the largest input that a server takes."""
     return cost_of(root, {"self": _INPUT, "oldSelf": _INPUT})
 

@@ -110,8 +110,8 @@ def storage_class_causes(tree: Tree) -> Iterator[Cause]:
 def csi_driver_causes(tree: Tree) -> Iterator[Cause]:
     """Yield the faults of a CSIDriver."""
     spec = tree.get("spec") or {}
-    words = ("File", "None", "ReadWriteOnceWithFSType")
-    yield from choice_causes(spec, "fsGroupPolicy", words, "spec")
+    policies = ("File", "None", "ReadWriteOnceWithFSType")
+    yield from choice_causes(spec, "fsGroupPolicy", policies, "spec")
     audiences: set[str] = set()
     for i, request in enumerate(spec.get("tokenRequests") or ()):
         path, seconds = f"spec.tokenRequests[{i}]", request.get("expirationSeconds")
@@ -124,9 +124,9 @@ def csi_driver_causes(tree: Tree) -> Iterator[Cause]:
             problem = "may not specify a duration less than 10 minutes"
             yield invalid_value(f"{path}.expirationSeconds", seconds, problem)
     for mode in spec.get("volumeLifecycleModes") or ():
-        if mode not in ("Persistent", "Ephemeral"):
-            words = ("Persistent", "Ephemeral")
-            yield unsupported_value("spec.volumeLifecycleModes", mode, words)
+        modes = ("Persistent", "Ephemeral")
+        if mode not in modes:
+            yield unsupported_value("spec.volumeLifecycleModes", mode, modes)
 
 
 def csi_node_causes(tree: Tree) -> Iterator[Cause]:

@@ -233,7 +233,8 @@ def make_volume(
         if where.selector is None
         else VolumeNodeAffinity(required=where.selector),
         volume_attributes_class_name=claim.spec.volume_attributes_class_name,
-        csi=CSIPersistentVolume(driver=driver, volume_handle=name),
+        # The name of a provisioner may have a slash, that of a CSI driver may not.
+        csi=CSIPersistentVolume(driver=driver.replace("/", "-"), volume_handle=name),
     )
     metadata = ObjectMeta(name=name, annotations={PROVISIONED_BY: driver})
     return PersistentVolume(metadata=metadata, spec=spec)

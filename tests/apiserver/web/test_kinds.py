@@ -28,11 +28,12 @@ def path_of(tree: Tree) -> str:
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c["object"]["kind"]) for c in CASES])
 def test_an_object_is_stored_with_its_defaults_and_printed(api: ServerInThread, case: Tree) -> None:
-    tree = {**case["object"], "metadata": {"name": "one"}}
+    tree = {**case["object"], "metadata": {"name": case.get("name", "one")}}
     path = path_of(tree)
 
     made = api.make(path, tree)
-    table = api.get(f"{path}?fieldSelector=metadata.name%3Done", Accept=TABLE).tree
+    name = made["metadata"]["name"]
+    table = api.get(f"{path}?fieldSelector=metadata.name%3D{name}", Accept=TABLE).tree
 
     for part, fields in case.get("set", {}).items():
         found = made[part]
@@ -68,7 +69,7 @@ def test_an_autoscaler_has_two_versions(api: ServerInThread) -> None:
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c["object"]["kind"]) for c in CASES])
 def test_kinds_without_their_effect_are_warned_of(api: ServerInThread, case: Tree) -> None:
-    tree = {**case["object"], "metadata": {"name": "one"}}
+    tree = {**case["object"], "metadata": {"name": case.get("name", "one")}}
     path = path_of(tree)
     plural, group = path.rpartition("/")[2], tree["apiVersion"].rpartition("/")[0]
 

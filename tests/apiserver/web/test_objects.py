@@ -115,8 +115,8 @@ def test_create_rejects(
                     {"name": "a", "image": "x", "resources": {"requests": {"cpu": "many"}}}
                 ]
             },
-            422,
-            "spec.containers[0].resources.requests.cpu",
+            400,
+            None,
             id="no quantity",
         ),
         pytest.param(
