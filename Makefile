@@ -27,7 +27,7 @@ ARGS ?=
 AXE_VERSION := 4.10.3
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: FORCE help run test field slow test-page lint types unit life e2e conformance counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
+.PHONY: FORCE help run test field slow test-page lint types unit life e2e conformance release-facts counterfactuals bench bench-stream bench-plan fgd churn bench-up bench-apiserver format clean kernel
 
 # Without the time limit that pyproject.toml sets for a test.
 UNLIMITED := -o faulthandler_timeout=0
@@ -119,6 +119,9 @@ e2e: kernel ## Run the end-to-end tests, on a real control plane, too, if KUBEBU
 
 conformance: kernel ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
 	$(BIN)/python -m tests.rig.conformance.cli $(CASES)
+
+release-facts: kernel ## Run the cases of v1.36 with other releases, and name the facts that change them, for an hour (CASES="files or folders")
+	$(BIN)/python -m tests.rig.conformance.release_facts $(CASES)
 
 counterfactuals: kernel ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
 	$(BIN)/python -m tests.rig.conformance.counterfactuals $(CASES)

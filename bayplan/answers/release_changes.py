@@ -8,7 +8,7 @@ itself: those that change the decision are its causes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from ..api.pod import Pod
 from ..config import FeatureGates, default_config
 from ..config.releases import Release
-from ..errors import ConfigError
 from ..framework.gate_effects import EFFECTS
 from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, FirstByName, Scheduler, SchedulerSettings, build_scheduler
@@ -27,8 +26,12 @@ from ..sim.settings import Settings
 from ..trials import StillCluster
 from .stage import PlaceOf
 
-NO_FACTS = {"version", "patch", "checks_gate_needs", "refused_gates"}
-"""Fields of a release that change no decision."""
+NO_FACTS = frozenset({"version", "patch", "refused_gates", "missing_metrics"})
+"""Fields of a release that change nothing by themselves."""
+CONFIG_FACTS = frozenset(
+    {"checks_gate_needs", "missing_config_fields", "fit_strategy_is_strict", "faults_name_fields"}
+)
+"""Facts about reading a configuration: they change no decision of one that was read."""
 SEVERAL = "several facts together"
 
 
@@ -160,7 +163,7 @@ class _Watch:
         if explains not in self._made:
             self._made[explains] = [
                 (cause, self._judge(settings, explains))
-                for cause, settings in _single_changes(*self._settings)
+                for cause, settings in _single_settings(*self._settings)
             ]
         return self._made[explains]
 
@@ -183,24 +186,25 @@ class _Watch:
         )
 
 
-def _single_changes(before: Settings, after: Settings) -> Iterator[tuple[str, Settings]]:
+def _single_settings(before: Settings, after: Settings) -> Iterator[tuple[str, Settings]]:
     """The settings before with one difference to those after: by the name of the fact or feature gate."""
     old, new = FeatureGates.of(before.feature_gates), FeatureGates.of(after.feature_gates)
+    for name, gates in single_changes(old, new, NO_FACTS | CONFIG_FACTS):
+        yield name, _with(before, gates)
+
+
+def single_changes(
+    old: FeatureGates, new: FeatureGates, left_out: Set[str] = NO_FACTS
+) -> Iterator[tuple[str, FeatureGates]]:
+    """Each difference by itself: its name, and the old gates with this fact of the new release, or this gate."""
     for fact in Release.__struct_fields__:
         value = getattr(new.release, fact)
-        if fact in NO_FACTS or value == getattr(old.release, fact):
-            continue
-        release = replace(old.release, **{fact: value})
-        yield fact, _with(before, FeatureGates(old.settings, release=release, version=old.version))
+        if fact not in left_out and value != getattr(old.release, fact):
+            release = replace(old.release, **{fact: value})
+            yield fact, FeatureGates(old.settings, release=release, version=old.version)
     for gate in EFFECTS:
-        if old.enabled(gate) is new.enabled(gate):
-            continue
-        settings = {**old.settings, gate: new.enabled(gate)}
-        try:
-            gates = FeatureGates(settings, release=old.release, version=old.version)
-        except ConfigError:
-            continue  # the release does not have it, or not alone
-        yield gate, _with(before, gates)
+        if old.enabled(gate) is not new.enabled(gate):
+            yield gate, old.with_position(gate, new.enabled(gate))
 
 
 def _with(settings: Settings, gates: FeatureGates) -> Settings:

@@ -90,7 +90,11 @@ class KubeDriver:
         client = config.client_connection
         answered = self.core.inbox.put
         self._sender = Sender(
-            connection, TokenBucket(client.qps, client.burst), answered, self._may_send
+            connection,
+            TokenBucket(client.qps, client.burst),
+            answered,
+            self._may_send,
+            FeatureGates.of(self.options.feature_gates).release.retries_bindings,
         )
         self._event_sender = Sender(connection, TokenBucket(client.qps, client.burst), answered)
         self._events = EventRecorder(self._event_sender, self.options.clock)
@@ -253,7 +257,8 @@ class KubeDriver:
         for declared in custom.values():
             self._follow_custom(declared)
         self._begin(self._events.run())
-        missing = [resource for resource in self._resources() if resource not in served]
+        known = {resource.plural for resource in served}
+        missing = [resource for resource in self._resources() if resource.plural not in known]
         if missing:
             log.info("not served: %s", ", ".join(resource.plural for resource in missing))
             self._begin(self._look_for(missing))
@@ -350,7 +355,7 @@ class KubeDriver:
                 continue
             for resource in served:
                 log.info("%s are served now", resource.plural)
-                missing.remove(resource)
+                missing[:] = [one for one in missing if one.plural != resource.plural]
                 self._follow(resource)
 
     def _begin(self, work: Any) -> None:

@@ -65,6 +65,10 @@ POD = "Pod"
 """Any pod. The scheduler itself distinguishes pods that have a node from pods that wait for one."""
 ASSIGNED_POD = "AssignedPod"
 UNSCHEDULABLE_POD = "UnschedulablePod"
+"""A pod that waits; with fact `names_target_pods` of the release it has one of the following names."""
+UNSCHEDULED_POD = "UnscheduledPod"
+TARGET_POD = "TargetPod"
+"""The pod itself that is queued."""
 NODE = "Node"
 PERSISTENT_VOLUME = "PersistentVolume"
 PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -82,6 +86,8 @@ RESOURCES = (
     POD,
     ASSIGNED_POD,
     UNSCHEDULABLE_POD,
+    UNSCHEDULED_POD,
+    TARGET_POD,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -131,10 +137,16 @@ class ClusterEvent(Struct, frozen=True, cache_hash=True):
         return self.label or f"{self.resource}{self.action.text}"
 
 
+_COVERED = {
+    POD: (ASSIGNED_POD, UNSCHEDULABLE_POD, UNSCHEDULED_POD, TARGET_POD),
+    UNSCHEDULABLE_POD: (UNSCHEDULED_POD, TARGET_POD),
+}
+
+
 def _covers(pattern: str, resource: str) -> bool:
     if pattern in (resource, WILDCARD):
         return True
-    return pattern == POD and resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
+    return resource in _COVERED.get(pattern, ())
 
 
 class Hint(Enum):
@@ -260,6 +272,9 @@ ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, ActionType.Delete)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(UNSCHEDULABLE_POD, ActionType.Add)
 UNSCHEDULABLE_POD_UPDATE = ClusterEvent(UNSCHEDULABLE_POD, ActionType.Update)
 UNSCHEDULABLE_POD_DELETE = ClusterEvent(UNSCHEDULABLE_POD, ActionType.Delete)
+UNSCHEDULED_POD_ADD = ClusterEvent(UNSCHEDULED_POD, ActionType.Add)
+UNSCHEDULED_POD_UPDATE = ClusterEvent(UNSCHEDULED_POD, ActionType.Update)
+TARGET_POD_UPDATE = ClusterEvent(TARGET_POD, ActionType.Update)
 NODE_ADD = ClusterEvent(NODE, ActionType.Add)
 NODE_DELETE = ClusterEvent(NODE, ActionType.Delete)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, ActionType.All, "UnschedulableTimeout")

@@ -6,6 +6,7 @@ refusals are those of kube-scheduler, which people search for. `gate_effects.py`
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -101,6 +102,12 @@ class FeatureGates(Mapping[str, bool]):
         """Whether gate `name` is on; one that the release does not have yet, or no longer, as it was last."""
         found = self._positions.get(name)
         return GATES[name].at(self.version).default if found is None else found
+
+    def with_position(self, name: str, position: bool) -> FeatureGates:
+        """A copy for trials with this gate in another position, whether or not the release allows that."""
+        made = copy.copy(self)
+        made._positions = {**self._positions, name: position}
+        return made
 
     def without_effect(self) -> tuple[str, ...]:
         """The gates that were set and do not concern the scheduler."""

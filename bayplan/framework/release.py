@@ -67,6 +67,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     refused_gates: dict[str, tuple[bool, str]] = {}
     """Positions of gates that this release has and that are not implemented for it, each with a sentence."""
 
+    missing_metrics: frozenset[str]
+    """Metrics that this release does not have."""
     balance_scores_change: bool
     """NodeResourcesBalancedAllocation scores the change of the balance, not the balance itself."""
     image_volumes: ImageVolumes
@@ -77,6 +79,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """NodeResourcesFit rules preemption out on nodes that never have enough."""
     missing_driver_opts_in: bool
     """With VolumeLimitScaling, a node without a CSI driver is refused only if the driver asks for that."""
+    portworx_by_annotation: bool
+    """In-tree Portworx volumes count against the limit of its driver only where the CSINode lists them as migrated."""
     lacking_features_reason: str
     """The reason for a node that does not declare the features of a pod."""
     host_network_feature: bool
@@ -118,6 +122,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request for all devices wants those that are shared and full, too, and so fails."""
     copies_config_once: bool
     """A configuration of a claim for several of its requests is in the allocation once, not once for each."""
+    counters_everywhere: bool
+    """A pool matters on every node if it has counters; else on the nodes that its slices are for."""
+    shares_count: bool
+    """A share of a device without capacity, too, has taken its counters; a further share does not take them again."""
     names_devices: bool
     """An expression that fails on a device names it."""
     pod_word: str
@@ -149,6 +157,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     waiting_victims_fail: bool
     """A victim that waits on Permit is retried as after an error, not as one that was refused; one in PreBind, too, is
     stopped in memory."""
+    names_target_pods: bool
+    """In metrics, events of waiting pods are UnscheduledPod, or TargetPod for the pod itself; else UnschedulablePod."""
+    pre_binds_together: bool
+    """VolumeBinding and DynamicResources bind the volumes and devices of a pod at the same time, not in turn."""
+    retries_bindings: bool
+    """A binding is sent again after an error of the API server, and the status of a pod after a conflict, too."""
     backoff_by_attempts: bool
     """Backoff grows with the number of attempts, whatever they ended with."""
     preemption_waits_for_deletes: bool
@@ -158,6 +172,27 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 _NO_PRE_FILTER = frozenset(
     {(name, "pre_filter") for name in ("NodeName", "NodeUnschedulable", "TaintToleration")}
 )
+_SINCE_1_35 = {
+    "scheduler_batch_attempts_total",
+    "scheduler_batch_cache_flushed_total",
+    "scheduler_get_node_hint_duration_seconds",
+    "scheduler_resourceclaim_creates_total",
+    "scheduler_store_schedule_results_duration_seconds",
+}
+_SINCE_1_36 = {
+    "scheduler_dra_bindingconditions_allocations_total",
+    "scheduler_dra_bindingconditions_wait_duration_seconds",
+    "scheduler_pod_scheduled_after_flush_total",
+}
+_SINCE_1_37 = {
+    "dynamic_resource_allocation_resourceclaim_creates_total",
+    "scheduler_batch_rescore_attempts_total",
+    "scheduler_batch_rescore_duration_seconds",
+    "scheduler_pre_queueing_hint_evaluations_total",
+    "scheduler_queue_incoming_entities_total",
+    "scheduler_queued_entities",
+}
+_UP_TO_1_33 = {"scheduler_scheduler_cache_size"}
 _V1_33 = Release(
     version="1.33",
     patch="v1.33.13",
@@ -167,10 +202,12 @@ _V1_33 = Release(
     fit_strategy_is_strict=False,
     faults_name_fields=True,
     missing_driver_opts_in=False,
+    portworx_by_annotation=True,
     lacking_features_reason="node declared features check failed - unsatisfied requirements: "
     "RestartAllContainersOnContainerExits",
     host_network_feature=False,
     checks_gate_needs=False,
+    missing_metrics=frozenset(_SINCE_1_35 | _SINCE_1_36 | _SINCE_1_37),
     refused_gates={
         "DynamicResourceAllocation": (
             True,
@@ -198,6 +235,8 @@ _V1_33 = Release(
     pools_by_node=True,
     all_counts_full=False,
     copies_config_once=False,
+    counters_everywhere=True,
+    shares_count=False,
     names_devices=False,
     pod_word="pod",
     timeout_is_error=False,
@@ -214,6 +253,9 @@ _V1_33 = Release(
     stopped_victims_wake=False,
     gated_nominations=False,
     waiting_victims_fail=False,
+    names_target_pods=False,
+    pre_binds_together=False,
+    retries_bindings=False,
     backoff_by_attempts=True,
     preemption_waits_for_deletes=False,
 )
@@ -221,6 +263,7 @@ _V1_34 = replace(
     _V1_33,
     version="1.34",
     patch="v1.34.11",
+    missing_metrics=frozenset(_SINCE_1_35 | _SINCE_1_36 | _SINCE_1_37 | _UP_TO_1_33),
     refused_gates={
         "DRADeviceTaints": (True, "in v1.34 a taint of a device with any effect counts"),
         "DRAExtendedResource": (
@@ -244,6 +287,7 @@ _V1_35 = replace(
     _V1_34,
     version="1.35",
     patch="v1.35.8",
+    missing_metrics=frozenset(_SINCE_1_36 | _SINCE_1_37 | _UP_TO_1_33),
     checks_gate_needs=True,
     refused_gates={
         "DRAPartitionableDevices": (
@@ -269,10 +313,12 @@ _V1_36 = replace(
     _V1_35,
     version="1.36",
     patch="v1.36.4",
+    missing_metrics=frozenset(_SINCE_1_37 | _UP_TO_1_33),
     refused_gates={},
     missing_config_fields=frozenset(),
     fit_strategy_is_strict=True,
     missing_driver_opts_in=True,
+    portworx_by_annotation=False,
     lacking_features_reason="node(s) didn't match Pod's required features",
     host_network_feature=True,
     balance_scores_change=True,
@@ -286,11 +332,13 @@ _V1_36 = replace(
     affinity_hints=AffinityHints.ALL_TERMS,
     spread_hints_nominated=True,
     waiting_victims_fail=True,
+    pre_binds_together=True,
 )
 _V1_37 = replace(
     _V1_36,
     version="1.37",
     patch="v1.37.0-rc.1",
+    missing_metrics=frozenset({"scheduler_resourceclaim_creates_total"} | _UP_TO_1_33),
     refused_gates={
         "DRANodeAllocatableResources": (
             True,
@@ -316,10 +364,14 @@ _V1_37 = replace(
     all_counts_full=True,
     copies_config_once=True,
     names_devices=True,
+    counters_everywhere=False,
+    shares_count=True,
     affinity_hints=AffinityHints.ANY_TERM,
     claim_delete_event=True,
     gated_nominations=True,
     stopped_victims_wake=True,
+    names_target_pods=True,
+    retries_bindings=True,
 )
 
 RELEASES: dict[str, Release] = {

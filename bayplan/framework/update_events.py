@@ -18,6 +18,8 @@ from .events import (
     ASSIGNED_POD,
     ASSIGNED_POD_UPDATE,
     NODE,
+    TARGET_POD,
+    TARGET_POD_UPDATE,
     UNSCHEDULABLE_POD,
     UNSCHEDULABLE_POD_UPDATE,
     ActionType,
@@ -25,15 +27,20 @@ from .events import (
 )
 
 
-def pod_update_events(old: Pod, new: Pod) -> tuple[ClusterEvent, ...]:
-    """Events of the update of a pod, in order: one event per change, or a general Update."""
-    on_node = bool(new.node_name)
+def pod_update_events(
+    old: Pod, new: Pod, names_target_pods: bool = False
+) -> tuple[ClusterEvent, ...]:
+    """Events of the update of a pod, in order: one event per change, or a general Update.
+
+    `names_target_pods` is a fact of the release.
+    """
+    waiting = TARGET_POD_EVENTS if names_target_pods else UNSCHEDULABLE_POD_EVENTS
+    events, general = ASSIGNED_POD_EVENTS if new.node_name else waiting
     found: tuple[ClusterEvent, ...] = ()
     same = old.spec is new.spec and old.labels is new.labels
     if not same or _has_grants(old.status) or _has_grants(new.status):
-        events = ASSIGNED_POD_EVENTS if on_node else UNSCHEDULABLE_POD_EVENTS
         found = tuple(event for event, changed in events if changed(old, new))
-    return found or (ONLY_ASSIGNED_POD_UPDATE if on_node else ONLY_UNSCHEDULABLE_POD_UPDATE)
+    return found or general
 
 
 def _has_grants(status: PodStatus) -> bool:
@@ -117,8 +124,16 @@ NODE_CHANGES: tuple[tuple[ActionType, NodeChange], ...] = (
         lambda old, new: old.declared_features != new.declared_features,
     ),
 )
-ASSIGNED_POD_EVENTS = tuple((ClusterEvent(ASSIGNED_POD, a), c) for a, c in POD_CHANGES)
-UNSCHEDULABLE_POD_EVENTS = tuple((ClusterEvent(UNSCHEDULABLE_POD, a), c) for a, c in POD_CHANGES)
+
+
+def _events_of(
+    resource: str, general: ClusterEvent
+) -> tuple[tuple[tuple[ClusterEvent, PodChange], ...], tuple[ClusterEvent, ...]]:
+    """The event of each change to pods of one kind, and that of any other change."""
+    return tuple((ClusterEvent(resource, a), c) for a, c in POD_CHANGES), (general,)
+
+
+ASSIGNED_POD_EVENTS = _events_of(ASSIGNED_POD, ASSIGNED_POD_UPDATE)
+UNSCHEDULABLE_POD_EVENTS = _events_of(UNSCHEDULABLE_POD, UNSCHEDULABLE_POD_UPDATE)
+TARGET_POD_EVENTS = _events_of(TARGET_POD, TARGET_POD_UPDATE)
 NODE_EVENTS = tuple((ClusterEvent(NODE, action), changed) for action, changed in NODE_CHANGES)
-ONLY_ASSIGNED_POD_UPDATE = (ASSIGNED_POD_UPDATE,)
-ONLY_UNSCHEDULABLE_POD_UPDATE = (UNSCHEDULABLE_POD_UPDATE,)

@@ -19,9 +19,12 @@ RETRY_S = 1.0
 async def find_served(
     connection: Connection, resources: Iterable[Resource], tries: int = 1
 ) -> list[Resource]:
-    """Those of `resources` that the server serves, in order. Raises ApiError when discovery fails so many times."""
-    wanted = list(resources)
-    paths = list(dict.fromkeys(resource.group_path for resource in wanted))
+    """Those of `resources` that the server serves, in order, each in the newest version that it has.
+
+    Raises ApiError when discovery fails so many times.
+    """
+    wanted = [resource.versions for resource in resources]
+    paths = list(dict.fromkeys(one.group_path for versions in wanted for one in versions))
     for left in range(tries - 1, -1, -1):
         try:
             served = await asyncio.gather(*(_served(connection, path) for path in paths))
@@ -32,7 +35,11 @@ async def find_served(
             log.warning("discovery: %s; next try in %.0f s", error, RETRY_S)
             await connection.pause(RETRY_S)
     groups = dict(zip(paths, served, strict=True))
-    return [resource for resource in wanted if resource.plural in groups[resource.group_path]]
+    found = (
+        next((one for one in versions if one.plural in groups[one.group_path]), None)
+        for versions in wanted
+    )
+    return [resource for resource in found if resource is not None]
 
 
 async def find_custom(connection: Connection, declared: CustomResource) -> CustomResource | None:

@@ -74,12 +74,15 @@ class Sender:
         bucket: TokenBucket,
         answered: Callable[[Result], None],
         may_send: Callable[[], bool] = lambda: True,
+        retries_bindings: bool = False,
     ) -> None:
         self._connection = connection
         self._bucket = bucket
         self._is_limited = bucket.is_limited
         self._requests = connection.requests
         self._answered = answered
+        self._retries_bindings = retries_bindings
+        """Fact of the release: posts are repeated after errors of the server, patches after a conflict, too."""
         self._is_ending = False
         self._may_send: Callable[[], bool] = lambda: not self._is_ending and may_send()
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
@@ -215,16 +218,25 @@ class Sender:
                     raise
                 return await confirm(sender, error)
 
+        tries, wait_s = TRIES if self._retries_bindings else 1, FIRST_WAIT_S
         slowly = Order(surely, future, what)
         if self._pool is None:
             self._begin(slowly)
             return
+
+        def again(error: ApiError) -> None:
+            nonlocal tries, wait_s
+            log.debug("%s: %s; trying again", what, error)
+            asyncio.get_running_loop().call_later(wait_s, lambda: self.post(path, body, done))
+            tries, wait_s = tries - 1, wait_s * WAIT_FACTOR
 
         def done(answer: Answer | ApiError) -> None:
             if isinstance(answer, Answer):
                 self._answered((future, None, None))
             elif answer.code == 401:  # the token must be renewed first
                 self._begin(slowly)
+            elif is_passing(answer) and tries > 1:
+                again(answer)
             elif confirm is not None and is_unclear(answer):
                 self._begin(Order(lambda sender: confirm(sender, answer), future, what))
             else:
@@ -254,13 +266,14 @@ class Sender:
         await self._connection.pause(seconds)
 
     async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
-        """Send a patch, and retry on server errors."""
+        """Send a patch, and retry on server errors, or a conflict if the release does."""
         wait_s = FIRST_WAIT_S
         for _ in range(TRIES - 1):
             try:
                 return await self.request("PATCH", path, body, content_type)
             except ApiError as error:
-                if error.code not in (500, 503) and not isinstance(error, UnreachableError):
+                has_conflict = self._retries_bindings and error.code == 409
+                if not (has_conflict or is_passing(error)):
                     raise
             await asyncio.sleep(wait_s)
             wait_s *= WAIT_FACTOR
@@ -283,6 +296,11 @@ class Sender:
 
 def _not_sent(path: str) -> ApiError:
     return ClosedError(f"{path}: not sent, as another scheduler may have the lease")
+
+
+def is_passing(error: ApiError) -> bool:
+    """Whether kube-scheduler repeats a write after such an error."""
+    return error.code in (500, 503) or isinstance(error, UnreachableError)
 
 
 def is_unclear(error: ApiError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -22,6 +23,14 @@ class Resource(msgspec.Struct, frozen=True):
     field_selector: str = ""
     gate: str = ""
     """The feature gate without which it is not read."""
+    newer: tuple[str, ...] = ()
+    """API versions with the same fields that later releases serve instead, the newest first."""
+
+    @property
+    def versions(self) -> tuple[Resource, ...]:
+        """The same objects in each API version, the newest first."""
+        made = (replace(self.kind, api_version=version) for version in self.newer)
+        return (*(msgspec.structs.replace(self, kind=kind) for kind in made), self)
 
     @property
     def group_path(self) -> str:
@@ -41,8 +50,10 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{folder}/{self.plural}/{name}" if name else f"{folder}/{self.plural}"
 
 
-def _resource(kind: str, plural: str, field_selector: str = "", gate: str = "") -> Resource:
-    return Resource(KINDS[kind], plural, field_selector, gate)
+def _resource(
+    kind: str, plural: str, field_selector: str = "", gate: str = "", newer: tuple[str, ...] = ()
+) -> Resource:
+    return Resource(KINDS[kind], plural, field_selector, gate, newer)
 
 
 RESOURCES: dict[str, Resource] = {
@@ -64,7 +75,12 @@ RESOURCES: dict[str, Resource] = {
         _resource("ResourceClaim", "resourceclaims", gate=DEVICES),
         _resource("ResourceSlice", "resourceslices", gate=DEVICES),
         _resource("DeviceClass", "deviceclasses", gate=DEVICES),
-        _resource("DeviceTaintRule", "devicetaintrules", gate="DRADeviceTaintRules"),
+        _resource(
+            "DeviceTaintRule",
+            "devicetaintrules",
+            gate="DRADeviceTaintRules",
+            newer=("resource.k8s.io/v1",),
+        ),
         _resource("PodGroup", "podgroups"),
         _resource("Node", "nodes"),
         _resource("Pod", "pods", NOT_FINISHED),

@@ -12,6 +12,13 @@ from typing import Any
 import msgspec
 
 from ..api.pod import Pod
+from ..framework.events import (
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_UPDATE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+)
+from ..framework.feature_gates import FeatureGates
 from ..framework.release import GatedPods
 from .heap import KeyedHeap
 from .queued_pod import NO_BACKOFF, QueuedPodInfo
@@ -36,6 +43,30 @@ class QueueSettings(msgspec.Struct, frozen=True):
     """Fact of the release."""
     activation_runs_pre_enqueue: bool = False
     """Fact of the release."""
+
+    names_target_pods: bool = False
+    """Fact of the release."""
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """The labels of the events of a new and of a changed pod."""
+        if self.names_target_pods:
+            return str(UNSCHEDULED_POD_ADD), str(UNSCHEDULED_POD_UPDATE)
+        return str(UNSCHEDULABLE_POD_ADD), str(UNSCHEDULABLE_POD_UPDATE)
+
+    @classmethod
+    def of(cls, times_s: tuple[float, float, float], gates: FeatureGates) -> QueueSettings:
+        """The settings with `gates` and the facts of their release; `times_s` are the first three fields."""
+        return cls(
+            *times_s,
+            pops_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
+            has_groups=gates.enabled("GenericWorkload"),
+            nominates_gated=gates.release.gated_nominations,
+            backoff_by_attempts=gates.release.backoff_by_attempts,
+            gated_pods=gates.release.gated_pods,
+            activation_runs_pre_enqueue=gates.release.activation_runs_pre_enqueue,
+            names_target_pods=gates.release.names_target_pods,
+        )
 
 
 class BackoffQueue:

@@ -17,8 +17,6 @@ from ..framework.events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     SCHEDULE_ATTEMPT_FAILURE,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_UPDATE,
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
 )
@@ -45,11 +43,8 @@ from .unschedulable import UnschedulablePods
 
 log = logging.getLogger(__name__)
 
-ADD_LABEL, UPDATE_LABEL = str(UNSCHEDULABLE_POD_ADD), str(UNSCHEDULABLE_POD_UPDATE)
 FAILURES = v(3)
 """Level of moves after a failed attempt; those by other events are at 4."""
-RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
-"""Events after which a pod that becomes active is nominated according to its status."""
 
 
 class SchedulingQueue:
@@ -81,6 +76,8 @@ class SchedulingQueue:
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
         self._has_groups = settings.has_groups
         self._nominates_gated = settings.nominates_gated
+        self._names_targets = settings.names_target_pods
+        self._labels = settings.labels
         self._turn = 0
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
@@ -109,12 +106,12 @@ class SchedulingQueue:
         self._turn += 1
         if self._nominates_gated:
             self.nominator.add(pod)
-        self._to_active(QueuedPodInfo(pod, now), ADD_LABEL, now)
+        self._to_active(QueuedPodInfo(pod, now), self._labels[0], now)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Update a pending pod; a rejected or gated one moves when one of its rejectors' hints returns Queue."""
         if new.uid in self.in_flight:
-            for event in pod_update_events(old, new):
+            for event in pod_update_events(old, new, self._names_targets):
                 self.in_flight.record(event, old, new)
             return
         key = old.key
@@ -135,7 +132,7 @@ class SchedulingQueue:
             self._on_own_update(info, old)
             return
         now = self._now()
-        self._to_active(QueuedPodInfo(new, now), UPDATE_LABEL, now)
+        self._to_active(QueuedPodInfo(new, now), self._labels[1], now)
 
     def delete(self, pod: Pod) -> None:
         """Remove a deleted or assigned pod; a running attempt continues until `done`."""
@@ -376,7 +373,7 @@ class SchedulingQueue:
     def _on_own_update(self, info: QueuedPodInfo, old: Pod) -> None:
         """Update an unschedulable pod; the first change that moves it is enough."""
         rejection = info.rejection
-        for event in pod_update_events(old, info.pod):
+        for event in pod_update_events(old, info.pod, self._names_targets):
             plan = self._hints.plan(event)
             strategy = plan.strategy(info, rejection, old, info.pod)
             if strategy is not SKIP:
@@ -462,7 +459,7 @@ class SchedulingQueue:
         self.counters.incoming[ACTIVE, label] += 1
         if log.isEnabledFor(FAILURES):
             self._log_move(ACTIVE, info, label)
-        if label in RENOMINATING:
+        if label in self._labels:  # it is nominated according to its status
             self.nominator.add(info.pod)
 
     def _hold(self, info: QueuedPodInfo, label: str) -> None:

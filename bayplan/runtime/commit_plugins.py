@@ -65,11 +65,12 @@ class CommitPlan:
         permits: Sequence[PermitPlugin],
         pre_binds: Sequence[PreBindPlugin],
         commits: Collection[Plugin],
+        together: bool = True,
     ) -> None:
         self.reserves = [plugin for plugin in reserves if plugin in commits]
         self.permits = [plugin for plugin in permits if plugin in commits]
         self.pre_binds = [plugin for plugin in pre_binds if plugin in commits]
-        self.groups = pre_bind_groups(pre_binds, commits)
+        self.groups = pre_bind_groups(pre_binds, commits, together)
         """The PreBind plugins, group by group."""
         self.is_idle = not (self.reserves or self.permits or self.pre_binds)
         """No plugin has work: the pod can be bound at once."""
@@ -78,13 +79,16 @@ class CommitPlan:
 
 
 def pre_bind_groups(
-    pre_binds: Sequence[PreBindPlugin], wanted: Collection[Plugin]
+    pre_binds: Sequence[PreBindPlugin], wanted: Collection[Plugin], together: bool = True
 ) -> list[list[PreBindPlugin]]:
-    """Neighbours that allow it run together; one that does not runs alone, and parts the others even if not wanted."""
+    """Neighbours that allow it run together; one that does not runs alone, and parts the others even if not wanted.
+
+    Without `together`, a fact of the release, each runs alone.
+    """
     groups: list[list[PreBindPlugin]] = [[]]
     for plugin in pre_binds:
         found = [plugin] if plugin in wanted else []
-        if plugin.allow_parallel:
+        if together and plugin.allow_parallel:
             groups[-1].extend(found)
         else:
             groups.extend((found, []))
@@ -148,7 +152,8 @@ class Committing:
         plan = self._shared.get(commits)
         if plan is None:
             busy = {p for (p, _), has_work in zip(self._settling, commits, strict=True) if has_work}
-            plan = CommitPlan(self.reserves, self.permits, self.pre_binds, busy)
+            together = self._handle.release.pre_binds_together
+            plan = CommitPlan(self.reserves, self.permits, self.pre_binds, busy, together)
             plan.idle_points = self._metrics.idle(self._idle_points(plan))
             self._shared.put(commits, plan)
         return plan

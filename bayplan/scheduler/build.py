@@ -26,6 +26,7 @@ from ..framework.faults import FAULT, PluginFaults
 from ..framework.feature_gates import FeatureGates
 from ..framework.registration import check_events, declared_resources, registered_events
 from ..observe import SchedulerMetrics
+from ..observe.release_metrics import follow_release
 from ..queue import PodNominator, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
@@ -99,6 +100,7 @@ def build_scheduler(
     queue = _make_queue(config, profiles, shared, nominator)
     _read_when_shown(metrics, cache, queue)
     metrics.follow_gates(gates.enabled)
+    follow_release(metrics, gates.release.missing_metrics)
     parts = Parts(
         cache=cache,
         queue=queue,
@@ -221,17 +223,12 @@ def _make_queue(
 
     first, gates = next(iter(profiles.values())), shared.feature_gates
     sort_key = guarded_sort_key(first.queue_sort, shared.faults)
-    settings = QueueSettings(
+    times_s = (
         config.pod_initial_backoff_s,
         config.pod_max_backoff_s,
         config.pod_max_in_unschedulable_pods_s,
-        pops_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
-        has_groups=gates.enabled("GenericWorkload"),
-        nominates_gated=gates.release.gated_nominations,
-        backoff_by_attempts=gates.release.backoff_by_attempts,
-        gated_pods=gates.release.gated_pods,
-        activation_runs_pre_enqueue=gates.release.activation_runs_pre_enqueue,
     )
+    settings = QueueSettings.of(times_s, gates)
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(
         shared.clock,

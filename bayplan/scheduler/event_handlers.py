@@ -32,6 +32,7 @@ from ..framework.events import (
     RESOURCE_SLICE,
     STORAGE_CLASS,
     UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULED_POD_ADD,
     VOLUME_ATTACHMENT,
 )
 from ..framework.registration import registered_events
@@ -73,7 +74,9 @@ class EventHandlers:
         self.is_observed = parts.is_observed
         self.ended = parts.ended
         self.metrics = parts.metrics
-        self._forgets_deleted = parts.feature_gates.release.forgets_deleted_assumed
+        release = parts.feature_gates.release
+        self._forgets_deleted = release.forgets_deleted_assumed
+        self._pod_add = UNSCHEDULED_POD_ADD if release.names_target_pods else UNSCHEDULABLE_POD_ADD
         self._reads_taint_rules = parts.feature_gates.enabled("DRADeviceTaintRules")
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
@@ -197,7 +200,7 @@ class EventHandlers:
         self.cache.pod_groups.set_pod(pod)
         self.queue.add(pod)
         if self._new_pods_matter:
-            self._move(UNSCHEDULABLE_POD_ADD, None, pod)
+            self._move(self._pod_add, None, pod)
 
     def _waiting_pod_changed(self, old: Pod, new: Pod) -> None:
         if old.resource_version == new.resource_version and old.resource_version:

@@ -188,6 +188,37 @@ def test_binding_is_retried_when_the_server_requests_it(
     assert len(pool.posted) == posted
 
 
+@pytest.mark.parametrize(
+    ("answers", "code", "posted"),
+    [
+        pytest.param([Answer(500, b""), Answer(201, b"")], None, 2, id="500, then success"),
+        pytest.param([UnreachableError("away"), Answer(201, b"")], None, 2, id="away, then back"),
+        pytest.param([Answer(503, b"")] * 4, 503, 4, id="four times at most"),
+        pytest.param([Answer(409, b"{}")], 409, 1, id="a pod that has a node already"),
+    ],
+)
+def test_from_1_37_on_a_binding_is_sent_again(
+    answers: list[Any], code: int | None, posted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT_S", 0)
+    pool = FakePool(*answers)
+
+    (problem,) = send(FakeConnection(), [bind], pool, retries_bindings=True)
+
+    assert (problem.code if isinstance(problem, ApiError) else problem) == code
+    assert len(pool.posted) == posted
+
+
+def test_from_1_37_on_a_status_is_sent_again_after_a_conflict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT_S", 0)
+    connection = FakeConnection(ConflictError("changed"), b"ok")
+
+    assert send(connection, [patch], retries_bindings=True) == [b"ok"]
+    assert len(connection.sent) == 2
+
+
 def test_an_expired_token_is_renewed_on_the_slow_path() -> None:
     pool, connection = FakePool(Answer(401, b"")), FakeConnection(b"ok")
 

@@ -197,3 +197,41 @@ def test_the_gate_of_thousandths_is_on_in_1_37() -> None:
     for release, expected in (("1.36", "2"), ("1.37", "1500m")):
         _, allocation = attempt(release, claim, slices)
         assert allocation.devices.results[0].consumed_capacity == {"memory": expected}
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("1.36", "is currently being updated"), ("1.37", "d0")]
+)
+def test_an_incomplete_pool_of_another_node_that_has_counters(release: str, expected: str) -> None:
+    own = make_slice("s", "d0", node="a")
+    elsewhere = make_slice("t", node="b", counters={"c": {"slots": "1"}}, count=2)
+
+    assert expected in devices(release, make_claim("c", make_request(**ALL)), own, elsewhere)
+
+
+@pytest.mark.parametrize("release", ["1.36", "1.37"])
+def test_counters_in_a_slice_of_its_own(release: str) -> None:
+    taking = make_device("d0", counters={"c": {"slots": "2"}})
+    little = make_device("d1", counters={"c": {"slots": "1"}})
+    slices = make_slice("s", taking, little, node="a", pool="p", count=2)
+    counters = make_slice("t", node="b", pool="p", count=2, counters={"c": {"slots": "1"}})
+
+    assert devices(release, make_claim("c", make_request()), slices, counters) == "d1"
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.36", NONE), ("1.37", "d0")])
+def test_a_further_share_of_a_device_without_capacity(release: str, expected: str) -> None:
+    shared = make_device("d0", shared=True, counters={"c": {"slots": "1"}})
+    slices = make_slice("s", shared, node="a", count=2)
+    counters = make_slice("t", node="a", count=2, counters={"c": {"slots": "1"}})
+    share = {
+        "request": "r",
+        "driver": "gpu.example.com",
+        "pool": "a",
+        "device": "d0",
+        "shareID": "11111111-0000-4000-8000-000000000000",
+    }
+    status = {"allocation": {"devices": {"results": [share]}}}
+    other = make_claim("other", make_request(), status=status)
+
+    assert expected in devices(release, make_claim("c", make_request()), slices, counters, other)

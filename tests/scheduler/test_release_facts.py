@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from bayplan.errors import ApiError
-from bayplan.framework import wait
+from bayplan.framework import PreBindPlugin, Status, wait
 from bayplan.framework.events import FORCE_ACTIVATE, NODE_ADD
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import RELEASES, GatedPods, find_release
-from bayplan.plugins.default_preemption.plugin import _evicted
-from bayplan.queue import QueueSettings
+from bayplan.plugins.default_preemption.plugin import DefaultPreemption, _evicted
+from bayplan.queue import QueuedPodInfo, QueueSettings
+from bayplan.runtime.commit_plugins import pre_bind_groups
 from bayplan.testing.builders import make_node, make_pod
 from tests.queue.queue_bench import Bench, gated_pod
 from tests.rig.scenarios import DelayedResult, Scenario, Scripted
@@ -136,6 +137,100 @@ def test_a_victim_that_waits_on_permit_makes_way(release: str, expected: bool) -
     scenario.run()
 
     assert ("urgent" in activated) is expected
+
+
+@pytest.mark.parametrize(
+    ("release", "held"),
+    [
+        pytest.param("1.34", [True, False], id="until the deletion of the last begins"),
+        pytest.param("1.35", [True, True], id="until it has begun to terminate"),
+    ],
+)
+def test_how_long_a_preemptor_is_held(release: str, held: list[bool]) -> None:
+    scenario = scenario_of(release, make_node("a", cpu="2"))
+    scenario.add(make_pod("low-1", cpu="1", priority=1), make_pod("low-2", cpu="1", priority=1))
+    scenario.run()
+    answers = [asyncio.Event(), asyncio.Event()]
+    waiting = list(answers)
+    scenario.cluster.evict = lambda victim, preemptor: waiting.pop(0).wait()
+    preemption = scenario.plugin(DefaultPreemption)
+    found = []
+
+    async def follow() -> None:
+        scenario.scheduler.schedule(QueuedPodInfo(urgent, 0.0))
+        for answer in answers:
+            await asyncio.sleep(0)
+            found.append(not preemption.pre_enqueue(urgent).is_success)
+            answer.set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    preemption.handle.executor = LoopExecutor()
+    urgent = make_pod("urgent", cpu="2", priority=9, uid="urgent")
+    asyncio.run(follow())
+
+    assert found == held
+    assert preemption.pre_enqueue(urgent).is_success
+
+
+class LoopExecutor:
+    """Runs work on the running loop of asyncio."""
+
+    def run(self, work: Any, finished: Any) -> None:
+        async def follow() -> None:
+            status = work()
+            finished(status if isinstance(status, Status) else await status)
+
+        asyncio.get_running_loop().create_task(follow())
+
+
+class Beside(PreBindPlugin):
+    """A PreBind plugin that may run beside its neighbours."""
+
+    name = "Beside"
+    allow_parallel = True
+
+
+@pytest.mark.parametrize(("release", "groups"), [("1.35", [1, 1]), ("1.36", [2])])
+def test_pre_bind_plugins_run_together_from_1_36_on(release: str, groups: list[int]) -> None:
+    plugins = [Beside(), Beside()]
+
+    found = pre_bind_groups(plugins, plugins, RELEASES[release].pre_binds_together)
+
+    assert [len(group) for group in found] == groups
+
+
+@pytest.mark.parametrize(
+    ("release", "labels"),
+    [
+        ("1.36", ["UnschedulablePodAdd", "UnschedulablePodUpdatePodLabel"]),
+        ("1.37", ["UnscheduledPodAdd", "TargetPodUpdatePodLabel"]),
+    ],
+)
+def test_labels_of_events_of_pods_that_wait(release: str, labels: list[str]) -> None:
+    affinity = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"x": "1"}},
+                }
+            ]
+        }
+    }
+    scenario = scenario_of(release, make_node("a", labels={"kubernetes.io/hostname": "a"}))
+    scenario.add(make_pod("p", labels={"x": "1"}))
+    scenario.run()
+    scenario.add(make_pod("q", labels={"x": "1"}, spec={"affinity": affinity}))
+    scenario.run()
+
+    scenario.change("q", labels={"x": "2"})
+    scenario.run()
+
+    counted = scenario.scheduler.queue.counters.incoming
+    found = {label for _, label in counted if "Pod" in label}
+    assert set(labels) <= found
+    assert not [label for label in found if ("UnschedulablePod" in label) is (release == "1.37")]
 
 
 @pytest.mark.parametrize(("release", "last"), [("1.35", ["last"]), ("1.36", [])])

@@ -77,7 +77,7 @@ class ObjectRegistry:
         self.groups = PodGroupRules(gates or {}, lister)
         self.release = gates.release if isinstance(gates, FeatureGates) else DEFAULT_RELEASE
         """The release of Kubernetes that the server reports."""
-        self.catalog = ResourceCatalog(self.groups.serves)
+        self.catalog = ResourceCatalog(self.groups.serves, self.release)
         self.definitions = Definitions(store, self.catalog)
         self.quotas = ObjectQuotas(store, lister, self.catalog)
         self._admitting = Admitting(lister, self.quotas.ledger)

@@ -3,8 +3,8 @@
 `resources.txt` has one per line: version, kind and plural name, then words. `cluster`: without namespaces; `status` and
 `scale`: it has these subresources; `generation`: changes of the spec are counted; `graceful`: deleted after a grace
 period; `review`: answered, not stored. `short=`, `category=`, `sub=` (further subresources), `verbs=`, `fields=` (what
-field selectors can name) and `stored=` (the resource that has the objects) list names. The first version of a group is
-the preferred one.
+field selectors can name) and `stored=` (the resource that has the objects) list names; `since=` and `until=` are the
+releases that serve it, if not all do. The first version of a group is the preferred one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from ...framework.release import DEFAULT_RELEASE, RELEASES, Release
 
 if TYPE_CHECKING:
     from .custom.versions import CustomVersion
@@ -57,6 +59,8 @@ class ApiResource(msgspec.Struct, frozen=True, dict=True):
     stored_as: str = ""
     """The resource under which the objects are stored, when it is another one."""
     verbs: tuple[str, ...] = STORED_VERBS
+    releases: frozenset[str] = frozenset(RELEASES)
+    """The releases that serve it."""
     custom: CustomVersion | None = None
     """The version of a CustomResourceDefinition; None if it is built in."""
 
@@ -114,6 +118,8 @@ def _parse(line: str) -> ApiResource:
     subresources: list[str] = [name for name in ("status", "scale") if name in flags]
     subresources += [name for name in given.pop("sub", "").split(",") if name]
     stored_as = given.pop("stored", "")
+    releases = list(RELEASES)
+    first, last = given.pop("since", releases[0]), given.pop("until", releases[-1])
     lists: dict[str, Any] = {_LISTS[name]: tuple(names.split(",")) for name, names in given.items()}
     if "review" in flags:
         lists["verbs"] = ("create",)
@@ -131,12 +137,16 @@ def _parse(line: str) -> ApiResource:
         is_review="review" in flags,
         scale="spec.replicas" if "scale" in flags else "",
         stored_as=stored_as,
+        releases=frozenset(releases[releases.index(first) : releases.index(last) + 1]),
         **lists,
     )
 
 
 _TEXT = files(__package__).joinpath("resources.txt").read_text("utf-8")
-RESOURCES: tuple[ApiResource, ...] = tuple(map(_parse, _TEXT.splitlines()))
+ALL_RESOURCES: tuple[ApiResource, ...] = tuple(map(_parse, _TEXT.splitlines()))
+"""Those of all releases."""
+RESOURCES = tuple(r for r in ALL_RESOURCES if DEFAULT_RELEASE.version in r.releases)
+"""Those of the default release."""
 _EVENT_NAMES = {
     name.replace("involvedObject.", "regarding.").replace("Component", "Controller"): name
     for name in next(r for r in RESOURCES if r.plural == "events" and not r.group).fields
@@ -144,7 +154,7 @@ _EVENT_NAMES = {
 }
 """The names of fields in events.k8s.io, and those of the stored objects."""
 BY_PATH: Mapping[tuple[str, str, str], ApiResource] = {
-    (resource.group, resource.version, resource.plural): resource for resource in RESOURCES
+    (resource.group, resource.version, resource.plural): resource for resource in ALL_RESOURCES
 }
 BY_STORAGE: Mapping[str, ApiResource] = {
     resource.name: resource for resource in RESOURCES if not resource.stored_as
@@ -234,8 +244,16 @@ _READERS = {
 class ResourceCatalog:
     """All served resources. Definitions add and remove some; `revision` changes with each."""
 
-    def __init__(self, serves: Callable[[ApiResource], bool] = lambda resource: True) -> None:
-        self._built_in = tuple(resource for resource in RESOURCES if serves(resource))
+    def __init__(
+        self,
+        serves: Callable[[ApiResource], bool] = lambda resource: True,
+        release: Release = DEFAULT_RELEASE,
+    ) -> None:
+        self._built_in = tuple(
+            resource
+            for resource in ALL_RESOURCES
+            if release.version in resource.releases and serves(resource)
+        )
         self._custom: dict[str, Sequence[ApiResource]] = {}
         self.revision = 0
         self._index()

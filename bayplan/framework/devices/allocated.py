@@ -50,6 +50,10 @@ class Allocated:
         """Whether a claim uses the device, exclusively or shared."""
         return device in self.in_use or device in self._shares or device in self.consumed
 
+    def has_shares(self, device: DeviceId) -> bool:
+        """Whether a claim has a share of the device."""
+        return device in self._shares
+
     def _count(self, allocation: AllocationResult, sign: int) -> None:
         for result in allocation.devices.results or ():
             if result.admin_access:

@@ -6,7 +6,7 @@ put together once for all nodes that see the same of its slices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ...api.devices import BLOCKING_EFFECTS, Device, DeviceCapacity, ResourceSlice
@@ -142,7 +142,8 @@ class Pool:
             )
             self._slices[name] = (made, offers)
         specs = [made.spec for made in self]
-        is_local = all(spec.node_name and not spec.shared_counters for spec in specs)
+        everywhere = self._features.release.counters_everywhere
+        is_local = all(s.node_name and not (everywhere and s.shared_counters) for s in specs)
         self.node_names = frozenset(spec.node_name or "" for spec in specs) if is_local else None
 
     def device(self, name: str) -> Device | None:
@@ -159,10 +160,11 @@ class Pool:
 
     def view(self, node: Node) -> PoolView | None:
         """The part of the pool that `node` sees; None when that is nothing."""
+        everywhere = self._features.release.counters_everywhere
         seen = frozenset(
             name
             for name, (made, _) in self._slices.items()
-            if self._features.reads(made) and _sees(node, made)
+            if self._features.reads(made) and _sees(node, made, everywhere)
         )
         if not seen:
             return None
@@ -204,12 +206,13 @@ class Pool:
         view.is_incomplete, view.gives_incomplete = is_incomplete, True
         return view
 
-    def _put_together(self, current: Iterable[str], others: Iterable[str]) -> PoolView:
+    def _put_together(self, current: Sequence[str], others: Sequence[str]) -> PoolView:
         view, invalid = PoolView(self.id), PoolView(self.id, is_invalid=True)
         offers: list[Offer] = []
-        for name in current:
+        here = set(current)
+        for name in (*current, *others):
             made, offered = self._slices[name]
-            offers += offered if not made.spec.shared_counters else ()
+            offers += offered if name in here and not made.spec.shared_counters else ()
             for counters in made.spec.shared_counters or ():
                 if counters.name in view.counters:
                     return invalid
@@ -235,10 +238,10 @@ def _are_counted(view: PoolView) -> bool:
     )
 
 
-def _sees(node: Node, made: ResourceSlice) -> bool:
-    """Whether a slice matters on `node`. Counters always do."""
+def _sees(node: Node, made: ResourceSlice, counters_everywhere: bool = True) -> bool:
+    """Whether a slice matters on `node`. Up to v1.36 counters always do."""
     spec = made.spec
-    if spec.shared_counters:
+    if spec.shared_counters and counters_everywhere:
         return True
     if spec.node_name or spec.all_nodes or spec.node_selector is not None:
         return _is_picked(node, spec.node_name, spec.all_nodes, spec.node_selector)

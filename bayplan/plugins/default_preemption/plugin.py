@@ -120,6 +120,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         last = self._preempting.get(uid)
         if last is None:
             return SUCCESS
+        if not self.handle.release.holds_preemptor_to_the_end:
+            return unresolvable(message)
         current = self.handle.lister.get("Pod", last.namespace, last.name)
         if current is None or current.uid != last.uid or current.is_terminating:
             return SUCCESS

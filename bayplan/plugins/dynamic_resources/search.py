@@ -278,7 +278,7 @@ class DeviceSearch:
             return None
         uses = self._uses(offer, plan)
         undo = _Undo(number, Taken(plan, offer, None), view, False, 0, offer.id in self._using)
-        is_counted = offer.is_shared and (undo.had_uses or offer.id in self._allocated.consumed)
+        is_counted = offer.is_shared and (undo.had_uses or self._is_in_part_used(offer))
         if offer.consumes and not is_counted:
             if not self._count(view, offer.consumes):
                 return None
@@ -305,6 +305,12 @@ class DeviceSearch:
             self._taking.setdefault(offer.id, []).append(number)
         self.taken[number].append(undo.taken)
         return undo
+
+    def _is_in_part_used(self, offer: Offer) -> bool:
+        """Whether the counters of a shared device were taken for a claim already."""
+        if offer.id in self._allocated.consumed:
+            return True
+        return self._devices.features.release.shares_count and self._allocated.has_shares(offer.id)
 
     def _give_back(self, undo: _Undo) -> None:
         """Undo the changes of taking a device."""

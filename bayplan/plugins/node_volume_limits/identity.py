@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...api.meta import controller_of
 from ...api.migration import (
     PLUGIN_NAMED,
+    PORTWORX,
     InTreePlugin,
     in_tree_plugin,
     inline_handle,
@@ -117,15 +118,21 @@ class Identifier(ABC):
 class CSIIdentifier(Identifier):
     """Volumes of CSI drivers, and in-tree volumes that a driver has taken over.
 
-    Upstream takes every node that has a CSINode for one where that is so, with any contents of the CSINode.
+    Upstream takes every node that has a CSINode for one where that is so, with any contents of the CSINode. With
+    `portworx_apart` in-tree volumes of Portworx are those of the in-tree kind, which the driver has taken over only
+    where the CSINode lists it.
     """
+
+    def __init__(self, lister: Lister, portworx_apart: bool = False) -> None:
+        super().__init__(lister)
+        self._portworx_apart = portworx_apart
 
     def of_disk(self, disk: Volume) -> Identity:
         plugin = in_tree_plugin(disk)
         if plugin is None or not plugin.is_switched_over:
             return None
         try:
-            return _attached(plugin.driver, inline_handle(disk), migrated=True)
+            return self._migrated(plugin, inline_handle(disk))
         except InputError as error:
             return VolumeFault(f"converting volume from inline to csi: {error}", migrated=True)
 
@@ -140,7 +147,7 @@ class CSIIdentifier(Identifier):
             handle = volume_handle(volume)
         except InputError:
             return None
-        return _attached(plugin.driver, handle, migrated=True) if handle else None
+        return self._migrated(plugin, handle) if handle else None
 
     def of_unbound(self, claim: PersistentVolumeClaim) -> Identity:
         name = claim.storage_class_name
@@ -154,14 +161,17 @@ class CSIIdentifier(Identifier):
             return _attached(driver, handle) if driver else None
         if not plugin.is_switched_over:
             return None
-        return _attached(plugin.driver, handle, migrated=True)
+        return self._migrated(plugin, handle)
+
+    def _migrated(self, plugin: InTreePlugin, handle: str) -> Attached:
+        is_apart = self._portworx_apart and plugin.name == PORTWORX
+        driver = plugin.name if is_apart else plugin.driver
+        return Attached(f"{plugin.driver}/{handle}", driver, True)
 
 
-def _attached(driver: str, handle: str, migrated: bool = False) -> Attached | None:
+def _attached(driver: str, handle: str) -> Attached | None:
     """A volume of a driver; one that names no driver or no handle takes up no place."""
-    if not migrated and not (driver and handle):
-        return None
-    return Attached(f"{driver}/{handle}", driver, migrated)
+    return Attached(f"{driver}/{handle}", driver) if driver and handle else None
 
 
 class CloudIdentifier(Identifier):

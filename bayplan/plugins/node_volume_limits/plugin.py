@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...api.migration import is_inline_migrated
+from ...api.migration import PORTWORX, PORTWORX_DRIVER, is_inline_migrated
 from ...api.pod import Pod, PodSpec
 from ...framework import (
     SKIP,
@@ -82,6 +82,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             limited = nodes.limited[there] & verdict.feasible
             _report_faults(verdict, untold, limited, table, rows)
         for driver in dict.fromkeys([volume.driver for volume in wanted.values()]):
+            if facts.portworx_apart and driver in (PORTWORX, PORTWORX_DRIVER):
+                continue
             names = [volume.name for volume in wanted.values() if volume.driver == driver]
             # At most so many more: that is seldom too much anywhere.
             if attached.highest(driver) + len(names) > nodes.lowest_limit(driver):
@@ -89,6 +91,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 total = attached.count(driver)[rows] + more
                 full = (more > 0) & (total > nodes.limit(driver)[there])
                 verdict.reject(full & verdict.feasible, REASON)
+        if facts.portworx_apart:
+            _limit_portworx(verdict, wanted.values(), facts, attached, table, rows)
         return verdict
 
     def _require_drivers(
@@ -124,7 +128,8 @@ class _ClusterFacts:
         self.handle = handle
         self.follower = Follower(handle.lister)
         self.nodes = CSINodes(handle.table, handle.lister)
-        self.identifier = CSIIdentifier(handle.lister)
+        self.portworx_apart = handle.release.portworx_by_annotation
+        self.identifier = CSIIdentifier(handle.lister, self.portworx_apart)
         self.attached = AttachedVolumes(handle.table, handle.lister, self.identifier)
 
 
@@ -145,6 +150,30 @@ def new_volumes(
     for name in wanted:
         more[attached.users(name)] -= 1
     return more
+
+
+def _limit_portworx(
+    verdict: Verdict,
+    volumes: Iterable[Attached],
+    facts: _ClusterFacts,
+    attached: AttachedVolumes | WhatIfCounts,
+    table: NodeTable,
+    rows: Rows,
+) -> None:
+    """Refuse nodes with too many Portworx volumes; in-tree ones count where the CSINode lists them as migrated."""
+    by_driver: dict[str, list[str]] = {PORTWORX: [], PORTWORX_DRIVER: []}
+    for volume in volumes:
+        if volume.driver in by_driver:
+            by_driver[volume.driver].append(volume.name)
+    if not any(by_driver.values()):
+        return
+    there = facts.nodes.rows_of(table, rows)
+    counts = facts.nodes.migrated(PORTWORX)[there]
+    more = new_volumes(by_driver[PORTWORX_DRIVER], attached, table)[rows]
+    more = more + counts * new_volumes(by_driver[PORTWORX], attached, table)[rows]
+    total = more + attached.count(PORTWORX_DRIVER)[rows] + counts * attached.count(PORTWORX)[rows]
+    full = (more > 0) & (total > facts.nodes.limit(PORTWORX_DRIVER)[there])
+    verdict.reject(full & verdict.feasible, REASON)
 
 
 def _find_fault(verdict: Verdict, faults: Iterable[VolumeFault], has_csi_node: Bools) -> bool:

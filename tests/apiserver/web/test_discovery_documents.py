@@ -1,6 +1,16 @@
 """Discovery: groups, versions and resources, in the old and the aggregated form."""
 
-from tests.rig.api_server import ServerInThread, api_server
+import asyncio
+from typing import Any
+
+import pytest
+
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.release import find_release
+from bayplan.kube.discovery import find_served
+from bayplan.kube.watched_kinds import RESOURCES
+from tests.rig.api_server import PODS, ServerInThread, api_server
+from tests.rig.trees import pod_tree
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -75,3 +85,76 @@ def test_requests_without_a_token_are_rejected() -> None:
         assert api.get("/api/v1/pods", Authorization="Bearer wrong").status == 401
         assert api.get("/api/v1/pods", Authorization="Bearer secret").status == 200
         assert api.get("/healthz").status == 200
+
+
+@pytest.mark.parametrize(
+    ("version", "there", "missing"),
+    [
+        ("1.33", [], ["v1 resourceclaims", "v1 devicetaintrules", "v1beta2 devicetaintrules"]),
+        ("1.34", ["v1 resourceclaims", "v1 deviceclasses"], ["v1beta2 devicetaintrules"]),
+        ("1.36", ["v1 resourceclaims", "v1beta2 devicetaintrules"], ["v1 devicetaintrules"]),
+        ("1.37", ["v1 resourceclaims", "v1 devicetaintrules"], ["v1beta2 devicetaintrules"]),
+    ],
+)
+def test_the_versions_of_a_release(version: str, there: list[str], missing: list[str]) -> None:
+    with api_server(gates=FeatureGates(release=find_release(version))) as api:
+        minor = api.get("/version").tree["minor"]
+        found = set()
+        for name in ("v1", "v1beta2"):
+            answer = api.get(f"/apis/resource.k8s.io/{name}")
+            listed = answer.tree["resources"] if answer.status == 200 else []
+            found |= {f"{name} {resource['name']}" for resource in listed}
+        groups = {group["name"] for group in api.get("/apis").tree["groups"]}
+        made = api.post(PODS, pod_tree("p"))
+
+    assert minor == version.removeprefix("1.")
+    assert set(there) <= found
+    assert not found & set(missing)
+    assert ("resource.k8s.io" in groups) is bool(there)
+    assert made.status == 201
+
+
+def test_a_rule_of_1_37_is_stored_and_read_back() -> None:
+    rules = "/apis/resource.k8s.io/v1/devicetaintrules"
+    taint = {"key": "k", "effect": "NoSchedule"}
+    rule = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "r"},
+        "spec": {"deviceSelector": {"driver": "gpu.example.com"}, "taint": taint},
+    }
+    with api_server(gates=FeatureGates(release=find_release("1.37"))) as api:
+        made = api.post(rules, rule)
+        assert made.status == 201, made.tree
+        assert api.get(f"{rules}/r").tree["apiVersion"] == "resource.k8s.io/v1"
+        assert api.get(rules).tree["items"][0]["spec"]["taint"]["key"] == "k"
+        assert api.post(rules, {**rule, "apiVersion": "resource.k8s.io/v1beta2"}).status == 400
+
+
+class Served:
+    """A connection to a server that serves these groups."""
+
+    def __init__(self, **groups: list[str]) -> None:
+        self._groups = groups
+
+    async def get(self, path: str) -> dict[str, Any]:
+        names = self._groups.get(path.rpartition("/")[2], [])
+        return {"resources": [{"name": name} for name in names]}
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        pytest.param({"v1": ["devicetaintrules"]}, "resource.k8s.io/v1", id="1.37"),
+        pytest.param({"v1beta2": ["devicetaintrules"]}, "resource.k8s.io/v1beta2", id="1.36"),
+        pytest.param({"v1": ["resourceclaims"]}, None, id="1.35"),
+    ],
+)
+def test_rules_are_read_in_the_version_that_is_served(
+    groups: dict[str, list[str]], expected: str | None
+) -> None:
+    wanted = [RESOURCES["DeviceTaintRule"]]
+
+    found = asyncio.run(find_served(Served(**groups), wanted))  # type: ignore[arg-type]
+
+    assert [resource.kind.api_version for resource in found] == ([expected] if expected else [])

@@ -33,6 +33,8 @@ from bayplan.scheduler import Attempt, FirstByName, Outcome, Scheduler, build_sc
 
 PREEMPTION = "DefaultPreemption"
 MOST_ORDERS = 200
+TRIAL = "trial"
+"""Key of a case for the feature gates to run it with, instead of those it was recorded with."""
 T = TypeVar("T")
 
 
@@ -136,7 +138,7 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     agrees counts: the recorded decisions are then among the possible ones.
     """
     slices = [obj for obj in case["objects"] if obj["kind"] == ResourceSlice.kind]
-    if not slices or case_gates(case).release.sorts_slices:
+    if TRIAL in case or not slices or case_gates(case).release.sorts_slices:
         yield from _run_once(case)
         return
     others = [obj for obj in case["objects"] if obj["kind"] != ResourceSlice.kind]
@@ -192,7 +194,10 @@ def _run_once(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
 
 
 def case_gates(case: dict[str, Any]) -> FeatureGates:
-    """The default gates of the release that the case was recorded with."""
+    """The default gates of the release that the case was recorded with, or those to try the case with."""
+    trial = case.get(TRIAL)
+    if isinstance(trial, FeatureGates):
+        return trial
     return FeatureGates(release=find_release(case.get("release", DEFAULT_RELEASE.version)))
 
 

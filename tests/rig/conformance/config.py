@@ -33,10 +33,12 @@ from bayplan.config.problems import Problems
 from bayplan.config.text import parse_text
 from bayplan.config.types import POINT_NAMES, Profile
 from bayplan.errors import ConfigError
+from bayplan.framework.feature_gates import DEFAULT_GATES, FeatureGates
+from bayplan.framework.release import DEFAULT_RELEASE, Release
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.runtime import Registry
 
-from .cases import Disagreement
+from .cases import Disagreement, case_gates
 
 Record = dict[str, Any]
 
@@ -55,7 +57,8 @@ OURS_ONLY = {
     "SelectorSpread",
     "ServiceAffinity",
 }
-REGISTRY = Registry(plugin for plugin in IN_TREE if plugin.name not in OURS_ONLY)
+THEIRS = tuple(plugin for plugin in IN_TREE if plugin.name not in OURS_ONLY)
+REGISTRY = Registry(THEIRS)
 GENERATION = replace(V1, args_types=ARGS_TYPES)
 
 TYPES = {
@@ -82,6 +85,11 @@ class ConfigOutcome:
     extenders: list[str] | None = None
 
 
+def registry_of(release: Release) -> Registry:
+    """The plugins of a release."""
+    return REGISTRY if release is DEFAULT_RELEASE else Registry(THEIRS, release.missing_points)
+
+
 def is_config_case(case: Record) -> bool:
     """Whether this module runs the case."""
     return "yaml" in case and isinstance(case.get("expected"), dict)
@@ -89,7 +97,7 @@ def is_config_case(case: Record) -> bool:
 
 def run_config_case(case: Record) -> Iterator[list[Disagreement]]:
     """For the one decision of the case, the differences."""
-    ours, theirs = run_start(case["yaml"]), case["expected"]
+    ours, theirs = run_start(case["yaml"], case_gates(case)), case["expected"]
     yield [
         Disagreement(case["id"], "file", field, mine, other)
         for field, mine, other in _compared(ours, theirs)
@@ -97,7 +105,7 @@ def run_config_case(case: Record) -> Iterator[list[Disagreement]]:
     ]
 
 
-def run_start(text: str) -> ConfigOutcome:
+def run_start(text: str, gates: FeatureGates = DEFAULT_GATES) -> ConfigOutcome:
     """Return the outcome for the file with this text at program start."""
     problems, outcome = Problems(), ConfigOutcome()
     tree = parse_text(text, problems)
@@ -107,7 +115,7 @@ def run_start(text: str) -> ConfigOutcome:
         outcome.decode_error_kind = kind
         return outcome
     tree |= head
-    reading = read_component(tree, problems, GENERATION)
+    reading = read_component(tree, problems, GENERATION, gates)
     problems = _noticed(problems, tree, text)
     outcome.decode_error_kind = _decode_error_kind(problems, tree)
     if outcome.decode_error_kind is not None:
@@ -118,7 +126,7 @@ def run_start(text: str) -> ConfigOutcome:
     found = [problem for problem in problems if not _is_found_at_build(problem, reading)]
     outcome.validation_errors = [error for problem in found for error in _errors(problem)]
     if not outcome.validation_errors:
-        _build(reading.config, outcome)
+        _build(reading.config, outcome, gates)
     return outcome
 
 
@@ -271,13 +279,13 @@ def _errors(problem: Problem) -> Iterator[Record]:
         }
 
 
-def _build(config: SchedulerConfiguration, outcome: ConfigOutcome) -> None:
+def _build(config: SchedulerConfiguration, outcome: ConfigOutcome, gates: FeatureGates) -> None:
     """Record the lists of plugins, or the error of building."""
     try:
         config = with_ignored_resources(config)
         expanded = {}
         for profile in config.profiles:
-            expanded[profile.scheduler_name] = _build_profile(profile)
+            expanded[profile.scheduler_name] = _build_profile(profile, gates)
         check_same_queue_sort(config.profiles, expanded)
     except ConfigError as error:
         outcome.build_error = str(error)
@@ -288,25 +296,26 @@ def _build(config: SchedulerConfiguration, outcome: ConfigOutcome) -> None:
     outcome.extenders = [extender.url_prefix for extender in extender_order(config.extenders)]
 
 
-def _build_profile(profile: Profile) -> ExpandedPlugins:
+def _build_profile(profile: Profile, gates: FeatureGates) -> ExpandedPlugins:
     """Return the plugins of each point, after creating the plugins."""
     name = profile.scheduler_name
     try:
-        _make_fit(profile)
-        return expand_plugins(profile, list(REGISTRY), REGISTRY.implements)
+        _make_fit(profile, gates)
+        registry = registry_of(gates.release)
+        return expand_plugins(profile, list(registry), registry.implements)
     except ConfigError as error:
         start = f"initializing profiles: creating profile for scheduler name {name}"
         raise ConfigError(f"{start}: {error}") from error
 
 
-def _make_fit(profile: Profile) -> None:
+def _make_fit(profile: Profile, gates: FeatureGates) -> None:
     """Raise when NodeResourcesFit would reject its arguments."""
     args = profile.plugin_config.get("NodeResourcesFit")
     if "NodeResourcesFit" not in profile.plugins.names():
         return
     assert isinstance(args, NodeResourcesFitArgs), "arguments of a known plugin are typed"
     problems = Problems()
-    validate_args(args, "", problems)
+    validate_args(args, "", problems, gates)
     texts = [text.removeprefix(".") for problem in problems for text in problem.upstream_texts()]
     if texts:
         text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -20,7 +20,7 @@ from bayplan.framework.update_events import node_update_events, pod_update_event
 from bayplan.plugins.in_tree import IN_TREE
 from bayplan.table import NodeTable
 
-from .cases import CaseCluster, Disagreement
+from .cases import CaseCluster, Disagreement, case_gates
 
 Record = dict[str, Any]
 PLUGINS = {plugin.name: plugin for plugin in IN_TREE}
@@ -109,11 +109,13 @@ def ask(registered: EventWithHint, pod: Pod, old: Any, new: Any) -> Record:
 def _events_of(case: Record) -> tuple[Sequence[EventWithHint], Sequence[EventWithHint]]:
     """The plugin's declared events, and its registrations."""
     name = case["plugin"]
+    gates = case_gates(case)
     if name == EXTENDER:
-        return default_events(), default_events()
+        return default_events(gates), default_events(gates)
     cluster = CaseCluster(decode_object(obj) for obj in case.get("objects", ()))
     plugin = PLUGINS[name].from_args(
-        _args(name, case.get("args")), Handle(NodeTable(), lister=cluster)
+        _args(name, case.get("args")),
+        Handle(NodeTable(), lister=cluster, feature_gates=gates),
     )
     return declared_events(plugin), registered_events(plugin)
 

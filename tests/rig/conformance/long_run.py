@@ -23,7 +23,7 @@ from bayplan.errors import InputError
 from bayplan.queue import QueuedPodInfo
 from bayplan.scheduler import Attempt, FirstByName, build_scheduler
 
-from .cases import Disagreement, case_config
+from .cases import Disagreement, case_config, case_gates
 from .witness import Witness
 
 FIRST_START = datetime(2026, 4, 1, tzinfo=UTC)
@@ -101,8 +101,13 @@ class RecordedHistory:
         self._cluster = RecordedCluster()
         for obj in case["objects"]:
             self._cluster.add(decoded(obj))
+        gates = case_gates(case)
         self._scheduler = build_scheduler(
-            case_config(case["config"]), self._cluster, clock=ManualClock(), ties=FirstByName()
+            case_config(case["config"], gates),
+            self._cluster,
+            clock=ManualClock(),
+            ties=FirstByName(),
+            feature_gates=gates,
         )
         self._witness = Witness(self._scheduler)
         self._cluster.watch(self._scheduler)

@@ -27,7 +27,7 @@ from bayplan.queue import (
     queueing_hints,
 )
 
-from .cases import Disagreement
+from .cases import Disagreement, case_gates
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 START_S = START.timestamp()
@@ -129,10 +129,13 @@ class Script:
                 name: [self._registration(entry) for entry in profile["hints"]]
                 for name, profile in self._profiles.items()
             },
-            settings=QueueSettings(
-                config["podInitialBackoffMs"] / 1000,
-                config["podMaxBackoffMs"] / 1000,
-                config["podMaxInUnschedulablePodsMs"] / 1000,
+            settings=QueueSettings.of(
+                (
+                    config["podInitialBackoffMs"] / 1000,
+                    config["podMaxBackoffMs"] / 1000,
+                    config["podMaxInUnschedulablePodsMs"] / 1000,
+                ),
+                case_gates(case),
             ),
             nominator=PodNominator(lambda namespace, name: self._by_name.get((namespace, name))),
         )
