@@ -8,7 +8,7 @@ itself: those that change the decision are its causes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ from ..sim.settings import Settings
 from ..trials import StillCluster
 from .stage import PlaceOf
 
-NO_FACTS = frozenset({"version", "patch", "refused_gates", "missing_metrics"})
+NO_FACTS = frozenset({"version", "patch", "refused_gates", "missing_metrics", "api_versions"})
 """Fields of a release that change nothing by themselves."""
 CONFIG_FACTS = frozenset(
     {"checks_gate_needs", "missing_config_fields", "fit_strategy_is_strict", "faults_name_fields"}
@@ -69,6 +69,8 @@ class ReleaseChanges(msgspec.Struct, rename="camel"):
     pods: int = 0
     """The number of pods that were judged."""
     changed: list[ChangedDecision] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
+    """Changes beside decisions: metrics that go or come, and API versions that objects have to move to."""
 
     def counts(self) -> Counter[str]:
         """The number of pods by kind of change."""
@@ -99,7 +101,27 @@ class ReleaseChanges(msgspec.Struct, rename="camel"):
             "pods": self.pods,
             "changed": changed,
             "causes": dict(self.causes()),
+            "notes": self.notes,
         }
+
+
+def metric_notes(before: Release, after: Release) -> Iterator[str]:
+    """A sentence about the metrics that go with the change of the release, and one about those that come."""
+    gone = after.missing_metrics - before.missing_metrics
+    new = before.missing_metrics - after.missing_metrics
+    for names, release in ((gone, before), (new, after)):
+        if names:
+            yield f"metrics that only {release.patch} has: {', '.join(sorted(names))}"
+
+
+def version_notes(objects: Iterable[InputObject], before: Release, after: Release) -> Iterator[str]:
+    """A sentence for each kind among `objects` that has another API version after the change of the release."""
+    counts = Counter(obj.kind for obj in objects)
+    for kind, number in sorted(counts.items()):
+        old, new = before.api_versions.get(kind), after.api_versions.get(kind)
+        if old != new:
+            was, now = old or "none", new or "none"
+            yield f"API version of {number} {kind}: {was} in {before.patch}, {now} in {after.patch}"
 
 
 def find_release_changes(
@@ -113,6 +135,8 @@ def find_release_changes(
     simulation = before.simulation(objects, place_of)
     watch = _Watch(simulation, before, after)
     scheduler = simulation.scheduler
+    releases = before.release, after.release
+    watch.found.notes += [*metric_notes(*releases), *version_notes(objects, *releases)]
     scheduler.observer, scheduler.is_observed = watch.on_step, True
     simulation.run(until_s=until_s)
     return watch.found

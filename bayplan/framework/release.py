@@ -67,6 +67,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     refused_gates: dict[str, tuple[bool, str]] = {}
     """Positions of gates that this release has and that are not implemented for it, each with a sentence."""
 
+    api_versions: dict[str, str]
+    """API versions of kinds that not all releases have in the same one."""
     missing_metrics: frozenset[str]
     """Metrics that this release does not have."""
     balance_scores_change: bool
@@ -193,6 +195,9 @@ _SINCE_1_37 = {
     "scheduler_queued_entities",
 }
 _UP_TO_1_33 = {"scheduler_scheduler_cache_size"}
+_DEVICE_KINDS = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+_STABLE_DEVICES = dict.fromkeys(_DEVICE_KINDS, "resource.k8s.io/v1")
+_ALPHA_RULES = {"DeviceTaintRule": "resource.k8s.io/v1alpha3"}
 _V1_33 = Release(
     version="1.33",
     patch="v1.33.13",
@@ -207,6 +212,7 @@ _V1_33 = Release(
     "RestartAllContainersOnContainerExits",
     host_network_feature=False,
     checks_gate_needs=False,
+    api_versions=dict.fromkeys(_DEVICE_KINDS, "resource.k8s.io/v1beta1") | _ALPHA_RULES,
     missing_metrics=frozenset(_SINCE_1_35 | _SINCE_1_36 | _SINCE_1_37),
     refused_gates={
         "DynamicResourceAllocation": (
@@ -263,6 +269,7 @@ _V1_34 = replace(
     _V1_33,
     version="1.34",
     patch="v1.34.11",
+    api_versions=_STABLE_DEVICES | _ALPHA_RULES,
     missing_metrics=frozenset(_SINCE_1_35 | _SINCE_1_36 | _SINCE_1_37 | _UP_TO_1_33),
     refused_gates={
         "DRADeviceTaints": (True, "in v1.34 a taint of a device with any effect counts"),
@@ -287,9 +294,11 @@ _V1_35 = replace(
     _V1_34,
     version="1.35",
     patch="v1.35.8",
+    api_versions=_STABLE_DEVICES | _ALPHA_RULES | {"Workload": "scheduling.k8s.io/v1alpha1"},
     missing_metrics=frozenset(_SINCE_1_36 | _SINCE_1_37 | _UP_TO_1_33),
     checks_gate_needs=True,
     refused_gates={
+        "DRADeviceTaintRules": (True, "v1.35 reads DeviceTaintRules of resource.k8s.io/v1alpha3"),
         "DRAPartitionableDevices": (
             True,
             "v1.35 keeps counters by the name of the pool, and those of a device that a constraint refuses",
@@ -313,6 +322,11 @@ _V1_36 = replace(
     _V1_35,
     version="1.36",
     patch="v1.36.4",
+    api_versions={
+        **_STABLE_DEVICES,
+        "DeviceTaintRule": "resource.k8s.io/v1beta2",
+        **dict.fromkeys(("PodGroup", "Workload"), "scheduling.k8s.io/v1alpha2"),
+    },
     missing_metrics=frozenset(_SINCE_1_37 | _UP_TO_1_33),
     refused_gates={},
     missing_config_fields=frozenset(),
@@ -338,6 +352,11 @@ _V1_37 = replace(
     _V1_36,
     version="1.37",
     patch="v1.37.0-rc.1",
+    api_versions={
+        **_STABLE_DEVICES,
+        "DeviceTaintRule": "resource.k8s.io/v1",
+        **dict.fromkeys(("PodGroup", "Workload"), "scheduling.k8s.io/v1beta1"),
+    },
     missing_metrics=frozenset({"scheduler_resourceclaim_creates_total"} | _UP_TO_1_33),
     refused_gates={
         "DRANodeAllocatableResources": (

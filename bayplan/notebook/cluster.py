@@ -173,7 +173,8 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         counts = Counter(obj.kind for obj in self.objects)
-        return f"Cluster({', '.join(f'{count} {kind}' for kind, count in counts.items())})"
+        parts = [f"{count} {kind}" for kind, count in counts.items()]
+        return f"Cluster({', '.join([*parts, *([self.version] if self.version else [])])})"
 
     def _repr_html_(self) -> str:
         counts = Counter(obj.kind for obj in self.objects)

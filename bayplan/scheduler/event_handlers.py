@@ -74,7 +74,7 @@ class EventHandlers:
         self.is_observed = parts.is_observed
         self.ended = parts.ended
         self.metrics = parts.metrics
-        release = parts.feature_gates.release
+        self.release = release = parts.feature_gates.release
         self._forgets_deleted = release.forgets_deleted_assumed
         self._pod_add = UNSCHEDULED_POD_ADD if release.names_target_pods else UNSCHEDULABLE_POD_ADD
         self._reads_taint_rules = parts.feature_gates.enabled("DRADeviceTaintRules")

@@ -12,6 +12,7 @@ from ..api.pod_groups import GroupPreemptor
 from ..api.workloads import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
 from ..errors import InputError
+from ..framework.release import DEFAULT_RELEASE
 from .autoscaling_record import ScalingReport
 from .group_outcomes import GroupOutcome
 from .html_summary import ShownAnswer, chosen, make_frame, pod_columns, zone_of
@@ -64,6 +65,8 @@ class SimulationReport(ShownAnswer):
     """Time when the simulation ended, on its own clock."""
     seconds: float = 0.0
     """Duration of the run on the wall clock."""
+    release: str = DEFAULT_RELEASE.patch
+    """The tag of the kube-scheduler whose decisions these are."""
 
     @property
     def placed(self) -> list[PodResult]:
@@ -114,6 +117,7 @@ class SimulationReport(ShownAnswer):
         return {
             "apiVersion": API_VERSION,
             "kind": "SimulationReport",
+            "kubernetesVersion": self.release,
             "summary": {
                 "pods": len(self.pods),
                 "placed": len(self.placed),
@@ -149,12 +153,12 @@ class SimulationReport(ShownAnswer):
         }
 
     def headline(self) -> str:
-        """`12 of 14 pods placed, 2 pending, on 7 nodes`."""
+        """`12 of 14 pods placed, 2 pending, on 7 nodes`; with the release, unless it is the default one."""
         pending = f", {len(self.pending):,} pending" if self.pending else ""
         nodes = sum(use.removed_s is None for use in self.nodes)
-        return (
-            f"{len(self.placed):,} of {len(self.pods):,} pods placed{pending}, on {nodes:,} nodes"
-        )
+        placed = f"{len(self.placed):,} of {len(self.pods):,} pods placed"
+        release = "" if self.release == DEFAULT_RELEASE.patch else f", as {self.release} does"
+        return f"{placed}{pending}, on {nodes:,} nodes{release}"
 
     def shown_rows(self) -> Iterator[dict[str, Any]]:
         """The groups of pending pods, then each resource of the cluster."""

@@ -144,6 +144,7 @@ class Results:
             devices=self._devices(),
             time_s=self._clock.monotonic(),
             seconds=seconds,
+            release=scheduler.release.patch,
         )
 
     def _note_final_use(self, scheduler: Scheduler) -> None:

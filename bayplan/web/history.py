@@ -102,6 +102,11 @@ class History:
         self._has_begun = True
 
     @property
+    def release(self) -> str:
+        """The tag of the kube-scheduler whose decisions these are; empty without a scheduler."""
+        return "" if self.scheduler is None else self.scheduler.release.patch
+
+    @property
     def time_s(self) -> float:
         """Seconds since the history began to watch."""
         return self._clock.monotonic() - self._zero

@@ -257,6 +257,7 @@ class Feed:
             "isLive": True,
             "epoch": self._epoch,
             "started": history.started.isoformat(),
+            "release": history.release,
             "can": {
                 "ask": self._source.begin_question is not None,
                 "edit": self._source.edit is not None,

@@ -98,6 +98,7 @@ def report_data(
         "format": FORMAT,
         "isLive": False,
         "sources": [str(source) for source in sources],
+        "release": history.release,
         "started": history.started.isoformat(),
         **history.first_state(),
         **history.told({}),

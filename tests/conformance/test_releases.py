@@ -5,13 +5,20 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.release_changes import SEVERAL, find_release_changes
+from bayplan.answers.release_changes import (
+    SEVERAL,
+    find_release_changes,
+    metric_notes,
+    version_notes,
+)
 from bayplan.api.wire.decode import decode_object
+from bayplan.apiserver.registry.resource_table import ResourceCatalog
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import RELEASES, find_release
 from bayplan.sim import read_manifests
 from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node
+from bayplan.testing.devices import make_class, make_taint_rule
 from tests.rig.conformance.cases import run_case
 from tests.rig.conformance.cli import main, read_cases
 from tests.rig.scenarios import Scenario
@@ -70,6 +77,26 @@ def test_each_changed_decision_has_a_named_fact(before: str, after: str) -> None
 
     assert found.pods > 0
     assert not [each for each in found.changed if SEVERAL in each.causes]
+
+
+def test_notes_about_metrics_and_versions() -> None:
+    gone, new = metric_notes(RELEASES["1.36"], RELEASES["1.37"])
+    rules = [make_taint_rule("r", "k=v:NoSchedule", driver="d"), make_class("c")]
+
+    moved = list(version_notes(rules, RELEASES["1.36"], RELEASES["1.37"]))
+
+    assert gone == "metrics that only v1.36.4 has: scheduler_resourceclaim_creates_total"
+    assert new.startswith("metrics that only v1.37.0-rc.1 has: dynamic_resource_allocation_")
+    versions = "resource.k8s.io/v1beta2 in v1.36.4, resource.k8s.io/v1 in v1.37.0-rc.1"
+    assert moved == [f"API version of 1 DeviceTaintRule: {versions}"]
+    assert not [*metric_notes(RELEASES["1.36"], RELEASES["1.36"])]
+
+
+def test_up_serves_the_versions_of_the_facts() -> None:
+    for release in RELEASES.values():
+        served = {r.kind: r.api_version for r in ResourceCatalog(release=release).resources}
+        known = {kind: version for kind, version in release.api_versions.items() if kind in served}
+        assert known == {kind: served[kind] for kind in known}
 
 
 def test_a_release_changes_nothing_against_itself() -> None:

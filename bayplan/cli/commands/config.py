@@ -101,6 +101,8 @@ def check(
 
     Example: bayplan config check scheduler.yaml old-policy.json
     """
+    from ...answers.release_changes import metric_notes
+    from ...config.releases import DEFAULT_RELEASE
     from ...scheduler import notes_on_plugins, plugin_faults
 
     gates = read_gates(feature_gates, kubernetes_version)
@@ -118,6 +120,7 @@ def check(
             print(f"{source_name(path)}: good")
             notes = (*reading.notes, *notes_on_plugins(reading.config, plugin_files, gates))
             _print_notes([f"{source_name(path)}: {note}" for note in notes])
+    _print_notes([*metric_notes(DEFAULT_RELEASE, gates.release)])
     if faulty:
         raise typer.Exit(BAD_INPUT)
 

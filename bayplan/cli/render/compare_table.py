@@ -108,6 +108,8 @@ def _show_changes(console: Console, answer: Comparison, everything: bool) -> Non
         for (before, after), number in changes.messages().most_common(MAX_MESSAGES):
             text = f"message of {count(number, 'pod')}:\n  was: {before}\n  is:  {after}"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
+        for note in changes.notes:
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
 def _difference_table(

@@ -4,6 +4,7 @@ class Data {
   constructor(tale) {
     this.isLive = tale.isLive;
     this.sources = tale.sources || [];
+    this.release = tale.release || "";
     /** What the server of a live page takes besides requests for data. */
     this.can = tale.can || { ask: false, edit: false, use: false };
     this.started = new Date(tale.started);

@@ -49,9 +49,9 @@ class App {
   }
 
   subtitle() {
-    const { sources, isLive } = this.data;
+    const { sources, isLive, release } = this.data;
     const words = isLive ? tr("live") : sources.map((path) => path.split("/").pop()).join(", ");
-    $("subtitle").textContent = words;
+    $("subtitle").textContent = [words, release && `Kubernetes ${release}`].filter(Boolean).join(" · ");
     $("subtitle").title = sources.join("\n");
     document.title = isLive ? tr("Bayplan, live") : words ? `Bayplan: ${words}` : "Bayplan";
   }
