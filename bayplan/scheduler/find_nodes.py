@@ -146,7 +146,14 @@ class NodeFinder:
         rows = rows_to_look_at(pre, diagnosis, table)
         if within is not None:
             rows = within if isinstance(rows, slice) else np.intersect1d(rows, within)
-        self._filter(profile, state, pod, rows, search, everything, within)
+        try:
+            self._filter(profile, state, pod, rows, search, everything, within)
+        except PluginRunError as error:
+            if search.nominated_row is None:
+                raise
+            # Only an explanation has come here: the nominated node is taken without judging the others.
+            log.warning("pod %s: nodes besides its nominated node: %s", pod.key, error)
+            search.rows = np.array([search.nominated_row])
         times[FILTERED] = perf_counter()
         profile.filter_evaluations.count(state.skip_filter)
         if self._extenders is not None and self._extenders.can_filter:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.answers.release_changes import single_changes
 from bayplan.framework.release import RELEASES
 from tests.rig.conformance import release_facts
 from tests.rig.conformance.cli import read_cases
@@ -44,7 +45,7 @@ def test_a_difference_without_a_fact_is_found(monkeypatch: pytest.MonkeyPatch) -
     def others(*args: Any) -> Any:
         return (each for each in known(*args) if each[0] != "names_taints")
 
-    known = release_facts.single_changes
+    known = single_changes
     monkeypatch.setattr(release_facts, "single_changes", others)
 
     found = CaseTrials(CASES["taints"]).predict(RELEASES["1.33"])

@@ -53,6 +53,17 @@ def test_simulate_gives_the_result_of_the_command() -> None:
     assert simulate(Cluster.read(*FILES)).to_dict() == command("simulate", *files)
 
 
+def test_a_report_shows_the_release_unless_it_is_the_default_one() -> None:
+    cluster = Cluster.read(*FILES)
+
+    old = simulate(cluster, kubernetes_version="1.35")
+
+    assert "as v1.35.8 does" in repr(old)
+    assert "as v1.35.8 does" in old._repr_html_()
+    assert old.to_dict()["kubernetesVersion"] == "v1.35.8"
+    assert "does" not in repr(simulate(cluster))
+
+
 def test_explain_gives_the_result_of_the_command() -> None:
     files = [part for file in FILES for part in ("-f", str(file))]
 

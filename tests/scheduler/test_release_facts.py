@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.pod import Pod
 from bayplan.errors import ApiError
-from bayplan.framework import PreBindPlugin, Status, wait
+from bayplan.framework import SUCCESS, CycleState, PreBindPlugin, Status, wait
 from bayplan.framework.events import FORCE_ACTIVATE, NODE_ADD
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import RELEASES, GatedPods, find_release
@@ -154,7 +155,7 @@ def test_how_long_a_preemptor_is_held(release: str, held: list[bool]) -> None:
     waiting = list(answers)
     scenario.cluster.evict = lambda victim, preemptor: waiting.pop(0).wait()
     preemption = scenario.plugin(DefaultPreemption)
-    found = []
+    found: list[bool] = []
 
     async def follow() -> None:
         scenario.scheduler.schedule(QueuedPodInfo(urgent, 0.0))
@@ -189,6 +190,9 @@ class Beside(PreBindPlugin):
 
     name = "Beside"
     allow_parallel = True
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
 
 
 @pytest.mark.parametrize(("release", "groups"), [("1.35", [1, 1]), ("1.36", [2])])

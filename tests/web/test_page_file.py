@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.release import find_release
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.trials import TrialCluster
 from bayplan.web.accounts import MOST_SCORED, ranges
@@ -31,6 +33,12 @@ def data_of(*objects: Any, **options: Any) -> dict[str, Any]:
 def account_of(data: dict[str, Any], name: str) -> dict[str, Any] | None:
     number = data["accountOf"].get(str(data["pods"]["name"].index(name)))
     return None if number is None else dict(data["accounts"][number])
+
+
+def test_the_release_is_part_of_the_page() -> None:
+    gates = FeatureGates(release=find_release("1.35"))
+
+    assert data_of(make_node("a"), make_pod("p"), feature_gates=gates)["release"] == "v1.35.8"
 
 
 def test_only_pending_pods_are_explained() -> None:
