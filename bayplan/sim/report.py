@@ -11,8 +11,8 @@ from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..api.workloads import WorkloadKey
 from ..cluster.memory import AdmissionRefusal
+from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
-from ..framework.release import DEFAULT_RELEASE
 from .autoscaling_record import ScalingReport
 from .group_outcomes import GroupOutcome
 from .html_summary import ShownAnswer, chosen, make_frame, pod_columns, zone_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.release import find_release
@@ -121,6 +122,30 @@ def test_the_most_stable_search_has_no_distinct_attribute() -> None:
 
     assert text in outcome(claim, *PAIR, gates=off)
     assert outcome(claim, *PAIR, gates={"DRAConsumableCapacity": False}) == "gpu=d0 gpu=d1"
+
+
+def test_the_most_stable_search_ignores_requests_for_capacity() -> None:
+    off = {"DRAConsumableCapacity": False, "DRADeviceBindingConditions": False}
+    claim = make_claim("c", make_request(capacity={"requests": {"memory": "80Gi"}}))
+    text = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+
+    assert outcome(claim, *PAIR, gates=off) == "gpu=d0"
+    assert text in outcome(claim, *PAIR, gates={"DRAConsumableCapacity": False})
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_nominated_node_is_taken_whatever_fails_on_others(explain: bool) -> None:
+    good = make_slice("t", make_device("d0", numa=0), node="b")
+    claim = make_claim("c", make_request(**ALL), constraints=SAME)
+    nodes = [make_node(name, cpu="1") for name in ("a", "b")]
+    scenario = Scenario(*nodes, make_class("gpu"), *PAIR, good, claim, explain=explain)
+    pod = claiming("c")
+    scenario.add(replace(pod, status=replace(pod.status, nominated_node_name="b")))
+
+    attempt = scenario.scheduler.schedule_one()
+
+    assert attempt is not None
+    assert (attempt.node_name, attempt.message) == ("b", "")
 
 
 def test_a_claim_is_looked_into_only_where_devices_are_searched_for() -> None:

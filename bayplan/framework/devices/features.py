@@ -49,11 +49,10 @@ class DeviceFeatures(msgspec.Struct, frozen=True):
         )
 
     @property
-    def has_distinct_attribute(self) -> bool:
-        """Whether the search has distinctAttribute.
+    def is_incubating(self) -> bool:
+        """Whether the search is not the most stable one of kube-scheduler, which takes that if it has all that is on.
 
-        kube-scheduler has three searches and takes the most stable one that has all features which are on; the first
-        without distinctAttribute serves when neither of these is.
+        The most stable one does not have distinctAttribute, and ignores requests for capacity instead of refusing them.
         """
         return self.consumable_capacity or self.binding_conditions
 

@@ -175,7 +175,7 @@ def make_constraint(wanted: DeviceConstraint, features: DeviceFeatures) -> Const
     distinct: type[ConstraintTracker] = DisjointValues if has_lists else one
     if wanted.match_attribute is not None:
         return match(wanted.match_attribute, requests)
-    if wanted.distinct_attribute is not None and features.has_distinct_attribute:
+    if wanted.distinct_attribute is not None and features.is_incubating:
         return distinct(wanted.distinct_attribute, requests)
     return None
 

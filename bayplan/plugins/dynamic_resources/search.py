@@ -105,7 +105,8 @@ class DeviceSearch:
         """Find out how many devices the claim needs at least."""
         fewest = 0
         for options in claim.requests:
-            if not self._devices.features.consumable_capacity:
+            features = self._devices.features
+            if features.is_incubating and not features.consumable_capacity:
                 self._check_capacity(number, options)
             fewest += min(self._size(number, plan) for plan in options)
         if fewest > MAX_RESULTS:
@@ -344,7 +345,7 @@ class DeviceSearch:
 
     def _uses(self, offer: Offer, plan: RequestPlan) -> dict[str, Use] | None:
         """Capacities of the device that the request would use up; None when the device cannot be had like that."""
-        if not offer.capacity and not plan.capacity:
+        if not self._devices.features.consumable_capacity or not (offer.capacity or plan.capacity):
             return {}
         key = plan.capacity_key
         if key not in offer.memo:
