@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from ...errors import InputError
+from ...errors import ConfigError, InputError
 from . import dump_load
 from .cases import FIXED_SIZE, ON_REQUEST, SEVERAL_SIZES, Case, find_cases, own_cases, read_cases
 from .measurement import in_own_process
@@ -62,11 +62,11 @@ class Suite:
                 left_out = FIXED_SIZE if nodes else SEVERAL_SIZES
                 if not names and (ON_REQUEST in labels or left_out in labels):
                     continue
-                if kubernetes_version and not names and not case.is_by_release:
-                    continue
                 one = Request(
                     case.name, size.name, self.file, None, pods, clock, plugins, kubernetes_version
                 )
+                if kubernetes_version and not names and not _is_in_release(case, one):
+                    continue
                 asked = self._at_sizes(one, nodes)
                 for request in asked:
                     make_workload(case, request)  # report errors before the first run
@@ -76,6 +76,17 @@ class Suite:
     @staticmethod
     def _at_sizes(request: Request, nodes: Iterable[int]) -> list[Request]:
         return [replace(request, nodes=count) for count in nodes] or [request]
+
+
+def _is_in_release(case: Case, request: Request) -> bool:
+    """Whether the workload can be run with the rules of the release: it has the feature gates, too."""
+    if not case.is_by_release:
+        return False
+    try:
+        make_workload(case, request).feature_gates  # noqa: B018
+    except ConfigError:
+        return False
+    return True
 
 
 def read_suite(file: Path | None) -> Suite:
