@@ -146,11 +146,14 @@ def make_env(nodes):
 def train(generations, pairs, nodes, workers, seed=0):
     """Evolution strategies: a step towards the directions that gave more than their opposites.
 
-    Without `workers` the candidates fill clusters by fill.py, otherwise by the scheduler in environments.
+    Without `workers` the candidates fill clusters by fill.py, otherwise by the scheduler in environments. Every ten
+    generations the weights are judged by other workloads of the training trace; the best ones are written and returned.
     """
     random = np.random.default_rng(seed)
     env = make_vector(partial(make_env, nodes), 2 * pairs, workers) if workers else None
-    mean = np.array(start_weights())
+    mean = best = np.array(start_weights())
+    least = judged(best, nodes)
+    print(f"start: {least:.2f} pods pending on the workloads to judge by")
     spread, rate = SPREAD, RATE
     for generation in range(generations):
         noise = random.standard_normal((pairs, len(mean)))
@@ -160,10 +163,21 @@ def train(generations, pairs, nodes, workers, seed=0):
         gains = rewards[:pairs] - rewards[pairs:]
         mean = np.clip(mean + rate * (gains / (gains.std() + 1e-9)) @ noise / pairs, -1, 1)
         spread, rate = (each * DECAY for each in (spread, rate))
-        print(f"generation {generation + 1}: {-rewards.mean():.2f} pods pending on average")
+        if generation % 10 == 9 or generation + 1 == generations:
+            found = judged(mean, nodes)
+            print(f"generation {generation + 1}: {found:.2f} pods pending", flush=True)
+            if found < least:
+                least, best = found, mean.copy()
+                write(best)
     if env is not None:
         env.close()
-    return mean
+    return best
+
+
+def judged(weights, nodes):
+    """The mean of the measure on workloads of the training trace that are not trained on."""
+    random = np.random.default_rng(77)
+    return np.mean([-filled(weights[None], nodes, random)[0] for _ in range(6)])
 
 
 def filled(tried, nodes, random):
@@ -225,8 +239,11 @@ def write(weights):
     POLICY.write_text(text)
 
 
-def find_static(seeds, nodes, jobs=None):
-    """Try every combination of weights on the training trace by a sweep; returns them by the mean of the measure."""
+def find_static(seeds, nodes, jobs=None, results=None):
+    """Try every combination of weights on the training trace by a sweep; returns them by the mean of the measure.
+
+    With `results`, a CSV file, a sweep that was interrupted goes on from there.
+    """
     with tempfile.TemporaryDirectory() as folder:
         inputs = []
         for seed in range(seeds):
@@ -237,7 +254,7 @@ def find_static(seeds, nodes, jobs=None):
         vary = {f"weight.{name}": list(GRID) for name in WEIGHED}
         static = {"name": "static", "file": str(STATIC.absolute()), "vary": vary}
         document = {"inputs": inputs, "configurations": [static], "measures": [MEASURE]}
-        frame = bayplan.sweep(document, jobs=jobs).to_frame()
+        frame = bayplan.sweep(document, jobs=jobs, results=results).to_frame()
     by_weights = frame.groupby([f"weight.{name}" for name in WEIGHED])[MEASURE].mean()
     return by_weights.sort_values()
 
@@ -278,6 +295,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--test", action="store_true", help="only compare")
     parser.add_argument("--sweep", action="store_true", help="only look for static weights")
+    parser.add_argument("--results", help="a CSV file for the sweep")
     parser.add_argument("--generations", type=int, default=200)
     parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--nodes", type=int, default=60)
@@ -287,10 +305,10 @@ if __name__ == "__main__":
     )
     asked = parser.parse_args()
     if asked.sweep:
-        tried = find_static(asked.seeds, asked.nodes)
+        tried = find_static(asked.seeds, asked.nodes, results=asked.results)
         print(tried.head(10))
         write_static(tried.index[0])
         raise SystemExit
     if not asked.test:
-        write(train(asked.generations, asked.pairs, asked.nodes, asked.workers))
+        train(asked.generations, asked.pairs, asked.nodes, asked.workers)
     compare(asked.seeds, 3 * asked.nodes)
