@@ -10,6 +10,7 @@ import msgspec
 from description import Suite
 
 from bayplan import __version__
+from bayplan.errors import BayplanError
 from bayplan.sim.measures import MeasureUnit, Metric, PairedDifference, measure_of
 from bayplan.sim.measures.metric import other_filters
 
@@ -141,9 +142,9 @@ def number(name: str, value: float) -> str:
 
 
 def entries_of(sweep_results: Any) -> list[RunEntry]:
-    """The finished runs of a sweep; raises RuntimeError when one failed."""
+    """The finished runs of a sweep; raises BayplanError when one failed."""
     for entry in sweep_results.failed:
-        raise RuntimeError(f"{entry.run.label}: {entry.result.error}")
+        raise BayplanError(f"{entry.run.label}: {entry.result.error}")
     return [
         RunEntry(
             entry.run.input,

@@ -53,7 +53,8 @@ def _job(kind: JobKind, name: str, at_s: float, random: Random) -> Iterator[Mani
     count = max(round(kind.pods.draw(random)), 1)
     requests = {name: _amount(name, each.draw(random)) for name, each in kind.requests.items()}
     duration_s = None if kind.duration is None else kind.duration.draw(random)
-    pod = make_pod(name, requests, annotations=times(None, duration_s), priority=kind.priority)
+    notes = times(None, duration_s)
+    pod = make_pod(name, requests, priority=kind.priority)
     spec: dict[str, Any] = {**pod["spec"], "restartPolicy": "Never"}
     spec["containers"][0]["image"] = kind.name
     if kind.node_selector:
@@ -72,7 +73,7 @@ def _job(kind: JobKind, name: str, at_s: float, random: Random) -> Iterator[Mani
             "metadata": metadata,
             "spec": policy,
         }
-    template = {"metadata": {"annotations": pod["metadata"]["annotations"]}, "spec": spec}
+    template = {"metadata": {"annotations": notes}, "spec": spec}
     counts = {"completions": count, "parallelism": count, "completionMode": "Indexed"}
     yield {
         "apiVersion": "batch/v1",

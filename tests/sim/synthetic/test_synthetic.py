@@ -119,6 +119,14 @@ def test_a_seed_determines_the_workload_and_parts_are_drawn_apart() -> None:
     assert jobs == [e for e in generate(parse_model(MODEL, "test"), 5) if e["kind"] == "Job"]
 
 
+def test_jobs_without_a_duration_stay() -> None:
+    model = parse_model({**MODEL, "jobs": [{"name": "job", "requests": {"cpu": "1"}}]}, "test")
+    objects = list(decoded_objects(generate(model, 3)))
+    found = Simulation(objects, seed=0).run().measures()
+    assert found["placed"] == 32, "all cores of four nodes"
+    assert "maxSlowdown" not in found
+
+
 def test_jobs_of_failed_nodes_begin_again_and_are_completed() -> None:
     model = parse_model({**MODEL, "failures": {"nodes": {"mtbf": "40m", "repair": "5m"}}}, "test")
 
