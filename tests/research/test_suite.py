@@ -54,7 +54,7 @@ class InProcess:
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The program, and a small suite with its traces in the current folder."""
-    monkeypatch.setattr("bayplan.sweeps.local_workers.ProcessCrew", InProcess)
+    monkeypatch.setattr("bayplan.sweeps.dispatch.ProcessCrew", InProcess)
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.chdir(tmp_path)
     files = {f"{OPENB}/openb_node_list_gpu_node.csv": NODES}
