@@ -96,14 +96,14 @@ def _quantifier(name: str, args: list[Tokens], entry: str) -> Tokens | None:
         return None
     first, second = _variable(args[0]), _variable(args[1])
     word = "exists_one" if name == "existsOne" else name
-    if not first or not second:
+    if not first or not second or first == second:
         return None
     return _chain([(ENTRIES, []), (word, [[entry], _with(args[2], first, second, entry)])])
 
 
 def _transformation(name: str, args: list[Tokens], entry: str) -> Tokens | None:
     first, second = (_variable(arg) for arg in args[:2]) if len(args) in (3, 4) else ("", "")
-    if not first or not second:
+    if not first or not second or first == second:
         return None
     steps: list[tuple[str, list[Tokens]]] = [(ENTRIES, [])]
     if len(args) == 4:
