@@ -111,6 +111,23 @@ def test_a_click_queries_the_scheduler_and_the_slider_goes_back(up: Up, open_pag
     assert tab.run("bayplan.model.onNodes") == 1
 
 
+def test_the_measured_use_stands_beside_requests(tmp_path: Path, browser: Browser) -> None:
+    use = tmp_path / "use.csv"
+    use.write_text("namespace,pod,cpu,memory\ndefault,web,40m,64Mi\n")
+    with cluster(tmp_path, "--usage", str(use)) as up:
+        up.post_pod("web", "100m")
+        tab = browser.open(up.page)
+        tab.wait_for("bayplan.model.onNodes === 1 && bayplan.data.use.size === 1")
+        tab.run("bayplan.openPod(0)")
+        pod = tab.text("#details")
+        tab.run("bayplan.openNode(bayplan.model.node[0])")
+
+        assert "Measured use" in pod
+        assert "40m" in pod or "0.04" in pod
+        assert "in use" in tab.text("#details")
+        tab.close()
+
+
 def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
