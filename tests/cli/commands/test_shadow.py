@@ -67,6 +67,19 @@ def test_evidence_of_sampled_decisions_needs_a_folder() -> None:
     assert "--evidence-sampled: expected --evidence FOLDER with it; got none" in result.output
 
 
+def test_a_plugin_that_is_not_here_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {score: {enabled: [{name: Trimaran}]}}}]\n"
+    )
+
+    result = runner.invoke(app, ["replay", RECORDING, "--judge", "--config", str(config)])
+
+    assert result.exit_code == 2
+    assert 'expected the name of a plugin; got "Trimaran"' in result.output
+
+
 def test_judge_does_not_go_with_own_decisions() -> None:
     result = runner.invoke(app, ["replay", RECORDING, "--judge", "--follow", "own"])
 
