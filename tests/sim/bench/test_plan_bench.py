@@ -6,8 +6,8 @@ import pytest
 
 from bayplan.errors import BayplanError
 from bayplan.sim.bench import PlanRun, Request, execute, make_workload, read_cases, read_suite
-from bayplan.sim.bench.op_executor import run_plan
 from bayplan.sim.bench.ops import PlanNodes
+from bayplan.sim.bench.plan_bench import run_plan
 from bayplan.sim.bench.plan_workloads import (
     openb_pools,
     openb_workload,
