@@ -34,11 +34,11 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-DIGEST = re.search(
+(DIGEST,) = re.findall(
     r"^cdef extern from \*:.*?^SOURCE_DIGEST = .*?$",
     (ROOT / hatch_build.SOURCE).read_text(),
     re.DOTALL | re.MULTILINE,
-)[0]
+)
 """The part of the real source that puts the digest into the module."""
 SMALL = "\n\ndef wrapped(long long number):\n    return number + number\n"
 

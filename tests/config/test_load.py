@@ -131,6 +131,7 @@ profiles:
     assert isinstance(added, NodeAffinityArgs)
     assert added.added_affinity is not None
     assert added.added_affinity.required is not None
+    assert added.added_affinity.required.node_selector_terms is not None
     assert added.added_affinity.required.node_selector_terms[0].expressions[0].key == "gpu"
 
 

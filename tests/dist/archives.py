@@ -135,9 +135,7 @@ def console_scripts(wheel: Path, version: str) -> list[str]:
     """The commands that the wheel installs."""
     parser = ConfigParser(delimiters=("=",))
     with zipfile.ZipFile(wheel) as archive:
-        parser.read_string(
-            archive.read(f"{PACKAGE}-{version}.dist-info/entry_points.txt").decode()
-        )
+        parser.read_string(archive.read(f"{PACKAGE}-{version}.dist-info/entry_points.txt").decode())
     return sorted(parser["console_scripts"])
 
 

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from .archives import console_scripts, metadata_problems, sdist_problems, wheel_files, wheel_problems
+from .archives import (
+    console_scripts,
+    metadata_problems,
+    sdist_problems,
+    wheel_files,
+    wheel_problems,
+)
 
 VERSION = "1.2.3"
 METADATA = """Metadata-Version: 2.4
@@ -51,7 +57,9 @@ def write_wheel(folder: Path, files: Mapping[str, str | None]) -> Path:
     return path
 
 
-def write_sdist(folder: Path, files: Mapping[str, str | None], root: str = "bayplan-1.2.3/") -> Path:
+def write_sdist(
+    folder: Path, files: Mapping[str, str | None], root: str = "bayplan-1.2.3/"
+) -> Path:
     path = folder / "it.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         for name, text in files.items():
@@ -80,7 +88,9 @@ def write_sdist(folder: Path, files: Mapping[str, str | None], root: str = "bayp
             id="a file of the package that git does not track",
         ),
         pytest.param(
-            {"bayplan/page.html": None}, ["it.whl: bayplan/page.html: missing"], id="data is missing"
+            {"bayplan/page.html": None},
+            ["it.whl: bayplan/page.html: missing"],
+            id="data is missing",
         ),
         pytest.param(
             {f"{INFO}/licenses/LICENSE": None},

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from .smoke import Environment, SmokeError, check_kernel, check_page, check_up, check_without_extras, simulated
+from .smoke import (
+    Environment,
+    SmokeError,
+    check_kernel,
+    check_page,
+    check_up,
+    check_without_extras,
+    simulated,
+)
 
 
 def make_environment(folder: Path, **programs: str) -> Environment:
@@ -33,7 +41,7 @@ def test_a_wrong_exit_code_is_told_with_what_was_printed(tmp_path: Path) -> None
 def test_a_command_that_is_not_installed_is_named(tmp_path: Path) -> None:
     environment = make_environment(tmp_path, python=location(tmp_path))
 
-    with pytest.raises(SmokeError, match="kubectl-bayplan --help: .*No such file"):
+    with pytest.raises(SmokeError, match=r"kubectl-bayplan --help: .*No such file"):
         check_without_extras(environment, ["kubectl-bayplan"], "1.2.3", "NumPy")
 
 
@@ -42,7 +50,9 @@ def test_another_version_is_told(tmp_path: Path) -> None:
         tmp_path, python=location(tmp_path), bayplan="echo bayplan 1.2.4"
     )
 
-    with pytest.raises(SmokeError, match=r"--version: expected 'bayplan 1.2.3 \(kernel: NumPy\)\\n'; got"):
+    with pytest.raises(
+        SmokeError, match=r"--version: expected 'bayplan 1.2.3 \(kernel: NumPy\)\\n'; got"
+    ):
         check_without_extras(environment, [], "1.2.3", "NumPy")
 
 

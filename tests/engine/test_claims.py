@@ -21,9 +21,10 @@ from bayplan.framework.interface import Scope
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_pod
 from bayplan.testing.storage import claim_volume, make_claim, make_csi_node, make_volume
+from tests.rig.mixed_cluster import PROFILES
 
 from . import histories
-from .histories import PROFILES, Outcome, World, pinned
+from .histories import Outcome, World, pinned
 
 CLAIMS = ("a", "b", "c")
 

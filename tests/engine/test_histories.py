@@ -6,8 +6,9 @@ import pytest
 
 from bayplan.stamped_cache import Budget
 from bayplan.table import terms
+from tests.rig.mixed_cluster import PACKED
 
-from .histories import PACKED, History, World, make_classes
+from .histories import History, World, make_classes
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 SEEDS = {"default": 3, "whole pod": 3, "by spec": 3, "anything": 2, PACKED: 1, "gpus": 2}

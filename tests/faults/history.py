@@ -165,7 +165,7 @@ class FaultHistory:
         except TimeoutError:
             self._problem("the process does not end")
         await asyncio.sleep(0)
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:  # type: ignore[arg-type]
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
             self._problem(f"left over: {task.get_coro()}")
         report = self.report
         report.problems += self._watchdog.problems

@@ -31,14 +31,14 @@ def test_the_version_changes_with_selectors_and_objects_that_have_them() -> None
     lister, version = ObjectLister([make_replica_set()]), SelectorVersion()
     versions = [version.of(lister)]
 
-    for change in (
-        lambda: lister.add(service),
-        lambda: lister.add(make_service("db")),
-        lambda: lister.add(make_replica_set(app="db")),
-        lambda: lister.remove(service),
-        lambda: lister.add(service),
+    for change, obj in (
+        (lister.add, service),
+        (lister.add, make_service("db")),
+        (lister.add, make_replica_set(app="db")),
+        (lister.remove, service),
+        (lister.add, service),
     ):
-        change()
+        change(obj)
         versions.append(version.of(lister))
 
     assert versions == sorted(set(versions))

@@ -48,7 +48,7 @@ class Gangs(Scenario):
 
     def check_whole(self) -> None:
         needed = {
-            group: min_available(pod)
+            group: min_available(pod) or 0
             for pod in self.cluster.list("Pod")
             if (group := labelled_group_of(pod))
         }
@@ -383,7 +383,7 @@ def check_no_gang_is_left_that_fits(gangs: Gangs, groups: list[list[Pod]], cores
         group = str(labelled_group_of(pods[0]))
         able = [pod for pod in pods if pod.requests["cpu"] == 1000]
         there = [pod for pod in able if gangs.cluster.get("Pod", "default", pod.name)]
-        needed = min_available(pods[0])
+        needed = min_available(pods[0]) or 0
         if group not in gangs.bound() and group not in gangs.finished and len(there) >= needed:
             assert needed > free, f"{group} needs {needed} of {free} free cores, and waits"
 

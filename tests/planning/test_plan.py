@@ -443,7 +443,7 @@ def test_a_good_fleet_is_tried_without_the_nodes_that_run_no_pods() -> None:
     search._offer(verdict)
 
     assert verdict.idle == {NodeGroupKey(1, ""): 2}
-    assert search.state.price == pytest.approx(2 * LARGE.price)
+    assert search.state.price == pytest.approx(2 * (LARGE.price or 0))
 
 
 class LuckyVerifier(Verifier):

@@ -1,5 +1,6 @@
 """Extender: requests to a web service, and its answers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -238,7 +239,7 @@ PREEMPT_UNKNOWN_NODE: dict[str, Any] = {"NodeNameToMetaVictims": {"x": {}}}
 )
 def test_errors(verb: str, answer: Any, text: str) -> None:
     extender = make_extender(FakeExtender(**{verb: answer}))
-    ask = {
+    ask: dict[str, Callable[[], Any]] = {
         "filter": lambda: extender.filter(POD, NODES),
         "prioritize": lambda: extender.prioritize(POD, NODES),
         "preempt": lambda: extender.process_preemption(POD, {}, TABLE),

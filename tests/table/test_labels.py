@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.selectors import Requirement
-from bayplan.table import ABSENT, ALL
+from bayplan.table import ABSENT, ALL, NodeTable
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_table
 
 TIERS = {"a": {"tier": "3"}, "b": {"tier": "10"}, "c": {}, "d": {"tier": "gold"}}
 
 
-def tiers():
+def tiers() -> NodeTable:
     return make_table(*(make_node(name, labels=labels) for name, labels in TIERS.items()))
 
 

@@ -31,7 +31,7 @@ def shown(matrix: PodMatrix) -> list[list[Any]]:
                 matrix.priority[row, place],
                 matrix.start_s[row, place],
                 matrix.amounts[row, place, cpu],
-                matrix.label_samples[matrix.labels[row, place]].labels,  # type: ignore[union-attr]
+                matrix.label_samples[matrix.labels[row, place]].labels,
             )
             for place, pod in enumerate(pods)
         ]
