@@ -137,7 +137,7 @@ class StatefulSetOrdinals(Wire, frozen=True):
 
 
 class ClaimRetention(Wire, frozen=True):
-    """What becomes of the claims of a StatefulSet: Retain or Delete."""
+    """Policies for the claims of a StatefulSet: Retain or Delete."""
 
     when_deleted: str = ""
     when_scaled: str = ""

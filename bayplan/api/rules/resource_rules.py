@@ -43,7 +43,7 @@ _NOT_WHOLE = "must be an integer"
 
 
 def amount_of(quantity: Any) -> ExactAmount | None:
-    """The amount of a quantity; None if it is none, which the decoder reports."""
+    """The amount of a quantity; None if it cannot be read, which the decoder reports."""
     try:
         return None if quantity is None else ExactAmount.of(quantity)
     except ValueError:

@@ -15,8 +15,12 @@ CASES = json.loads((Path(__file__).parent / "wrong_objects.json").read_text())
 KINDS = sorted({case["object"]["kind"] for case in CASES})
 BY_CLUSTER = frozenset(
     (
-        *("a node port out of the range", "a negative node port", "a runtime class that is none"),
-        *("a priority class that is none", "an overhead without a runtime class"),
+        *(
+            "a node port out of the range",
+            "a negative node port",
+            "a runtime class that does not exist",
+        ),
+        *("a priority class that does not exist", "an overhead without a runtime class"),
         "an unknown field",
     )
 )
