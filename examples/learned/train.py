@@ -1,7 +1,7 @@
 """Train the weights of policy.py by evolution strategies, and compare with the best static weights and the default.
 
     python examples/learned/train.py --sweep    # look for the best static weights; writes them into static.yaml
-    python examples/learned/train.py            # a few minutes on two cores; writes the weights into policy.py
+    python examples/learned/train.py            # a few minutes; writes weights into policy.py that are better
     python examples/learned/train.py --test     # only the comparison, with the weights that are there
 
 Training, and the sweep, draw small clusters and pods from one trace, the test larger ones from another. Training: a GPU
@@ -181,22 +181,30 @@ def judged(weights, nodes):
 
 
 def filled(tried, nodes, random):
-    """The rewards of candidates on two workloads, in each of which some kinds of pods are more frequent."""
+    """The rewards of candidates on two workloads, in each of which some kinds of pods are more frequent, and nodes have
+    fewer GPUs or more cores.
+    """
     weights = tried.reshape(len(tried), 3, -1)
     rewards = np.zeros(len(tried))
     for _ in range(2):
-        mix = random.dirichlet((2, 2, 2))
-        rewards -= fill(weights, *draw_amounts(random, partial(mixed_trace, tuple(mix)), nodes))
+        trace = partial(
+            mixed_trace,
+            random.dirichlet((2, 2, 2)),
+            random.choice((1, 2, 8)),
+            random.choice((1, 2)),
+        )
+        rewards -= fill(weights, *draw_amounts(random, trace, nodes))
     return rewards / 2
 
 
-def mixed_trace(mix):
+def mixed_trace(mix, most_gpus, cores):
     """The training trace with these shares of pods without GPUs, with a share of one, and with whole ones.
 
     All pods of the trace have GPUs: those without are the same pods, which ask for two to eight times as much cpu and
-    memory instead.
+    memory instead. Nodes have at most so many GPUs, and so many times the cores and memory.
     """
     nodes, pods = training_trace()
+    nodes = [(cpu * cores, m * cores, min(gpu, 1000 * most_gpus)) for cpu, m, gpu in nodes]
     kinds = [[], [], []]
     for i, (cpu, memory, milli) in enumerate(pods):
         more = 2 << i % 3
