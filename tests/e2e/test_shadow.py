@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bayplan.shadow import live_shadow
 from tests.rig.live.cluster import ClusterUnderTest, pod_tree
 
@@ -91,6 +93,7 @@ def test_a_scheduler_at_work_agrees_with_its_shadow(
     assert summary["same"] + summary["otherState"] == summary["decisions"] >= 14
 
 
+@pytest.mark.slow
 def test_restarts_of_the_api_server_and_of_the_shadow(
     cluster: ClusterUnderTest, tmp_path: Path
 ) -> None:
