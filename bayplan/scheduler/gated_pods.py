@@ -7,6 +7,7 @@ cache nor a plugin asks for these gates. With their defaults nothing in this mod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from types import MethodType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -94,7 +95,12 @@ class GatedCluster:
         self._read = read
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
+        found = getattr(self._cluster, name)
+        if isinstance(found, MethodType):
+            setattr(
+                self, name, found
+            )  # the next time without this call; values such as `version` change
+        return found
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """One object, or None."""
