@@ -249,19 +249,23 @@ class World:
                 self.cluster.add(self._admitted(obj))
             for obj in others:
                 if not _is_needed_first(obj):
-                    admitted = self._admitted(obj)
-                    if self._is_allowed(admitted):
-                        self.cluster.add(admitted)
+                    own = self._admitted(obj)
+                    if self._is_allowed(own):
+                        self.cluster.add(own)
             self._follow_quotas()
-            admitted_pods = self._admission.admit_all(pods)
-            self.cluster.add_pods(pod for pod in admitted_pods if pod.node_name or pod.is_finished)
+            admitted = self._admission.admit_all(pods)
+            both = zip(pods, admitted, strict=True)
+            waiting = {id(obj): pod for obj, pod in both if not obj.node_name and is_waiting(obj)}
+            settled = (pod for pod in admitted if pod.node_name or pod.is_finished)
+            stored = iter(self.cluster.add_pods(settled))
+            for i, pod in enumerate(admitted):
+                if pod.node_name or pod.is_finished:
+                    admitted[i] = next(stored)
             time = self.clock, self.agenda
-            present = (pod for pod in admitted_pods if pod.name)
+            present = (pod for pod in admitted if pod.name)
             self._controllers = Controllers(
                 self.cluster, self._admission, present, gates=self._gates, time=time
             )
-            both = zip(pods, admitted_pods, strict=True)
-            waiting = {id(obj): pod for obj, pod in both if not obj.node_name and is_waiting(obj)}
             self._load_pending(objects if waiting else others, waiting)
         for namespace in dict.fromkeys(pod.namespace for pod in self.cluster.list("Pod")):
             self._need_namespace(namespace)

@@ -64,19 +64,24 @@ class MemoryCluster(ObjectIndex):
         self.put_in(stored)
         return stored
 
-    def add_pods(self, pods: Iterable[Pod]) -> None:
-        """Store new pods: the same as `add` for each of them."""
+    def add_pods(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Store new pods and return them as stored: the same as `add` for each of them."""
         objects = self._objects.setdefault("Pod", {})
+        found = []
         for pod in pods:
             key, version = (pod.namespace, pod.name), pod.resource_version
             if self._handlers or not pod.name or not pod.uid or key in objects:
-                self.add(pod)
-            elif version:
+                found.append(self.add(pod))
+                continue
+            if version:
                 self._skip_resource_version(version)
-                objects[key] = pod
+                stored = pod
             else:
                 self._last_resource_version += 1
-                objects[key] = replace(pod, resource_version=str(self._last_resource_version))
+                stored = replace(pod, resource_version=str(self._last_resource_version))
+            objects[key] = stored
+            found.append(stored)
+        return found
 
     def update(self, obj: AnyObject) -> AnyObject:
         """Replace the object of the same name and return it as stored.
