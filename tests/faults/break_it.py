@@ -20,8 +20,8 @@ MUTANTS = [
     Mutant(
         "an expired version is watched again",
         REFLECTOR,
-        '                    self._version = ""\n',
-        "",
+        '                    self._version = self._first_version = ""\n',
+        '                    self._first_version = ""\n',
     ),
     Mutant(
         "objects that a new list lacks stay",
@@ -44,8 +44,8 @@ MUTANTS = [
     Mutant(
         "a watch begins at the newest version",
         REFLECTOR,
-        "            self._version = meta.resource_version or self._version\n        except",
-        '            self._version = str(int(meta.resource_version or "0") + 1)\n        except',
+        "            self._version = version or self._version\n",
+        '            self._version = str(int(version or "0") + 1)\n',
     ),
     Mutant(
         "an incomplete line is a whole one",
