@@ -180,6 +180,8 @@ def _of_workload(
         close = difflib.get_close_matches(name, names, n=NEAR, cutoff=0.5)
         hint = f", such as {', '.join(close)}" if close and not owners else ""
         why = _refused(view, kind, name, namespace)
+        if owners and kind == "DaemonSet" and not why:
+            why = ": no node is eligible for them by selector, affinity and taints"
         raise InputError(f'{kind} "{name}": expected {problem}{hint}; got no pod of it{why}')
     return found
 

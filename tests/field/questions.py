@@ -25,6 +25,10 @@ DOCUMENTED = (0, 1)
 """Statuses of an answer; 2 is a complaint about the input, 70 a bug."""
 
 
+NO_SUBJECT = ("expected one that has pods", "expected pods that wait for a node")
+"""Complaints about a question that has no subject: a DaemonSet without a node for it, a plan without pods."""
+
+
 @dataclass(frozen=True)
 class Question:
     """A command line, and where its answer is written to if not to standard output."""
@@ -40,6 +44,8 @@ class Question:
         result = CliRunner().invoke(kubectl_app if self.is_plugin else app, [*words, *files])
         if result.exit_code not in DOCUMENTED or "Traceback" in result.output:
             lines = result.stderr.strip().splitlines() or [repr(result.exception)]
+            if result.exit_code == 2 and any(text in lines[-1] for text in NO_SUBJECT):
+                return None
             return f"exit status {result.exit_code}: {lines[-1]}"
         return self._fault(result.stdout)
 
