@@ -85,6 +85,8 @@ def shows_scheduler(question: Ask) -> Ask:
 
 def settings_for(where: str, cluster: Cluster, **scheduler: Unpack[SchedulerArguments]) -> Settings:
     """The settings of a question; raises TypeError for arguments of the wrong type."""
+    for name in scheduler.keys() - SchedulerArguments.__annotations__.keys():
+        raise TypeError(f"{where}() got an unexpected keyword argument {name!r}")
     expect(where, "cluster", cluster, Cluster, 'a Cluster, such as Cluster.read("cluster.yaml")')
     if not scheduler.get("kubernetes_version"):
         scheduler["kubernetes_version"] = cluster.version
