@@ -14,8 +14,8 @@ CLASS_MUTANTS = [
     Mutant(
         "answers are kept by spec for all",
         PLAN,
-        "plan = self._plans.get(spec if self._is_by_spec else whole_key(pod), stamp)",
-        "plan = self._plans.get(spec, stamp)",
+        "return pod.pod_class.spec if self._is_by_spec else whole_key(pod)",
+        "return pod.pod_class.spec",
     ),
     Mutant(
         "a spec_key that is None is a key",

@@ -169,6 +169,31 @@ def test_a_plugin_may_read_the_whole_pod_for_some_specs_only() -> None:
     assert 4 in decided(world, **WEB).totals
 
 
+class SomeSizes(FilterPlugin):
+    """Reads the whole pod when it asks for much, and nothing of it otherwise."""
+
+    name = "SomeSizes"
+    scope = NODE_ROW
+
+    def spec_key(self, spec: Any) -> int | None:
+        return None if spec.requests["cpu"] > 1500 else 0
+
+    def filter_node(self, state: CycleState, pod: Any, node: NodeInfo) -> Status:
+        is_web = pod.requests["cpu"] > 1500 and pod.labels.get("app") == "web"
+        return unschedulable("not here") if is_web and node.name == "n4" else SUCCESS
+
+
+def test_a_plugin_may_read_the_whole_pod_for_some_amounts_only() -> None:
+    world = World("default", nodes=0, plugins=(SomeSizes,))
+    for number in range(6):
+        world.set_node(number, {})
+
+    assert 4 in decided(world, cpu="1", **WEB).totals
+    assert 4 in decided(world, cpu="2").totals
+    assert 4 not in decided(world, cpu="2", **WEB).totals
+    assert 4 in decided(world, cpu="2").totals
+
+
 class SettledBySize(PreFilterPlugin, FilterPlugin):
     """PreFilter skips pods with small requests, which only depends on amounts."""
 

@@ -353,6 +353,17 @@ def test_pods_of_one_spec_with_other_labels_or_elsewhere_are_grouped_by_themselv
         world.bind(f"more{_}", 7, **WEB)
 
 
+def test_specs_that_were_alike_differ_once_a_node_has_an_image_of_one() -> None:
+    app, web = {"images": ["app:1"]}, {"images": ["web:1"]}
+    world = make_world()
+    for wish in (app, web, app, web):
+        decided(world, **wish)
+
+    world.change_node(4, images={"app:1": 900 << 20})
+
+    assert decided(world, **app).totals[4] > decided(world, **web).totals[4]
+
+
 def test_a_node_that_changes_sees_how_common_its_image_is_now() -> None:
     """kube-scheduler counts the nodes that have an image when the node itself changes, as by a pod that comes."""
     world = make_world()
