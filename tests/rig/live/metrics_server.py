@@ -40,8 +40,6 @@ class FakeMetricsServer:
             (folder / name).write_bytes(content)
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
             def do_GET(self) -> None:
                 status, tree = answer(self.path.partition("?")[0], read())
                 body = json.dumps(tree).encode()
