@@ -22,7 +22,8 @@ from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder of the source; mutants need an editable installation."""
-ALWAYS_COPIED = ["bayplan", "pyproject.toml"]
+ALWAYS_COPIED = ["bayplan", "pyproject.toml", "hatch_build.py"]
+"""The build script belongs to the digest of the compiled kernel, which is not used if that differs."""
 FIRST_RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
