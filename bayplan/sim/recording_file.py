@@ -121,8 +121,9 @@ class _Reader:
         try:
             texts = _LINES.decode(line)
             tree = {k: v if k == OBJECT else msgspec.json.decode(v) for k, v in texts.items()}
-        except msgspec.ValidationError:
-            raise self.fault("expected an object") from None
+        except msgspec.ValidationError as error:
+            got = str(error).rpartition("got ")[2].replace("`", "")
+            raise self.fault(f"expected an object; got {got}") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.fault(f"expected JSON; got {error}") from None
         except RecursionError:

@@ -164,7 +164,7 @@ def test_counting_room_finds_the_victims_that_trying_finds(
 
 
 def test_some_groups_of_the_sample_preempt() -> None:
-    assert sum(bool(preempted(seed)[0]) for seed in SEEDS) >= 10
+    assert sum(bool(preempted(seed)[0]) for seed in SEEDS) >= len(SEEDS) // 5
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -198,7 +198,7 @@ def test_groups_of_unequal_pods_are_not_tried_for_each_victim(
     for seed in SEEDS:
         preempted(seed, classes=3)
 
-    assert groups >= 10
+    assert groups >= len(SEEDS) // 5
     assert fewer <= len(SEEDS) < len(tried) / 5, "once without all pods that may leave"
 
 

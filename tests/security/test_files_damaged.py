@@ -290,12 +290,17 @@ def test_a_database_without_checksums_gets_them(tmp_path: Path) -> None:
             id="without the end",
         ),
         pytest.param(
-            lambda lines: [lines[0], b"[" * 5000, *lines[1:]],
+            lambda lines: [lines[0], b'{"t": ' + b"[" * 5000, *lines[1:]],
             "line 2: expected less deep nesting",
             id="deep nesting",
         ),
         pytest.param(
-            lambda lines: [lines[0], b'"\xff"', *lines[1:]],
+            lambda lines: [lines[0], b"[1]", *lines[1:]],
+            "line 2: expected an object; got array",
+            id="a list",
+        ),
+        pytest.param(
+            lambda lines: [lines[0], b'{"type": "\xff"}', *lines[1:]],
             "line 2: expected JSON; got 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
             id="no text",
         ),

@@ -40,11 +40,8 @@ def _expanded(tokens: Tokens) -> Tokens:
             continue
         inner = [_expanded(arg) for arg in args]
         made = _MACROS[tokens[at]](tokens[at], inner, f"__e{at}_{len(tokens)}")
-        if made is None:
-            found.append(tokens[at])
-            at += 1
-            continue
-        found += made
+        # A macro with one variable stays. Its arguments are not expanded again: calls may be nested deeply.
+        found += _chain([(tokens[at], inner)]) if made is None else made
         at = end
     return found
 

@@ -98,6 +98,7 @@ def test_a_namespace_has_its_rows_and_the_totals_of_the_cluster() -> None:
 REPORT = {
     "apiVersion": "bayplan.dev/v1",
     "kind": "SimulationReport",
+    "kubernetesVersion": "v1.36.4",
     "summary": {
         "pods": 2,
         "placed": 1,
