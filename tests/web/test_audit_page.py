@@ -97,5 +97,7 @@ def test_ramps_have_readable_words_on_every_colour(open_page: Open, example: Pat
 
     lowest = min(tab.run(contrasts))
     tab.click("#theme [data-value=dark]")
+    lowest = min(lowest, *tab.run(contrasts))
+    tab.click("#theme [data-value=auto]")  # the browser remembers the choice for other tests
 
-    assert min(lowest, *tab.run(contrasts)) >= 4.5
+    assert lowest >= 4.5
