@@ -33,9 +33,7 @@ def of_outline(spec: PodSpec, make: Callable[[PodSpec], T]) -> T | None:
     try:
         made = make(bare)
         hash(made)
-    except (
-        Exception
-    ):  # raised again by those who call it with the spec, unless it was for the amounts
+    except Exception:  # raised again for the spec itself, unless an amount was the cause
         return None
     return None if bare.was_read else made
 
