@@ -15,38 +15,45 @@
 #define UNROLLED
 #else
 #define RESTRICT restrict
-#define SEPARATE static __attribute__((noinline)) /* a loop for itself is vectorised, one within another is not */
 #define UNROLLED _Pragma("GCC unroll 8")
-#endif
-
-/* part / whole, rounded to the nearest double as the division is; `inverse` is 1 / whole, rounded.
-
-   For whole numbers 0 <= part < 2^53 and 0 < whole < 2^46. Where a machine has fused operations, three operations take
-   a third of the time of a division. Why the result is the same: `near` is at most 2 ulp from the quotient, so the
-   rest, a multiple of ulp(near) and at most 2 * whole of them, is exact. Before its last rounding the result differs
-   from the quotient by rest / whole * 2^-53, at most 2^-52 ulp. That changes the rounding only if a point half-way
-   between two doubles is as near to the quotient. A half-way point has 54 significant bits and `part` has fewer, so the
-   quotient is none; it is at least ulp / 2 / whole away from the next, more than 2^-47 ulp. */
-#if defined(__FP_FAST_FMA) || defined(__FMA__) || (defined(__aarch64__) && defined(__GNUC__))
-#define MULTIPLY_ADD(first, second, third) __builtin_fma(first, second, third)
-static inline double quotient(double part, double whole, double inverse) {
-    double near = part * inverse;
-    return __builtin_fma(__builtin_fma(-near, whole, part), inverse, near);
-}
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+/* compiled twice: the loader takes the wider vectors where the machine has them. A function per loop: a loop within
+   another is not vectorised */
+#define SEPARATE static __attribute__((noinline, target_clones("avx2", "default")))
 #else
-#define MULTIPLY_ADD(first, second, third) ((first) * (second) + (third))
-static inline double quotient(double part, double whole, double inverse) {
-    (void)inverse;
-    return part / whole;
-}
+#define SEPARATE static __attribute__((noinline))
+#endif
 #endif
 
-/* A number that is not negative, cut. Not every machine has an instruction that rounds floats. */
-#if defined(__aarch64__) || defined(__SSE4_1__)
-#define CUT(number) trunc(number)
-#else
-#define CUT(number) ((double)(int64_t)(number))
-#endif
+/* Conversions and rounding by the bits of a double between 2^52 and 2^53, whose last bit stands for 1: few machines
+   have vector instructions for them. For numbers from 0 up to 2^51. */
+#define TWO_52 4503599627370496.0
+#define BITS_OF_TWO_52 ((int64_t)0x433 << 52)
+
+static inline double float_of(int64_t number) {
+    union {
+        int64_t bits;
+        double value;
+    } sum = {.bits = number | BITS_OF_TWO_52};
+    return sum.value - TWO_52;
+}
+
+static inline int64_t whole_of(double number) {
+    union {
+        double value;
+        int64_t bits;
+    } sum = {.value = number + TWO_52};
+    return sum.bits & ~BITS_OF_TWO_52;
+}
+
+static inline double cut(double number) {
+    double nearest = (number + TWO_52) - TWO_52;
+    return nearest - (nearest > number ? 1.0 : 0.0);
+}
+
+/* `fmin` and `fmax` have rules for numbers that are none, and are calls, which ends a vectorised loop. */
+static inline double smaller(double first, double second) { return first < second ? first : second; }
+static inline double larger(double first, double second) { return first > second ? first : second; }
 
 /* What the points of a row depend on besides its amounts, for two resources. */
 typedef struct {
@@ -106,35 +113,32 @@ SEPARATE int inspect(Amounts a) {
    100 / whole or 1 / weights, each rounded twice at most, and `half` is a half of 1 / whole.
 
    With a half more, the hundredfold part is not a multiple of `whole`: the quotient is at least half / whole away from
-   a whole number, more than 2^-44. The error is less: 100 times 2^-52 for `factor`, 100 times 2^-53 for the product
-   where it is rounded, and 2^-47 for the sum. */
-static inline double whole_part(double part, double factor, double half) {
-    return CUT(MULTIPLY_ADD(part, factor, half));
-}
+   a whole number, more than 2^-44. The error is less: 100 times 2^-52 for `factor`, 100 times 2^-53 for the product,
+   and 2^-47 for the sum. */
+static inline double whole_part(double part, double factor, double half) { return cut(part * factor + half); }
 
-static inline double share(double whole, double inverse, double used) {
-    return fmin(quotient(used, whole, inverse), 1.0);
-}
-
-/* Halving is exact, so the fused operation gives what both give one after the other. */
 static inline double evenness_of_two(double first, double second) {
-    return CUT(MULTIPLY_ADD(fabs(first - second), -0.5, 1.0) * 100.0);
+    return cut((1.0 - fabs(first - second) * 0.5) * 100.0);
 }
 
 /* A capacity, and what is computed from it alone. */
 typedef struct {
-    double whole, inverse, factor, half;
+    double whole, factor, half;
 } Capacity;
 
 static inline Capacity capacity_of(int64_t amount) {
-    double whole = (double)amount, inverse = 1.0 / whole;
-    return (Capacity){whole, inverse, inverse * 100.0, inverse * 0.5};
+    double whole = float_of(amount), inverse = 1.0 / whole;
+    return (Capacity){whole, inverse * 100.0, inverse * 0.5};
 }
 
 /* The hundredths of a capacity that are free, or used, cut. */
 static inline double percent(Capacity of, double used, double amount, int is_least) {
-    double part = is_least ? fmax((of.whole - amount) - used, 0.0) : fmin(used + amount, of.whole);
+    double part = is_least ? larger((of.whole - amount) - used, 0.0) : smaller(used + amount, of.whole);
     return whole_part(part, of.factor, of.half);
+}
+
+static inline double evenness(Capacity a, Capacity b, double used_a, double used_b) {
+    return evenness_of_two(smaller(used_a / a.whole, 1.0), smaller(used_b / b.whole, 1.0));
 }
 
 static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, Scores scores, int is_least,
@@ -147,17 +151,15 @@ static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, 
     for (int r = 0; r < CHUNK; r++) {
         if (!is_alike)
             of_a = capacity_of(capacity_a[r]), of_b = capacity_of(capacity_b[r]);
-        double sum = percent(of_a, (double)usage_a[r], scores.usage_amount[0], is_least) * scores.weight[0];
-        sum = MULTIPLY_ADD(percent(of_b, (double)usage_b[r], scores.usage_amount[1], is_least), scores.weight[1], sum);
-        double used_a = (double)requested_a[r], used_b = (double)requested_b[r];
-        double before = evenness_of_two(share(of_a.whole, of_a.inverse, used_a), share(of_b.whole, of_b.inverse, used_b));
-        used_a += scores.requested_amount[0];
-        used_b += scores.requested_amount[1];
-        double after = evenness_of_two(share(of_a.whole, of_a.inverse, used_a), share(of_b.whole, of_b.inverse, used_b));
-        double gain = MULTIPLY_ADD(before, -scores.counts_before, after);
-        gain = CUT(MULTIPLY_ADD(gain, scores.balance_scale, scores.balance_offset));
-        double of_share = MULTIPLY_ADD(whole_part(sum, over_weights, half), scores.share_weight, least_balance);
-        points[r] = MULTIPLY_ADD(gain, scores.balance_weight, of_share);
+        double sum = percent(of_a, float_of(usage_a[r]), scores.usage_amount[0], is_least) * scores.weight[0];
+        sum += percent(of_b, float_of(usage_b[r]), scores.usage_amount[1], is_least) * scores.weight[1];
+        double used_a = float_of(requested_a[r]), used_b = float_of(requested_b[r]);
+        double before = evenness(of_a, of_b, used_a, used_b);
+        double after = evenness(of_a, of_b, used_a + scores.requested_amount[0], used_b + scores.requested_amount[1]);
+        double gain = after - before * scores.counts_before;
+        gain = cut(gain * scores.balance_scale + scores.balance_offset);
+        double of_share = whole_part(sum, over_weights, half) * scores.share_weight + least_balance;
+        points[r] = of_share + gain * scores.balance_weight;
     }
 }
 
@@ -174,5 +176,5 @@ SEPARATE void score_two(int64_t *RESTRICT out, Amounts a, Amounts b, Scores scor
         add_points_of(points, a, b, scores, 0, 0);
     UNROLLED
     for (int r = 0; r < CHUNK; r++)
-        out[r] = (int64_t)points[r];
+        out[r] = whole_of(points[r]);
 }
