@@ -183,7 +183,7 @@ def read_spec(text: bytes) -> tuple[PodSpec, str]:
     decoded = _SPEC_DECODER.decode(text)
     found = decoded.node_name
     spec = _share_spec(decoded)
-    if found == node_name and _ACCESS not in spec.key:
+    if found == node_name and (_ACCESS not in text or _ACCESS not in spec.key):
         _SPECS.put(key, spec)
     return spec, found
 
