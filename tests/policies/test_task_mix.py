@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.api.gpus import GPU_MILLI, GPU_MODEL, is_valid, models_of
+from bayplan.api.resources import CPU
 from bayplan.policies.task_mix import GpuTaskMix, Task, task_of, typical_tasks
+from bayplan.sim.measures.amounts import NodeAmounts
+from bayplan.sim.measures.fragmentation import RequestMix
+from bayplan.sim.measures.fragmentation import unusable as measured_unusable
+from bayplan.sim.totals import PODS
 from bayplan.testing.builders import make_pod
 from tests.rig.random_examples import examples
 
@@ -74,6 +79,28 @@ def test_tables_follow_the_definition(
     tasks: list[Task], milli_cpu: int, free: list[int], model: str
 ) -> None:
     assert by_tables(tasks, milli_cpu, free, model) == unusable(tasks, milli_cpu, free, model)
+
+
+@settings(max_examples=examples(80))
+@given(tasks=tasks_lists, milli_cpu=cpus, free=free_lists)
+def test_the_measure_of_runs_is_the_same(
+    tasks: list[Task], milli_cpu: int, free: list[int]
+) -> None:
+    anywhere = [task._replace(models=frozenset()) for task in tasks]
+    weight = sum(task.weight for task in anywhere)
+    requests = [{CPU: task.milli_cpu, GPU_MILLI: task.gpu_milli} for task in anywhere]
+    shares = [task.weight / weight for task in anywhere]
+    offered = {CPU: milli_cpu, GPU_MILLI: WHOLE * len(free), PODS: 110}
+    node = NodeAmounts(
+        {name: np.array([amount]) for name, amount in offered.items()},
+        {name: np.array([0]) for name in offered},
+        np.array([True]),
+    )
+
+    mix = RequestMix(tuple(zip(requests, shares, strict=True)))
+    found = measured_unusable(node, mix, GPU_MILLI, np.array([free]))
+
+    assert weight * found.item() == pytest.approx(by_tables(anywhere, milli_cpu, free))
 
 
 @settings(max_examples=examples(80))

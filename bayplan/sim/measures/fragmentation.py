@@ -2,8 +2,8 @@
 
 Two measures. `stranded_share` is about one typical pod. `unusable` is the measure of "Beware of
 Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC'23), for
-any resource: the amount that a task drawn at random from the workload is expected to be unable to use. Of GPUs,
-`amounts/fragmentation.py` has the same as tables, for the policy that asks for it at every pod.
+any resource: the amount that a task drawn at random from the workload is expected to be unable to use. For GPUs,
+`policies/task_mix.py` has the same in tables, since the policy FGD needs it for every pod; a test holds both equal.
 """
 
 from __future__ import annotations
