@@ -10,12 +10,14 @@ ROOT = Path(__file__).parents[2]
 FIRST_DAY = ["tutorial", "explain", "what-if", "capacity", "plan", "run", "up", "plugins"]
 """Pages that a user needs on the first day; README has the installation."""
 QUESTIONS = [
+    "autoscaling",
     "change-request",
     "compare",
     "doctor",
     "live",
     "measures",
     "nodes-needed",
+    "notebook",
     "page",
     "pools",
     "rebalance",
