@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ..api.meta import ObjectMeta
 from ..api.pod import Pod
+from ..api.pod_groups import PodGroup
 from ..api.pod_spec import PodSchedulingGroup
 from ..api.workloads import Namespace
 from ..cluster.memory import Admission, AdmissionError
@@ -333,7 +334,7 @@ class _Filling:
         self._copies += 1
         copy = _Copy()
         if kind.group is not None:
-            copy.group = f"{kind.group.name}-{self._copies}"
+            copy.group = self._name_of(kind.group)
             metadata = replace(kind.group.metadata, name=copy.group, uid=f"capacity/{copy.group}")
             self._stage.cluster.add(replace(kind.group, metadata=metadata))
         for pod in kind.pods:
@@ -359,8 +360,11 @@ class _Filling:
 
     def _refusal(self, pod: Pod) -> str:
         """Reason why a limit range or a quota refuses one more copy of the pod; empty if none does."""
-        name = f"{pod.name}-{self._copies}"
-        return self._stage.simulation.refusal_of(pod.replace(name=name, uid=""))
+        return self._stage.simulation.refusal_of(pod.replace(name=self._name_of(pod), uid=""))
+
+    def _name_of(self, obj: Pod | PodGroup) -> str:
+        """The name of a copy, unlike those that controllers give."""
+        return f"{obj.name}-copy-{self._copies}"
 
     def _add(self, pod: Pod, group: str) -> Pod:
         self._placed += 1
@@ -368,8 +372,8 @@ class _Filling:
             pod = pod.with_spec(
                 replace(pod.spec, scheduling_group=PodSchedulingGroup(pod_group_name=group))
             )
-        uid, name = f"capacity/{self._copies}/{pod.name}", f"{pod.name}-{self._copies}"
-        return self._stage.cluster.add(pod.replace(name=name, uid=uid))
+        uid = f"capacity/{self._copies}/{pod.name}"
+        return self._stage.cluster.add(pod.replace(name=self._name_of(pod), uid=uid))
 
     def _wait(self, copy: _Copy) -> None:
         """Let time pass if pods are being bound; delete the copy if some pod has no node then."""

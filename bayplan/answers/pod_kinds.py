@@ -1,9 +1,9 @@
-"""Pod kinds: read the pods of a question from a file with a pod or a workload."""
+"""Pod kinds: read the pods of a question from files with pods or workloads."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -17,6 +17,7 @@ from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirem
 from ..api.workloads import Job, pod_template
 from ..cluster.memory import successor_of
 from ..errors import InputError
+from ..manifests.sources import find_files
 from ..manifests.timeline import InputObject
 from ..sim import read_manifests
 
@@ -43,27 +44,35 @@ class PodKind:
 
 
 def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
-    """The kinds given as `spec.yaml` or `other.yaml:3`; raises InputError when a file has no pod,
-    or several that are no pod group."""
+    """The kinds given as `spec.yaml` or `other.yaml:3`: files, folders or standard input (`-`).
+
+    A file with a PodGroup is one kind, any other one for each pod or workload. Raises InputError when there is none.
+    """
     kinds: list[PodKind] = []
     for text in texts:
         match = _RATIO.fullmatch(text)
         path, ratio = (match["path"], int(match["ratio"])) if match else (text, 1)
         if ratio < 1:
             raise InputError(f"{path}: expected a ratio of at least 1; got {ratio}")
-        manifests = read_manifests([path])
-        objects = manifests.objects
-        remarks = tuple(manifests.remarks)
-        groups = [obj for obj in objects if isinstance(obj, PodGroup)]
-        if groups:
-            kinds.append(replace(_gang(path, ratio, groups, objects), remarks=remarks))
-            continue
-        found = [pod for obj in objects if (pod := pod_of(obj)) is not None]
-        if len(found) != 1:
-            got = "none" if not found else str(len(found))
-            raise InputError(f"{path}: expected one pod or workload; got {got}")
-        kinds.append(PodKind(path, found[0], ratio, remarks=remarks))
+        found = [kind for file in find_files([path]) for kind in _kinds_of(file, ratio)]
+        if not found:
+            raise InputError(f"{path}: expected a pod or a workload; got none")
+        kinds += found
     return kinds
+
+
+def _kinds_of(file: str, ratio: int) -> Iterator[PodKind]:
+    manifests = read_manifests([file])
+    objects, remarks = manifests.objects, tuple(manifests.remarks)
+    groups = [obj for obj in objects if isinstance(obj, PodGroup)]
+    if groups:
+        yield replace(_gang(file, ratio, groups, objects), remarks=remarks)
+        return
+    found = [(obj, pod) for obj in objects if (pod := pod_of(obj)) is not None]
+    for obj, pod in found:
+        name = file if len(found) == 1 else f"{obj.kind.lower()}/{pod.key}"
+        yield PodKind(name, pod, ratio, remarks=remarks)
+        remarks = ()
 
 
 def _gang(

@@ -189,8 +189,13 @@ def too_large(name: str, allowed: int, is_packed: bool) -> InputError:
 
 
 def open_input(file: str | Path) -> InputStream:
-    """Open a file, or standard input (`-`); raises OSError if that fails."""
+    """Open a file, or standard input (`-`); raises OSError if that fails.
+
+    Standard input is read once: raises InputError for a second option that names it.
+    """
     if str(file) == "-":
+        if sys.stdin is None or sys.stdin.buffer.closed:
+            raise InputError("stdin: expected one file or option that reads it; got a second one")
         return InputStream(sys.stdin.buffer, "stdin")
     return InputStream(open(file, "rb"), str(file))
 

@@ -253,22 +253,33 @@ def test_kinds_are_read_from_files(tmp_path: Path) -> None:
     assert (second.pod.key, second.pod.labels, second.ratio) == ("shop/w", {"app": "w"}, 3)
 
 
+def test_pods_of_a_folder_are_a_mix(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(POD)
+    (tmp_path / "two.yaml").write_text(POD + "---\n" + POD.replace("p}", "q}"))
+    (tmp_path / "none.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: 'n'}")
+
+    kinds = read_pod_kinds([f"{tmp_path}:2"])
+
+    names = [f"{tmp_path}/one.yaml", "pod/default/p", "pod/default/q"]
+    assert [(kind.name, kind.ratio) for kind in kinds] == [(name, 2) for name in names]
+
+
+def test_copies_do_not_collide_with_pods_of_a_controller() -> None:
+    objects = [make_node("a", cpu="4"), make_pod("db-1"), make_pod("db-2")]
+
+    assert capacity(objects, PodKind("db", make_pod("db", cpu="1"), 2)).fits == 4
+
+
 @pytest.mark.parametrize(
     ("text", "suffix", "problem"),
     [
-        pytest.param(
-            POD + "---\n" + POD.replace("p}", "q}"),
-            "",
-            "expected one pod or workload; got 2",
-            id="two",
-        ),
         pytest.param(
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: 'n'}", "", "got none", id="none"
         ),
         pytest.param(POD, ":0", "expected a ratio of at least 1; got 0", id="ratio zero"),
     ],
 )
-def test_a_file_without_exactly_one_pod_is_rejected(
+def test_a_file_without_a_pod_is_rejected(
     tmp_path: Path, text: str, suffix: str, problem: str
 ) -> None:
     file = tmp_path / "p.yaml"
@@ -311,7 +322,7 @@ def test_a_quota_ends_the_search_and_is_the_reason() -> None:
 
     assert found.rounds == 3
     assert found.kinds[0].message == (
-        'pods "p-4" is forbidden: exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=3, '
+        'pods "p-copy-4" is forbidden: exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=3, '
         "limited: requests.cpu=3"
     )
 

@@ -1,4 +1,4 @@
-"""Six change requests: predicted by `what-if apply`, then really applied, on `bayplan up` and on a real control plane.
+"""Seven change requests: predicted by `what-if apply`, then really applied, on `up` and on a real control plane.
 
 The real one is kube-apiserver with kube-controller-manager and kube-scheduler. Each request has a namespace and nodes
 of its own, so that all are predicted on one cluster, and applied together.
@@ -31,6 +31,7 @@ CONTROLLERS = (
     "disruption-controller",
     "replicaset-controller",
     "resourcequota-controller",
+    "statefulset-controller",
 )
 SETTLE_S = 60.0
 STILL_S = 1.5
@@ -70,6 +71,14 @@ def deployment(pool: str, replicas: int, cpu: str, name: str = "web", **pod: Any
             "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
         },
     }
+
+
+def stateful_set(pool: str, replicas: int, cpu: str, name: str = "db", **pod: Any) -> Tree:
+    """Pods that are replaced one after the other, the highest number first."""
+    tree = deployment(pool, replicas, cpu, name, **pod)
+    del tree["spec"]["strategy"]
+    tree["spec"]["serviceName"] = name
+    return {**tree, "kind": "StatefulSet"}
 
 
 def budget(name: str) -> Tree:
@@ -127,6 +136,12 @@ REQUESTS = [
         [QUOTA, deployment("quota", 3, "1")],
         [deployment("quota", 6, "1100m")],
     ),
+    ChangeRequest(
+        "ordered",
+        {"ordered-1": "3", "ordered-2": "3"},
+        [stateful_set("ordered", 4, "1")],
+        [stateful_set("ordered", 4, "1600m")],
+    ),
 ]
 
 
@@ -170,20 +185,23 @@ class LiveServer(NamedTuple):
             each["metadata"]["name"]: each
             for each in self.client.get(path_of("ReplicaSet", namespace))["items"]
         }
-        newest = {name: self._newest(sets, name) for name in _names(request)}
+        newest = {
+            tree["metadata"]["name"]: self._newest(sets, namespace, tree)
+            for tree in request.applied
+            if tree["kind"] in ("Deployment", "StatefulSet")
+        }
         updated = dict.fromkeys(newest, (0, 0))
         running: Counter[tuple[str, str]] = Counter()
         pending: Counter[tuple[str, str]] = Counter()
         for pod in self.pods(namespace):
-            owner = pod["metadata"]["ownerReferences"][0]["name"]
-            workload, node = owner.rpartition("-")[0], pod["spec"].get("nodeName", "")
+            (workload, version), node = _owner_of(pod), pod["spec"].get("nodeName", "")
             if node:
                 running[workload, node] += 1
             else:
                 pending[workload, _message(pod)] += 1
             if workload in updated:
                 new, former = updated[workload]
-                is_new = owner == newest[workload]
+                is_new = version == newest[workload]
                 updated[workload] = (new + (is_new and bool(node)), former + (not is_new))
         refused = {
             _nameless(condition["message"])
@@ -193,8 +211,12 @@ class LiveServer(NamedTuple):
         }
         return Outcome(running, pending, updated, refused)
 
-    def _newest(self, sets: dict[str, Tree], workload: str) -> str:
-        """The replica set of the highest revision."""
+    def _newest(self, sets: dict[str, Tree], namespace: str, tree: Tree) -> str:
+        """The replica set of the highest revision, or the revision of a StatefulSet that pods shall have."""
+        workload = tree["metadata"]["name"]
+        if tree["kind"] == "StatefulSet":
+            stored = self.client.get(path_of("StatefulSet", namespace, workload))
+            return str(stored["status"].get("updateRevision", ""))
         owned = [name for name in sets if name.rpartition("-")[0] == workload]
         note = "deployment.kubernetes.io/revision"
         return max(
@@ -219,8 +241,7 @@ class LiveServer(NamedTuple):
         running: Counter[tuple[str, str]] = Counter()
         for pod in self.pods(request.name):
             if pod["metadata"]["name"] not in changed:
-                owner = pod["metadata"]["ownerReferences"][0]["name"]
-                running[owner.rpartition("-")[0], pod["spec"]["nodeName"]] += 1
+                running[_owner_of(pod)[0], pod["spec"]["nodeName"]] += 1
         pending: Counter[tuple[str, str]] = Counter()
         messages = {one["pod"]: one["message"] for one in answer["pending"]["after"]}
         for pod in changed.values():
@@ -239,8 +260,12 @@ class LiveServer(NamedTuple):
         return Outcome(running, pending, updated, refused)
 
 
-def _names(request: ChangeRequest) -> list[str]:
-    return [tree["metadata"]["name"] for tree in request.applied if tree["kind"] == "Deployment"]
+def _owner_of(pod: Tree) -> tuple[str, str]:
+    """The workload of a pod, and its version: the replica set, or the revision of the StatefulSet."""
+    owner, labels = pod["metadata"]["ownerReferences"][0], pod["metadata"].get("labels", {})
+    if owner["kind"] == "StatefulSet":
+        return owner["name"], labels.get("controller-revision-hash", "")
+    return owner["name"].rpartition("-")[0], owner["name"]
 
 
 def _message(pod: Tree) -> str:
@@ -311,7 +336,7 @@ def _unready(live: LiveServer) -> list[str]:
             status = stored.get("status") or {}
             is_ready = (
                 status.get("availableReplicas") == tree["spec"]["replicas"]
-                if kind == "Deployment"
+                if kind in ("Deployment", "StatefulSet")
                 else status.get("currentHealthy") == 1
                 if kind == "PodDisruptionBudget"
                 else status.get("used", {}).get("requests.cpu") == "3"

@@ -118,6 +118,8 @@ def test_a_dash_is_standard_input(write: Write, monkeypatch: pytest.MonkeyPatch)
         "stdin: document 1: items[0]",
         "stdin: document 1: items[1]",
     ]
+    with pytest.raises(InputError, match="stdin: expected one file or option that reads it"):
+        read_manifests(["-"])
 
 
 def test_places(write: Write) -> None:

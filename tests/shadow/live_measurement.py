@@ -272,6 +272,7 @@ class Measurement:
         if not arguments.late:
             self._start_scheduler(settings)
         self._shadow = start_shadow(self._kubeconfig, self._folder, arguments)
+        recorder = self._start_recorder() if arguments.record else None
         time.sleep(arguments.settle)
         begin = time.monotonic()
         if arguments.late:
@@ -284,12 +285,25 @@ class Measurement:
         if self._proxy is not None:
             print(f"faults: {dict(self._proxy.injected)}", file=sys.stderr)
         time.sleep(3)
+        if recorder is not None:
+            recorder.send_signal(signal.SIGTERM)
+            recorder.wait(60)
         return self._report()
 
     def _start_scheduler(self, settings: Tree) -> None:
         config = make_config(self._plane.kubeconfig, **settings)
         place = self._folder / "scheduler"
         self._started.append(start_scheduler(self._arguments.scheduler, config, place))
+
+    def _start_recorder(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "bayplan.cli.main", "record"]
+        command += [
+            f"--kubeconfig={self._plane.kubeconfig}",
+            f"--to={self._folder / 'run.jsonl.gz'}",
+        ]
+        recorder = subprocess.Popen(command, text=True)
+        self._started.append(recorder)
+        return recorder
 
     def _with_faults(self) -> Path:
         arguments, kubeconfig = self._arguments, self._plane.kubeconfig
@@ -409,7 +423,7 @@ def main() -> None:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="size of the nodes")
     parser.add_argument("--faults", type=int)
-    for name in ("extender", "webhook", "most-allocated", "late", "confirm"):
+    for name in ("extender", "webhook", "most-allocated", "late", "confirm", "record"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--restart-api-server", action="store_true")
     parser.add_argument("--restart-shadow", action="store_true")

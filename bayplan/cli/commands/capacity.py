@@ -40,9 +40,8 @@ class CapacityOptions:
         list[str],
         typer.Option(
             metavar="FILE[:RATIO]",
-            help="A file with a pod, a workload, or a PodGroup and its members to fit in. "
-            "Several make a mix: a.yaml b.yaml:3 is three of b for "
-            "each of a.",
+            help="File or folder with a pod, a workload, or a PodGroup and its members to fit in; - is standard "
+            "input. Several make a mix: a.yaml b.yaml:3 is three of b for each of a.",
         ),
     ]
     nodes: Annotated[
@@ -82,7 +81,8 @@ def capacity(question: Question, options: CapacityOptions) -> None:
     from ...answers.pod_kinds import read_pod_kinds
     from ..render.answer_tables import render_capacity
 
-    kinds = read_pod_kinds(options.pod)
+    with question.reading_more():
+        kinds = read_pod_kinds(options.pod)
     remarks = [remark for kind in kinds for remark in kind.remarks]
     warn(remarks, question.is_strict)
     objects, use = question.manifests.objects, read_measured(options.usage, *question.cluster)

@@ -112,7 +112,7 @@ class UpOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"Name of the cluster, for down and clusters. Default: {DEFAULT_NAME}; while that is taken, "
+            help=f"Name of the cluster, for up down and up list. Default: {DEFAULT_NAME}; while that is taken, "
             f"{DEFAULT_NAME}-2 and so on.",
         ),
     ] = None

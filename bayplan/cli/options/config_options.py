@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,7 +161,10 @@ def read_file(path: Path, gates: FeatureGates, check: Check | None = None) -> Re
 @functools.cache
 def _standard_input() -> bytes:
     """All of it; it can be read once, and a configuration is read again when the release of the cluster is known."""
-    return sys.stdin.buffer.read()
+    from ...manifests.input_bytes import open_input
+
+    with open_input(STDIN) as stream:
+        return stream.read()
 
 
 def source_name(path: Path) -> str:

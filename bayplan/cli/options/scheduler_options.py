@@ -67,7 +67,7 @@ KustomizeOption = Annotated[
     ),
 ]
 RecursiveOption = Annotated[
-    bool, typer.Option("-R", "--recursive", help="Read the folders below a folder of -f, too.")
+    bool, typer.Option("-R", "--recursive", help="Read the folders below a folder, too.")
 ]
 StrictOption = Annotated[
     bool,
@@ -114,6 +114,14 @@ class Question:
     """The namespace of the option -n."""
     cluster: tuple[Path | None, str | None] = (None, None)
     """The kubeconfig and the context of the options."""
+    recursive: bool = False
+    """Whether folders below folders are read."""
+
+    @contextmanager
+    def reading_more(self) -> Iterator[None]:
+        """Within it, files of further options are read as those of -f: with the same namespace, as deep."""
+        with reading_files(None, None, self.recursive, self.namespace):
+            yield
 
 
 Own = ParamSpec("Own")
@@ -182,6 +190,7 @@ def read_question(
         as_is,
         namespace,
         (kubeconfig, context),
+        recursive,
     )
 
 

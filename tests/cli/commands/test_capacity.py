@@ -101,20 +101,18 @@ def test_wrong_input_is_one_line_and_the_status_is_2(
     assert err.count("\n") == 1
 
 
-def test_a_quota_that_ends_the_search_is_the_reason(tmp_path: Path) -> None:
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "quiet"}}
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "q", "namespace": "quiet"},
-    }
-    (tmp_path / "pod.json").write_text(
-        json.dumps({**pod, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+def test_a_quota_ends_the_search_for_a_pod_of_the_namespace_on_standard_input(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}"
     )
-    (tmp_path / "quota.json").write_text(json.dumps({**quota, "spec": {"hard": {"pods": "2"}}}))
+    quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {pods: 2}}"
+    (tmp_path / "quota.yaml").write_text(quota)
+    options = ["-n", "quiet", "--pod", "-", "-f", str(tmp_path), *FILES]
 
-    out, _ = capacity("--pod", str(tmp_path / "pod.json"), "-f", str(tmp_path / "quota.json"))
+    out = CliRunner().invoke(app, ["capacity", *options], input=text).stdout
 
     assert out.splitlines()[-1].startswith(
-        '2 more pods fit; pods "p-3" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2,'
+        '2 more pods fit; pods "p-copy-3" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2,'
     )
