@@ -245,10 +245,18 @@ def _print(
         wide = output is AnswerForm.WIDE
         print_settlement(console, accounts[0].settled)
         render_numbers(console, accounts)
-        for i, (account, others) in enumerate(_alike(accounts)):
+        found = list(_alike(accounts))
+        for i, (account, others) in enumerate(found):
             if i:
                 console.print()
-            render_account(console, account, others, wide=wide, everything=everything or wide)
+            render_account(
+                console,
+                account,
+                others,
+                wide=wide,
+                everything=everything or wide,
+                concludes=len(found) == 1,
+            )
 
     def names() -> Iterator[str]:
         for account in accounts:

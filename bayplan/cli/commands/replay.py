@@ -12,6 +12,7 @@ import typer
 
 from ...errors import InputError
 from ..options.config_options import SchedulerChoice
+from ..options.evidence_options import EvidenceChoice
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import takes_options
 from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
@@ -37,7 +38,7 @@ class FollowMode(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(SchedulerChoice):
+class ReplayOptions(EvidenceChoice, SchedulerChoice):
     """The options of `bayplan replay`."""
 
     recording: Annotated[
@@ -91,10 +92,14 @@ def replay(options: ReplayOptions) -> None:
 
     if options.judge and options.follow is FollowMode.OWN:
         raise InputError("--judge: expected --follow recorded; got --follow own")
+    if options.evidence is not None and not options.judge:
+        raise InputError("--evidence: expected --judge with it; got none")
+    options.check()
     recorded = read_recording(options.recording, options.partial)
-    settings = options.settings(recorded_version(recorded.objects))
+    version = recorded_version(recorded.objects)
+    settings = options.settings(version)
     if options.judge:
-        _judge(recorded, settings, options.output, options.everything)
+        _judge(recorded, settings, version, options)
         return
     report: ReplayReport | JudgedReplay
     if options.follow is FollowMode.RECORDED:
@@ -118,7 +123,7 @@ def replay(options: ReplayOptions) -> None:
         raise typer.Exit(DIFFERS)
 
 
-def _judge(recorded: Recording, settings: Settings, output: AnswerForm, everything: bool) -> None:
+def _judge(recorded: Recording, settings: Settings, version: str, options: ReplayOptions) -> None:
     """Print the account of the recorded decisions."""
     from ...answers.judged_decision import Agreement
     from ...answers.judged_replay import decision_tree
@@ -129,7 +134,10 @@ def _judge(recorded: Recording, settings: Settings, output: AnswerForm, everythi
 
     decisions: list[JudgedDecision] = []
     run = ShadowRun(
-        recorded.objects, settings, on_decision=lambda decision, _: decisions.append(decision)
+        recorded.objects,
+        settings,
+        evidence=options.folder(settings, version),
+        on_decision=lambda decision, _: decisions.append(decision),
     )
     with progress_bar("judging") as on_pods:
         shadow_recording(recorded, run, on_pods)
@@ -141,14 +149,14 @@ def _judge(recorded: Recording, settings: Settings, output: AnswerForm, everythi
         return report_tree(run.account, gain, trees)
 
     def render(console: Console) -> None:
-        if everything:
+        if options.everything:
             render_decisions(console, decisions)
-        is_whole = everything or output is AnswerForm.WIDE
+        is_whole = options.everything or options.output is AnswerForm.WIDE
         render_account(console, run.account, gain, is_whole)
 
     differing = [one for one in decisions if one.agreement is Agreement.DIFFERENT]
-    named = decisions if everything else differing
-    print_in_form(output, document, render, lambda: pod_lines(one.pod.key for one in named))
+    named = decisions if options.everything else differing
+    print_in_form(options.output, document, render, lambda: pod_lines(one.pod.key for one in named))
     if run.account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)
 

@@ -16,6 +16,7 @@ from ...clock import SystemClock
 from ...errors import ApiError, InputError
 from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
 from ..options.config_options import SchedulerChoice
+from ..options.evidence_options import EvidenceChoice
 from ..options.input_options import seconds_if_given
 from ..options.option_groups import takes_options
 from ..render.consoles import stderr_console
@@ -36,7 +37,7 @@ DEFAULT_ADDRESS = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShadowOptions(SchedulerChoice):
+class ShadowOptions(EvidenceChoice, SchedulerChoice):
     """The options of `bayplan shadow`."""
 
     kubeconfig: KubeconfigOption = None
@@ -54,20 +55,6 @@ class ShadowOptions(SchedulerChoice):
         typer.Option(
             "--summary",
             help="Print the account in the file of --state, with what the cluster as it is now could gain, and end.",
-        ),
-    ] = False
-    evidence: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Write the objects of each difference to a file here, for `bayplan explain -f`; at most 50 files.",
-        ),
-    ] = None
-    evidence_sampled: Annotated[
-        bool,
-        typer.Option(
-            "--evidence-sampled",
-            help="Write the objects of sampled decisions, too; at most 50 files more.",
         ),
     ] = False
     state: Annotated[
@@ -114,8 +101,7 @@ def shadow(options: ShadowOptions) -> None:
 
     if options.summary and options.state is None:
         raise InputError("--summary: expected --state FILE; got none")
-    if options.evidence_sampled and options.evidence is None:
-        raise InputError("--evidence-sampled: expected --evidence FOLDER with it; got none")
+    options.check()
     kubeconfig, context = chosen_cluster(options.kubeconfig, options.context)
     seconds = 0.0 if options.summary else seconds_if_given("--for", options.duration)
     set_up_logging()
@@ -188,25 +174,16 @@ class Watching:
             )
 
     def _make_run(self, objects: list[Any]) -> ShadowRun:
-        from ...shadow.evidence import EvidenceFolder
         from ...shadow.report import StateFile
         from ...shadow.shadow_run import ShadowRun
 
         options, settings = self._options, self._settings
         state = StateFile(options.state) if options.state is not None else None
-        evidence = None
-        if options.evidence is not None:
-            evidence = EvidenceFolder(
-                options.evidence,
-                settings,
-                self._version,
-                takes_sampled=options.evidence_sampled,
-            )
         return ShadowRun(
             objects,
             settings,
             account=state.read() if state is not None else None,
-            evidence=evidence,
+            evidence=options.folder(settings, self._version),
             time_text=self._time_of,
         )
 

@@ -22,6 +22,7 @@ from ...answers import (
     RunnerUp,
 )
 from ...answers.remedy_rows import LineKind, remedy_rows, what_to_do
+from .consoles import conclude
 from .node_names import NodeNames
 from .plugin_results import (
     LONG_NAMES,
@@ -53,11 +54,18 @@ def render_account(
     *,
     wide: bool = False,
     everything: bool = False,
+    concludes: bool = False,
 ) -> None:
-    """Print one pod's account, which also holds of `others`; long tables are cut unless `everything`."""
+    """Print one pod's account, which also holds of `others`; long tables are cut unless `everything`.
+
+    If it `concludes`, its first line is the answer to the question.
+    """
     names = NodeNames.of(console, _nodes_of(account))
     names.tell(console)
-    console.print(_headline(account, names), soft_wrap=True)
+    if concludes:
+        conclude(console, _headline(account, names))
+    else:
+        console.print(_headline(account, names), soft_wrap=True)
     if others:
         pods = name_some([f"{pod.namespace}/{pod.name}" for pod in others], everything)
         indent(console, Text(f"the same holds of {pods}"))
@@ -315,4 +323,4 @@ def render_findings(console: Console, findings: Sequence[Finding]) -> None:
     text = "nothing found that makes answers differ"
     if number:
         text = f"answers may differ: {count(number, 'finding')}"
-    console.print(Text(text, style="bold yellow" if number else "bold green"))
+    conclude(console, Text(text, style="bold yellow" if number else "bold green"))

@@ -15,6 +15,7 @@ from ...shadow.gain import Gain
 from ...shadow.report import headline
 from ...sim.replay_report import ReplayedPod, ReplayReport, ReplayVerdict
 from .cluster_totals import render_totals, render_use
+from .consoles import conclude
 from .node_names import NodeNames
 from .table_layout import Listing
 from .tables import count, hint, section
@@ -47,7 +48,7 @@ def render_account(
     if gain is not None:
         render_gain(console, gain)
     different = account.count_of(Agreement.DIFFERENT)
-    console.print(Text(headline(account), style="bold yellow" if different else "bold green"))
+    conclude(console, Text(headline(account), style="bold yellow" if different else "bold green"))
 
 
 def render_decisions(console: Console, decisions: Sequence[JudgedDecision]) -> None:
@@ -168,7 +169,7 @@ def render_replay(
         render_totals(console, report.totals)
         render_use(console, report.use, report.time_s)
     style = "bold yellow" if report.differing else "bold green"
-    console.print(Text(report.headline(), style=style))
+    conclude(console, Text(report.headline(), style=style))
 
 
 def _render_remarks(console: Console, report: JudgedReplay) -> None:

@@ -31,15 +31,21 @@ def test_judge_prints_the_account_of_a_recording() -> None:
     assert lines[-1] == "25 decisions: 25 same, 0 sampled, 0 other state, 0 different"
 
 
-def test_judge_ends_with_1_when_a_decision_differs(tmp_path: Path) -> None:
+def test_judge_ends_with_1_and_evidence_when_a_decision_differs(tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     other.write_text((ROOT / "examples/compare/most-allocated.yaml").read_text())
+    options = ["--judge", "--config", str(other), "--evidence", str(tmp_path / "evidence")]
 
-    result = runner.invoke(app, ["replay", RECORDING, "--judge", "--config", str(other)])
+    result = runner.invoke(app, ["replay", RECORDING, *options])
 
     assert result.exit_code == 1
     assert "NodeResourcesFit" in result.stdout
     assert "! default-scheduler: chose nodes with a lower total" in result.stdout
+    first = json.loads((tmp_path / "evidence/differences.jsonl").read_text().splitlines()[0])
+    explained = runner.invoke(app, [*first["command"].split()[1:], "--config", str(other)])
+    total = first["reason"].partition(" points")[0]
+    row = next(line for line in explained.stdout.splitlines() if first["node"] in line.split())
+    assert total in row.split()
 
 
 @pytest.mark.parametrize(
@@ -85,6 +91,13 @@ def test_judge_does_not_go_with_own_decisions() -> None:
 
     assert result.exit_code == 2
     assert "--judge: expected --follow recorded; got --follow own" in result.output
+
+
+def test_evidence_needs_a_judge() -> None:
+    result = runner.invoke(app, ["replay", RECORDING, "--evidence", "folder"])
+
+    assert result.exit_code == 2
+    assert "--evidence: expected --judge with it; got none" in result.output
 
 
 def test_a_summary_needs_a_state() -> None:
