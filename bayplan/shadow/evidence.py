@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..answers.judged_replay import reason_of
 from ..api.meta import KubeObject
@@ -148,6 +150,5 @@ def _node_of(obj: KubeObject) -> str:
 def _write(path: Path, tree: Any) -> None:
     """Write beside its place, then put it there."""
     beside = path.with_suffix(".part")
-    with gzip.open(beside, "wt", COMPRESSION, encoding="utf-8") as file:
-        json.dump(tree, file)
+    beside.write_bytes(gzip.compress(msgspec.json.encode(tree), COMPRESSION, mtime=0))
     os.replace(beside, path)

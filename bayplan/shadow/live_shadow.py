@@ -31,6 +31,8 @@ CAUGHT_UP_S = 0.5
 SETTLE_S = 2.0
 """Time after an interruption during which decisions are not judged."""
 START_TRIES = 5
+TURNS = 4
+"""Turns of the event loop between two slices: reading a change from a connection takes several."""
 SLICE_S = 0.02
 IDLE_S = 0.02
 RESOLVE_S = 0.2
@@ -182,7 +184,8 @@ class LiveShadow:
             end_s = self.now_s + SLICE_S
             while len(self._backlog) and self.now_s < end_s:
                 self._take_next()
-            await asyncio.sleep(0)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
             now_s = self.now_s
             cause = self._cause(now_s)
             if cause and self.run.follower.open_decisions:

@@ -3,10 +3,11 @@
 `python -m tests.shadow.live_measurement --nodes 50 --pods 300` prints the report. The binaries are those of
 `tests/rig/live/control_plane.py`. With `--scheduler bayplan` the scheduler is `bayplan run`; with `--faults SEED` a
 proxy between shadow and API server makes requests fail; with `--extender` an extender that the shadow's configuration
-does not have prefers some nodes and refuses others, with `--webhook` a webhook moves bindings to other nodes, and with
-`--most-allocated` the scheduler scores otherwise. `--late` starts the scheduler when pods wait already,
-`--restart-api-server` and `--restart-shadow` interrupt the run at half its time, and `--confirm` repeats the totals of
-sampled decisions with `bayplan explain` on the evidence.
+does not have prefers some nodes and refuses others, with `--webhook` a webhook moves bindings to other nodes, with
+`--most-allocated` the scheduler scores otherwise, and with `--filter-plugin` it has a plugin that it was built with.
+`--late` starts the scheduler when pods wait already, `--restart-api-server` and `--restart-shadow` interrupt the run at
+half its time, and `--confirm` repeats the totals of sampled decisions with `bayplan explain` on the evidence.
+`--record` records the cluster, for tests.shadow.confirmation.
 """
 
 import argparse
@@ -25,7 +26,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bayplan.notebook import Cluster, explain
 from tests.rig.faults import Faults
 from tests.rig.live.client import LiveClient, RefusedError
 from tests.rig.live.cluster import node_tree, pod_tree
@@ -36,6 +36,7 @@ from tests.rig.live.kubelets import LiveKubelets
 from tests.rig.live.schedulers import make_config, start_scheduler
 from tests.rig.live.volumes import Volumes
 
+from .confirmation import confirmed
 from .strangers import MOST_ALLOCATED, BindingWebhook, Extender
 
 Tree = dict[str, Any]
@@ -326,6 +327,9 @@ class Measurement:
             settings["extenders"] = [extender.config]
         if arguments.most_allocated:
             settings["profiles"] = [MOST_ALLOCATED]
+        if arguments.filter_plugin:
+            enabled = {"filter": {"enabled": [{"name": arguments.filter_plugin}]}}
+            settings["profiles"] = [{"schedulerName": "default-scheduler", "plugins": enabled}]
         if arguments.webhook:
             names = [f"n-{number:04}" for number in range(arguments.nodes)]
             webhook = BindingWebhook(self._folder, names)
@@ -355,26 +359,6 @@ class Measurement:
         report: Tree = json.loads(out)
         report["measured"] = {"memoryMB": memory, "cpuSeconds": cpu, "status": shadow.returncode}
         return report
-
-
-def confirmed(folder: Path, most: int = 25) -> Tree:
-    """Repeat the totals of sampled decisions with `explain` on the evidence."""
-    lines = (folder / "evidence" / "differences.jsonl").read_text().splitlines()
-    found = {"confirmed": 0, "other": 0}
-    for line in map(json.loads, lines):
-        if line["result"] != "sampled" or " points, best " not in line["reason"]:
-            continue  # a difference, or a preemption on another part of the nodes
-        cluster = Cluster.read(folder / "evidence" / line["file"])
-        scores = explain(cluster, line["pod"], as_is=True).scores
-        totals = {one.name: one.total for one in scores}
-        told = f"{totals[line['node']]:,} points, best {max(totals.values()):,}, "
-        is_same = line["reason"].startswith(told)
-        found["confirmed" if is_same else "other"] += 1
-        if not is_same:
-            print(f"{line['reason']} != {told}", file=sys.stderr)
-        if sum(found.values()) >= most:
-            break
-    return found
 
 
 def start_shadow(
@@ -423,6 +407,7 @@ def main() -> None:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="size of the nodes")
     parser.add_argument("--faults", type=int)
+    parser.add_argument("--filter-plugin", help="a plugin of a kube-scheduler that has one more")
     for name in ("extender", "webhook", "most-allocated", "late", "confirm", "record"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--restart-api-server", action="store_true")
@@ -436,7 +421,7 @@ def main() -> None:
         report = Measurement(arguments, folder).run()
         show(report)
         if arguments.confirm:
-            print(json.dumps(confirmed(folder)))
+            print(json.dumps(confirmed(folder / "evidence")))
 
 
 def show(report: Tree) -> None:

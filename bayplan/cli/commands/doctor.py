@@ -19,6 +19,7 @@ from ..options.config_options import (
     read_settings,
 )
 from ..options.input_options import takes_input_limit
+from ..options.scheduler_options import RecursiveOption, read_files, reading_files
 from ..render.plain_data import AnswerForm, AnswerOption, print_in_form
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ def doctor(
             "-f",
             "--filename",
             metavar="FILE",
-            help="A snapshot or manifests instead of a live cluster. May be given several times.",
+            help="A snapshot or manifests instead of a live cluster; - is standard input. May be given several times.",
+            allow_dash=True,
         ),
     ] = None,
+    recursive: RecursiveOption = False,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     config: ConfigOption = None,
@@ -59,7 +62,8 @@ def doctor(
     from ...doctor.checks import find_all
     from ...doctor.cluster_facts import ClusterFacts
 
-    facts = _read_files(filename) if filename else _read_live(kubeconfig, context)
+    with reading_files(filename, recursive=recursive) as paths:
+        facts = _read_files(paths) if paths else _read_live(kubeconfig, context)
     assert isinstance(facts, ClusterFacts)
     version = kubernetes_version or facts.version
     settings = read_settings(config, None, feature_gates, plugins, None, version)
@@ -72,7 +76,6 @@ def doctor(
 def _read_files(paths: Sequence[Path]) -> ClusterFacts:
     from ...config.releases import recorded_version
     from ...doctor.cluster_facts import ClusterFacts
-    from ..options.scheduler_options import read_files
 
     objects = list(read_files(paths, strict=False).objects)
     return ClusterFacts(objects=objects, version=recorded_version(objects))

@@ -13,6 +13,7 @@ import typer
 from ...errors import InputError
 from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
 from ..options.output_files import write_whole
+from ..options.scheduler_options import RecursiveOption, reading_files
 from ..render.consoles import stderr_console
 from ..render.plain_data import cluster_pieces, form_of
 from ..render.progress_bar import progress_bar
@@ -84,6 +85,7 @@ def snapshot(
             show_default=False,
         ),
     ] = None,
+    recursive: RecursiveOption = False,
 ) -> None:
     """Write the objects of a live cluster, or of files, that matter for scheduling to a file, for the other commands.
 
@@ -101,7 +103,8 @@ def snapshot(
     if filename:
         if kubeconfig or context or namespace:
             raise InputError("-f: expected no --kubeconfig, --context or -n with it; got one")
-        version, objects = "", _objects_in(filename)
+        with reading_files(filename, recursive=recursive) as paths:
+            version, objects = "", _objects_in(paths or ())
     else:
         version, objects = _live_objects(kubeconfig, context, namespace)
     kept = KEPT_ANNOTATIONS | frozenset(annotation or ())

@@ -33,7 +33,12 @@ from ..options.config_options import (
 )
 from ..options.input_options import takes_input_limit
 from ..options.option_groups import takes_options
-from ..options.scheduler_options import StrictOption
+from ..options.scheduler_options import (
+    KustomizeOption,
+    RecursiveOption,
+    StrictOption,
+    reading_files,
+)
 from ..options.usage_options import page_use
 from ..render.consoles import stderr_console
 from .cluster_entries import (
@@ -137,10 +142,12 @@ class UpOptions:
             "-f",
             "--filename",
             metavar="FILE",
-            help="File or folder with manifests to begin with. May be given several times.",
+            help="File or folder with manifests to begin with; - is standard input. May be given several times.",
             allow_dash=True,
         ),
     ] = None
+    kustomize: KustomizeOption = None
+    recursive: RecursiveOption = False
     strict: StrictOption = True
     config: ConfigOption = None
     kubernetes_version: KubernetesVersionOption = ""
@@ -278,7 +285,8 @@ def serve(
     )
     shape = read_shape(options.like, options.instance_types) if options.like else NodeModel()
     folder = options.data_dir.resolve() if options.data_dir is not None else None
-    manifests = read_manifests(options.filename or [], options.strict)
+    with reading_files(options.filename, options.kustomize, options.recursive) as paths:
+        manifests = read_manifests(paths or [], options.strict)
     use = page_use(options.usage or ())
     server = make_server(options, folder, gates, manifests)
 
