@@ -223,10 +223,13 @@ class DecisionFollower:
     def _is_expected(self, known: _PendingPod, pod: Pod, node_name: str) -> bool:
         """Whether the nomination announces a binding, and not a node that preemption makes room on.
 
-        Both may come with the condition of an earlier refusal: after a preemption the pod does not fit yet.
+        Both may come with the condition of an earlier refusal. A refusal that comes with the nomination, or a pod that
+        has nothing to wait for, shows a preemption, and so does a pod that does not fit yet.
         """
         if not _is_refused(pod.status):
             return True
+        if _refusal(pod.status) != _refusal(known.pod.status) or not _may_wait(pod):
+            return False
         return assess(self._judge.ask(known.pod), node_name, in_full=False).fits
 
     def _expect(self, pod: Pod, at_s: float, *, is_start: bool = False) -> None:
@@ -345,6 +348,15 @@ def _refusal(status: PodStatus) -> PodCondition:
 def _is_refused(status: PodStatus) -> bool:
     """Whether the last attempt of a scheduler found no node, or the pod is held back."""
     return _refusal(status) is not NO_CONDITION
+
+
+def _may_wait(pod: Pod) -> bool:
+    """Whether a pod may have to wait between its decision and its binding: for volumes, claims or its group."""
+    spec = pod.spec
+    volumes = spec.volumes or ()
+    return bool(spec.resource_claims or spec.scheduling_group is not None) or any(
+        one.persistent_volume_claim is not None or one.ephemeral is not None for one in volumes
+    )
 
 
 def _is_refused_again(pod: Pod, before: Pod) -> bool:

@@ -248,6 +248,29 @@ def test_victims_are_compared(victim: str, agreement: str) -> None:
     assert run.account.schedulers["default-scheduler"].preemptions == 1
 
 
+def test_a_nomination_after_the_victim_is_gone_is_no_binding() -> None:
+    low = pod("low", "n", cpu="4", priority=1)
+    high: dict[str, Any] = {"cpu": "3", "priority": 9}
+    message = "0/2 nodes are available: 2 Insufficient cpu."
+    _, decisions = judge(
+        [
+            make_node("m", cpu="4"),
+            make_node("n", cpu="4"),
+            low,
+            pod("other", "m", cpu="2", priority=9),
+        ],
+        [
+            (1.0, pod("high", **high)),
+            (1.1, (low,)),
+            (1.11, pod("high", **high, status=refused(message, "n"))),
+            (1.2, pod("small")),
+            (1.3, pod("small", "n")),  # room on n is kept for the other pod, and not used yet
+        ],
+    )
+
+    assert agreements(decisions) == ["same", "same"]
+
+
 def sampled_run() -> ShadowRun:
     """Of 150 nodes two are best; the pod went to a lower one."""
     nodes = [make_node(f"n{i:03}", cpu="8") for i in range(150)]
