@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -76,38 +77,48 @@ _KINDS = {field.name: str(field.type) for field in fields(ClusterAutoscalerFlags
 
 _NOT_MODELLED = """
 allowed-scheduler-names async-node-groups aws-use-static-instance-list balancing-ignore-label balancing-label
-blocking-system-pod-distruption-timeout bulk-mig-instances-listing-enabled bypassed-scheduler-names capacity-buffer-
-controller-enabled capacity-buffer-pod-dry-run-enabled capacity-buffer-pod-injection-enabled capacity-quotas-enabled
-check-capacity-batch-processing check-capacity-processor-instance check-capacity-provisioning-request-batch-timebox
-check-capacity-provisioning-request-max-batch-size cluster-snapshot-parallelism clusterapi-cloud-config-authoritative
-cordon-node-before-terminating cores-total daemonset-eviction-for-empty-nodes daemonset-eviction-for-occupied-nodes
-debugging-snapshot-enabled drain-priority-config dynamic-node-delete-delay-after-taint-enabled enable-csi-node-aware-
-scheduling enable-dynamic-resource-allocation enable-proactive-scaleup enable-provisioning-requests enforce-node-
-group-min-size estimator fastpath-binpacking-enabled feature-gates force-delete-failed-nodes force-delete-
-unregistered-nodes force-ds frequent-loops-enabled gce-concurrent-refreshes gce-mig-instances-min-refresh-wait-time
-gpu-total grpc-expander-cert grpc-expander-url ignore-mirror-pods-utilization ignore-taint initial-node-group-backoff-
-duration max-binpacking-time max-bulk-soft-taint-count max-bulk-soft-taint-time max-failing-time max-inactivity max-
-node-group-backoff-duration max-node-provision-time max-node-skip-eval-time-tracker-enabled max-node-startup-time max-
-nodegroup-binpacking-duration max-startup-time max-total-unready-percentage memory-total min-replica-count node-
-delete-delay-after-taint node-deletion-batcher-interval node-deletion-candidate-ttl node-deletion-delay-timeout node-
-group-backoff-reset-timeout node-info-cache-expire-time node-removal-latency-tracking-enabled nodes ok-total-unready-
-count parallel-scale-up pod-injection-limit predicate-parallelism provisioning-request-initial-backoff-time
-provisioning-request-max-backoff-cache-size provisioning-request-max-backoff-time salvo-scale-up salvo-scale-up-budget
-scale-down-candidates-pool-min-count scale-down-candidates-pool-ratio scale-down-delay-type-local scale-down-
-simulation-timeout scale-from-unschedulable scale-up-from-zero scaleup-simulation-for-skipped-node-groups-enabled
-scheduler-config-file startup-taint startup-taint-prefix status-taint unremovable-node-recheck-timeout
+blocking-system-pod-distruption-timeout bulk-mig-instances-listing-enabled bypassed-scheduler-names
+capacity-buffer-controller-enabled capacity-buffer-pod-dry-run-enabled capacity-buffer-pod-injection-enabled
+capacity-quotas-enabled check-capacity-batch-processing check-capacity-processor-instance
+check-capacity-provisioning-request-batch-timebox check-capacity-provisioning-request-max-batch-size
+cluster-snapshot-parallelism clusterapi-cloud-config-authoritative cordon-node-before-terminating cores-total
+daemonset-eviction-for-empty-nodes daemonset-eviction-for-occupied-nodes debugging-snapshot-enabled
+drain-priority-config dynamic-node-delete-delay-after-taint-enabled enable-csi-node-aware-scheduling
+enable-dynamic-resource-allocation enable-proactive-scaleup enable-provisioning-requests enforce-node-group-min-size
+estimator fastpath-binpacking-enabled feature-gates force-delete-failed-nodes force-delete-unregistered-nodes force-ds
+frequent-loops-enabled gce-concurrent-refreshes gce-mig-instances-min-refresh-wait-time gpu-total grpc-expander-cert
+grpc-expander-url ignore-mirror-pods-utilization ignore-taint initial-node-group-backoff-duration max-binpacking-time
+max-bulk-soft-taint-count max-bulk-soft-taint-time max-failing-time max-inactivity max-node-group-backoff-duration
+max-node-provision-time max-node-skip-eval-time-tracker-enabled max-node-startup-time
+max-nodegroup-binpacking-duration max-startup-time max-total-unready-percentage memory-total min-replica-count
+node-delete-delay-after-taint node-deletion-batcher-interval node-deletion-candidate-ttl node-deletion-delay-timeout
+node-group-backoff-reset-timeout node-info-cache-expire-time node-removal-latency-tracking-enabled nodes
+ok-total-unready-count parallel-scale-up pod-injection-limit predicate-parallelism
+provisioning-request-initial-backoff-time provisioning-request-max-backoff-cache-size
+provisioning-request-max-backoff-time salvo-scale-up salvo-scale-up-budget scale-down-candidates-pool-min-count
+scale-down-candidates-pool-ratio scale-down-delay-type-local scale-down-simulation-timeout scale-from-unschedulable
+scale-up-from-zero scaleup-simulation-for-skipped-node-groups-enabled scheduler-config-file startup-taint
+startup-taint-prefix status-taint unremovable-node-recheck-timeout
 """
 _WITHOUT_EFFECT = """
-add-dir-header address alsologtostderr cloud-config cloud-provider cluster-name emit-per-nodegroup-metrics kubeconfig
-kube-api-content-type kube-client-burst kube-client-qps kubernetes leader-elect leader-elect-lease-duration leader-
-elect-renew-deadline leader-elect-resource-lock leader-elect-resource-name leader-elect-resource-namespace leader-
-elect-retry-period log-backtrace-at log-dir log-file log-file-max-size logging-format logtostderr namespace node-
-group-auto-discovery one-output profiling record-duplicated-events regional skip-headers skip-log-headers status-
-config-map-name stderrthreshold user-agent v vmodule write-status-configmap
+add-dir-header address alsologtostderr cloud-config cloud-provider cloud-provider-gce-l7lb-src-cidrs
+cloud-provider-gce-lb-src-cidrs cluster-name emit-per-nodegroup-metrics kube-api-content-type kube-client-burst
+kube-client-qps kubeconfig kubernetes leader-elect leader-elect-lease-duration leader-elect-renew-deadline
+leader-elect-resource-lock leader-elect-resource-name leader-elect-resource-namespace leader-elect-retry-period
+log-backtrace-at log-dir log-file log-file-max-size log-flush-frequency log-json-info-buffer-size
+log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format logtostderr namespace
+node-group-auto-discovery one-output profiling record-duplicated-events regional skip-headers skip-log-headers
+status-config-map-name stderrthreshold user-agent v vmodule write-status-configmap
+"""
+_REMOVED = """
+gce-expander-ephemeral-storage-support lease-resource-name max-autoprovisioned-node-group-count max-empty-bulk-delete
+node-autoprovisioning-enabled parallel-drain
 """
 NOT_MODELLED = frozenset(_NOT_MODELLED.split())
 WITHOUT_EFFECT = frozenset(_WITHOUT_EFFECT.split())
 """Flags that change no decision, and need no note."""
+REMOVED = frozenset(_REMOVED.split())
+"""Flags of releases before 1.33."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +154,13 @@ def parse_flags(
     notes: list[str] = []
     for name, value in _pairs(list(words)):
         field_name = name.replace("-", "_")
+        given = f"{place}: --{name}" + ("" if value is None else f"={value}")
         if field_name in _KINDS:
             changes[field_name] = _parse(name, value, _KINDS[field_name], place)
         elif name in NOT_MODELLED:
-            notes.append(f"{place}: --{name}: not modelled")
+            notes.append(f"{given}: not modelled")
+        elif name in REMOVED:
+            notes.append(f"{given}: no flag of {PROGRAM} since 1.33; without effect")
         elif name not in WITHOUT_EFFECT:
             raise InputError(f'{place}: expected a flag of {PROGRAM}; got "--{name}"{_hint(name)}')
     return FlagReading(replace(flags, **changes), notes=tuple(notes))
@@ -159,14 +173,16 @@ def _hint(name: str) -> str:
 
 
 def _pairs(words: Sequence[str]) -> Iterable[tuple[str, str | None]]:
-    """Names without dashes and values; a value may be the next word, except of a flag that is true or false."""
+    """Names without leading dashes, and values; a value may be the next word, except of a flag that is true or false.
+
+    As in the program, `_` in a name is the same as `-`.
+    """
     i = 0
     while i < len(words):
         name, sign, value = words[i].lstrip("-").partition("=")
+        name = name.replace("_", "-")
         is_switch = _KINDS.get(name.replace("-", "_")) == "bool"
-        follows = (
-            i + 1 < len(words) and not words[i + 1].startswith("-") and "=" not in words[i + 1]
-        )
+        follows = i + 1 < len(words) and not words[i + 1].startswith("-")
         if not sign and not is_switch and words[i].startswith("-") and follows:
             value, sign, i = words[i + 1], "=", i + 1
         yield name, value if sign else None
@@ -242,16 +258,40 @@ def _read_object(tree: Any, place: str, found: FlagReading) -> bool:
         return True
     is_found = False
     for container in _containers(tree):
-        words = [*(container.get("command") or ()), *(container.get("args") or ())]
-        if not any(
-            PROGRAM in str(word).rpartition("/")[2].split("=")[0] for word in words[:1]
-        ) and (PROGRAM not in str(container.get("name") or container.get("image") or "")):
+        words = _command_line(container, place)
+        if not any(PROGRAM in word.rpartition("/")[2].split("=")[0] for word in words[:1]) and (
+            PROGRAM not in str(container.get("name") or container.get("image") or "")
+        ):
             continue
-        flags = [str(word) for word in words if str(word).startswith("-")]
-        reading = parse_flags(flags, place, found.flags)
+        reading = parse_flags(
+            words if words[:1] and words[0][:1] == "-" else words[1:], place, found.flags
+        )
         found.flags, found.notes = reading.flags, (*found.notes, *reading.notes)
         is_found = True
     return is_found
+
+
+def _command_line(container: Mapping[str, Any], place: str) -> list[str]:
+    """The words of command and args; of `sh -c TEXT` those of the command that runs Cluster Autoscaler."""
+    words = [str(word) for part in ("command", "args") for word in container.get(part) or ()]
+    if (
+        len(words) < 3
+        or not words[1].startswith("-")
+        or "c" not in words[1]
+        or PROGRAM not in words[2]
+    ):
+        return words
+    lexer = shlex.shlex(words[2], posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        inner = list(lexer)
+    except ValueError as error:
+        raise InputError(f"{place}: expected a shell command; {error}: {words[2]}") from None
+    start = next(i for i, word in enumerate(inner) if PROGRAM in word)
+    end = next((i for i in range(start, len(inner)) if set(inner[i]) <= set("();<>|&")), len(inner))
+    if end < len(inner) and inner[end - 1].isdigit() and inner[end][0] in "<>":
+        end -= 1  # the number of a stream that is redirected
+    return inner[start:end]
 
 
 def _containers(tree: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -39,6 +39,7 @@ from .pools import NodePool
 KARPENTER_V1 = "karpenter.sh/v1"
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 DEFAULT_EXPIRY = "720h"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _BOUNDS = ("Gt", "Lt", "Gte", "Lte")
 
@@ -74,7 +75,7 @@ class RequirementFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TemplateMetadataFile(msgspec.Struct, frozen=True, rename="camel"):
-    """The labels of new nodes; annotations have no effect on placement."""
+    """The labels of new nodes; of annotations, one has an effect, which is not modelled."""
 
     labels: dict[str, str] = {}
     annotations: Any = None
@@ -138,7 +139,7 @@ def read_karpenter_pool(
     types = list(_matching_types(file, table)) if is_right else []
     if is_right and not types:
         if table.types:
-            got = Literally(f"none in {table.source} that meets all")
+            got = Literally(f"none in {table.source} that meets all{_unmet(file, table)}")
         else:
             got = Literally("no table; give it with --instance-types CSV")
         problems.add("spec.template.spec.requirements", "an instance type that meets them", got)
@@ -179,7 +180,17 @@ def _check_requirements(requirements: tuple[RequirementFile, ...], problems: Pro
 
 def _matching_types(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[NodeType]:
     """The instance types with a capacity type that meet all requirements, in the zones that do."""
-    template = file.spec.template
+    for one, labels, price in _offers(file, table):
+        zones = tuple(zone for zone in one.zones or ("",) if _meets(file, labels, zone))
+        if zones:
+            names = {NODE_POOL_LABEL: file.metadata.name, POOL_LABEL: file.metadata.name}
+            yield _node_type(one, file, labels | names, zones, price)
+
+
+def _offers(
+    file: KarpenterPoolFile, table: InstanceTable
+) -> Iterator[tuple[InstanceType, dict[str, str], float | None]]:
+    """Each instance type on demand, and as spot if it can be had so, with the labels of its nodes and its price."""
     open_labels = dict(_chosen_labels(file, table))
     for one in table.types.values():
         for capacity_type, price in ((ON_DEMAND, one.price), (SPOT, one.spot_price)):
@@ -191,12 +202,19 @@ def _matching_types(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[N
                 CAPACITY_TYPE: capacity_type,
                 **one.known_labels(),
                 **open_labels,
-                **template.metadata.labels,
+                **file.spec.template.metadata.labels,
             }
-            zones = tuple(zone for zone in one.zones or ("",) if _meets(file, labels, zone))
-            if zones:
-                names = {NODE_POOL_LABEL: file.metadata.name, POOL_LABEL: file.metadata.name}
-                yield _node_type(one, file, labels | names, zones, price)
+            yield one, labels, price
+
+
+def _unmet(file: KarpenterPoolFile, table: InstanceTable) -> str:
+    """The requirements that no instance type meets, as the end of a message; empty if each is met by one."""
+    offers = list(_offers(file, table))
+    found = []
+    for one in file.spec.template.spec.requirements:
+        if one.key != ZONE and not any(one.is_met(labels.get(one.key)) for _, labels, _ in offers):
+            found.append(f"{one.key} {one.operator} {', '.join(one.values)}".rstrip())
+    return f"; none meets {'; nor '.join(found)}" if found else ""
 
 
 def _meets(file: KarpenterPoolFile, labels: Mapping[str, str], zone: str) -> bool:
@@ -252,7 +270,30 @@ def _not_modelled(file: KarpenterPoolFile, table: InstanceTable) -> Iterator[str
             yield f"{where}: nodes get {one.key}={one.values[0]}; the other values are not modelled"
         elif one.operator in ("Exists", *_BOUNDS):
             yield f"{where}: no instance type of the table has {one.key}, so none is used"
+    annotations = file.spec.template.metadata.annotations
+    if isinstance(annotations, Mapping) and DO_NOT_DISRUPT in annotations:
+        yield f"spec.template.metadata.annotations.{DO_NOT_DISRUPT}: not modelled"
     if template.node_class_ref is not None:
         yield f"{path}.nodeClassRef: not read; kubelet settings and disks are not modelled"
     if template.termination_grace_period is not None:
         yield f"{path}.terminationGracePeriod: not modelled"
+
+
+def is_beside_pools(version: str, kind: str) -> bool:
+    """True for objects that Karpenter reads with its NodePools: classes of nodes of a provider, and overlays."""
+    group = version.partition("/")[0]
+    is_class = kind.endswith("NodeClass") and "karpenter" in group.split(".")
+    return is_class or (group == KARPENTER_V1.partition("/")[0] and kind == "NodeOverlay")
+
+
+def notes_beside_pools(tree: Mapping[str, Any]) -> Iterator[str]:
+    """The parts of such an object that would change nodes or prices; the table of instance types stands for them."""
+    metadata, spec = tree.get("metadata"), tree.get("spec")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    where = f"{tree['kind']} {name or '(no name)'}"
+    kubelet = spec.get("kubelet") if isinstance(spec, Mapping) else None
+    if isinstance(kubelet, Mapping) and kubelet:
+        fields = ", ".join(f"spec.kubelet.{one}" for one in kubelet)
+        yield f"{where}: {fields}: not modelled; the table of instance types has pods and overhead"
+    else:
+        yield f"{where}: not modelled; the table of instance types has amounts and prices"

@@ -16,7 +16,7 @@ from ..errors import DecodeError, InputError
 from ..manifests.sources import Source, find_files, open_source
 from ..yaml_tree import YamlError, iter_trees
 from .instance_types import NO_TABLE, InstanceTable
-from .karpenter import KARPENTER_V1, read_karpenter_pool
+from .karpenter import KARPENTER_V1, is_beside_pools, notes_beside_pools, read_karpenter_pool
 from .node_groups import STATUS_NAME, GroupSize, find_groups, read_status, unmatched_sizes
 from .node_types import NodeType
 from .pool_documents import KIND, read_pool_document
@@ -44,6 +44,7 @@ class _Found:
     pools: list[NodePool] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     sizes: list[GroupSize] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -76,6 +77,7 @@ def read_pools(
     if found.problems:
         raise InputError("\n".join(found.problems))
     notes = [f"{pool.place}: {pool.name}: {note}" for pool in found.pools for note in pool.notes]
+    notes += found.notes
     for name in unmatched_sizes(found.sizes, found.pools):
         notes.append(f"{source}: no node belongs to the group {name}, so its shape is unknown")
     return PoolReading(found.pools, notes)
@@ -120,6 +122,8 @@ def _read_tree(tree: Any, table: InstanceTable, place: str, found: _Found) -> No
             _read_node(tree, place, found)
         case (_, "ConfigMap") if _name(tree) == STATUS_NAME:
             found.sizes += read_status(tree, problems)
+        case (str(version), str(kind)) if is_beside_pools(version, kind):
+            found.notes += (f"{place}: {note}" for note in notes_beside_pools(tree))
         case (version, "NodePool"):
             problems.add("apiVersion", f"{API_VERSION} or {KARPENTER_V1}", version)
         case (_, str(kind)) if kind not in (KIND, "ConfigMap") and _is_cluster_object(tree):

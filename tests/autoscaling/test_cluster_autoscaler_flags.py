@@ -1,5 +1,6 @@
 """Cluster Autoscaler as clusters configure it: flags, the ConfigMap of priorities, and options of groups."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,9 @@ import pytest
 
 from bayplan.autoscaling import AutoscalerOptions
 from bayplan.autoscaling.cluster_autoscaler_flags import (
+    NOT_MODELLED,
+    REMOVED,
+    WITHOUT_EFFECT,
     ClusterAutoscalerFlags,
     parse_flags,
     read_flags,
@@ -43,6 +47,8 @@ spec:
         - --v=4
         - --stderrthreshold=info
         - --cloud-provider=aws
+        - --node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled
+        - --leader-elect-renew-deadline=10s
         - --skip-nodes-with-local-storage=false
         - --expander=priority,least-waste
         - --scale-down-unneeded-time=5m
@@ -81,7 +87,44 @@ def test_manifests_are_read_as_clusters_have_them(tmp_path: Path) -> None:
     )
     assert reading.priorities is not None
     assert [reading.priorities.priority_of(name) for name in ("p/t", "q/t")] == [10, 50]
-    assert reading.notes == (f"{file}: document 1: --max-node-provision-time: not modelled",)
+    assert reading.notes == (f"{file}: document 1: --max-node-provision-time=20m: not modelled",)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [
+            "--expander",
+            "price",
+            "--node-group-auto-discovery",
+            "asg:tag=a",
+            "--max_empty_bulk_delete=5",
+        ],
+        [
+            "sh",
+            "-c",
+            "exec ./cluster-autoscaler --expander 'price' --max-empty-bulk-delete 5 2>&1 | tee -a x",
+        ],
+    ],
+    ids=["values as words of their own", "a shell"],
+)
+def test_command_lines_are_read_in_other_forms(tmp_path: Path, command: list[str]) -> None:
+    container = {"name": "cluster-autoscaler", "command": command}
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps({"kind": "Pod", "spec": {"containers": [container]}}))
+
+    reading = read_flags([file])
+
+    assert reading.flags == ClusterAutoscalerFlags(expander="price")
+    assert [note.partition("--")[2] for note in reading.notes] == [
+        "max-empty-bulk-delete=5: no flag of cluster-autoscaler since 1.33; without effect"
+    ]
+
+
+def test_no_name_of_a_flag_is_broken() -> None:
+    names = NOT_MODELLED | WITHOUT_EFFECT | REMOVED
+
+    assert not [name for name in names if name.endswith("-")]
 
 
 @pytest.mark.parametrize(

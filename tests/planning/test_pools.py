@@ -207,7 +207,7 @@ def test_spot_pools_take_the_spot_price() -> None:
         pytest.param(
             make_karpenter(("kubernetes.io/arch", "In", ["s390x"])),
             "spec.template.spec.requirements: expected an instance type that meets them; got none in "
-            "types.csv that meets all",
+            "types.csv that meets all; none meets kubernetes.io/arch In s390x",
             id="requirements that no type of the table meets",
         ),
         pytest.param(
@@ -299,7 +299,10 @@ def test_karpenter_pool_as_a_whole() -> None:
     limits = {"cpu": 10, "nodes": 4}
     document = make_karpenter(("zone-group", "In", ["x", "z"]), limits=limits, weight=7)
 
-    reading = read(document, table=True)
+    node_class = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass"}
+    named = {"metadata": {"name": "default"}, "spec": {"kubelet": {"maxPods": 20}}}
+
+    reading = read(document, {**node_class, **named}, table=True)
 
     (pool,) = reading.pools
     assert (pool.maximum, pool.limits, pool.weight) == (4, {"cpu": 10000}, 7)
@@ -315,6 +318,8 @@ def test_karpenter_pool_as_a_whole() -> None:
     assert reading.notes == [
         f"{spec}.requirements[0]: nodes get zone-group=x; the other values are not modelled",
         f"{spec}.nodeClassRef: not read; kubelet settings and disks are not modelled",
+        "pools.yaml: document 2: EC2NodeClass default: spec.kubelet.maxPods: not modelled; "
+        "the table of instance types has pods and overhead",
     ]
 
 
