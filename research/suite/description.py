@@ -90,6 +90,7 @@ class Suite:
                 "seeds": sweep["seeds"][:seeds],
                 "ties": sweep.get("ties", "random"),
                 "measures": [sweep["measure"]],
+                **({"until": sweep["until"]} if "until" in sweep else {}),
             }
             yield sweep["name"], parse_sweep(tree, f"suite.yaml: {sweep['name']}", self.folder)
 
