@@ -44,6 +44,7 @@ _PROBE = 4096
 _TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
 _NOT_SPACE = re.compile(r"\S")
 _COMMA = re.compile(rb"\s*,")
+_JSON_START = re.compile(rb"\s*[{\[]\s*[\"{\[]")
 
 
 class FoundObject(NamedTuple):
@@ -141,9 +142,32 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
     try:
         yield from _decode(source, text, document=1)
     except DecodeError as error:
-        if "trailing characters" not in error.problem:
+        if "trailing characters" in error.problem:
+            yield from _iter_json_stream(source, text)
+        elif error.problem.startswith("expected JSON") and "truncated" not in error.problem:
+            yield from _iter_flow(source, 0, 0, error)
+        else:
             raise
-        yield from _iter_json_stream(source, text)
+
+
+def _iter_flow(source: Source, start: int, before: int, error: DecodeError) -> Iterator[Found]:
+    """Yield from YAML that begins like JSON, from `start` and after `before` documents.
+
+    Raises `error` if the first document is no YAML either, and its start is that of JSON.
+    """
+    document, repeated = before, list[RepeatedKey]()
+    text = source.data[start:].removeprefix(_BOM)
+    try:
+        for tree in iter_trees(text, repeated.append):
+            document += 1
+            yield from _notes(source, repeated, document, start)
+            yield from _decode_tree(source, tree, document, start)
+    except YamlError as fault:
+        if document == before and _JSON_START.match(text):
+            raise error from None
+        line = fault.line + source.data[:start].count(b"\n") if fault.line else 0
+        moved = YamlError(fault.problem, line)
+        raise DecodeError(_place(source, document + 1), str(moved)) from None
 
 
 def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
@@ -218,10 +242,8 @@ def _objects_in(found: Found) -> int:
     return isinstance(found, FoundObject)
 
 
-def _iter_json_stream(
-    source: Source, data: bytes
-) -> Iterator[FoundObject | FoundMisfit | FoundInvalid]:
-    """Yield from concatenated JSON documents, as from `jq` or one per line."""
+def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
+    """Yield from concatenated JSON documents, as from `jq` or one per line; YAML may follow the first."""
     text = data.decode(errors="replace")
     decoder = json.JSONDecoder()
     position, document = 0, 0
@@ -235,7 +257,12 @@ def _iter_json_stream(
             tree, position = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
             problem = f"expected JSON; got {error.msg} (line {error.lineno})"
-            raise DecodeError(_place(source, document), problem) from None
+            fault = DecodeError(_place(source, document), problem)
+            if document > 2:
+                raise fault from None
+            start = len(source.data) - len(text[position:].encode())
+            yield from _iter_flow(source, start, document - 1, fault)
+            return
         except RecursionError:
             raise DecodeError(_place(source, document), "expected less deep nesting") from None
         except ValueError as error:  # a number of very many digits

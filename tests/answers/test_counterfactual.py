@@ -254,6 +254,24 @@ def test_the_reported_change(manifests: list[dict[str, Any]], expected: list[str
     check(found, manifests, pod)
 
 
+def test_a_missing_class_leaves_no_other_remedy() -> None:
+    view, pod = make_view(zone_node(), claim(spec={"storageClassName": "fast"}), with_claim())
+
+    found = find_counterfactual(view, pod, "n")
+
+    assert [step.alternatives for step in found.steps] == [[]]
+
+
+def test_a_claim_of_another_class_than_its_volume_is_created_anew() -> None:
+    asked = claim(spec={"volumeName": "pv", "storageClassName": "slow"})
+    view, pod = make_view(zone_node(), CLAIM_CLASS, FAR_VOLUME, asked, with_claim())
+
+    found = find_counterfactual(view, pod, "n")
+
+    wanted = 'create it anew with storageClassName "", which the volume has, instead of "slow"'
+    assert wanted in "".join(change.text for change in found.changes)
+
+
 def test_the_skew_is_the_smallest_that_helps() -> None:
     webs = [web_pod(f"w{i}", node="n", cpu="100m") for i in range(5)]
     view, pod = make_view(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.pod_spec import PodSpec
 from bayplan.api.workloads import pod_template
+from bayplan.notebook import Cluster, simulate
 from bayplan.sim import read_manifests
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
@@ -46,6 +48,27 @@ class Project:
         """Name of the last container of a workload's pods."""
         containers = self._specs[workload].containers or ()
         return containers[-1].name
+
+    def has_pods(self, workload: str) -> bool:
+        """Whether a simulation has pods of the workload: some DaemonSets have no node, some Deployments no replicas."""
+        kind, namespace, name = workload.split("/")
+        start = f"{namespace}/{name}" + ("" if kind == "pod" else "-")
+        return any(pod.startswith(start) for pod in self._pods)
+
+    @cached_property
+    def has_work(self) -> bool:
+        """Whether a simulation has pods beside those of DaemonSets."""
+        daemons = [name for name in self.workloads if name.startswith("daemonset/")]
+        starts = tuple(f"{name.partition('/')[2]}-" for name in daemons)
+        return any(not pod.startswith(starts) for pod in self._pods)
+
+    @cached_property
+    def _pods(self) -> list[str]:
+        """Names of the pods of a simulation, with those that run already."""
+        with warnings.catch_warnings(action="ignore"):
+            report = simulate(Cluster.read(*self.files))
+        running = [each for each in self.objects if isinstance(each, Pod)]
+        return [*(one.pod.key for one in report.pods), *(pod.key for pod in running)]
 
     @cached_property
     def _specs(self) -> dict[str, PodSpec]:

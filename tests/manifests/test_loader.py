@@ -62,6 +62,19 @@ def names(*paths: Path | str) -> list[str]:
         ),
         pytest.param(
             "a.yaml",
+            "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n" + yaml.safe_dump(POD),
+            id="YAML in flow style",
+        ),
+        pytest.param(
+            "a.json",
+            f"{json.dumps(NODE)}\n---\n{json.dumps(POD)}",
+            id="JSON texts as YAML documents",
+        ),
+        pytest.param(
+            "a.json", json.dumps(LIST).replace("]}", "],}"), id="JSON with a comma too many"
+        ),
+        pytest.param(
+            "a.yaml",
             "# head\n\n---\n" + yaml.safe_dump_all([NODE, None, POD]),
             id="empty documents",
         ),

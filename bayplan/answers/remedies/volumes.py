@@ -135,7 +135,8 @@ def repair_claims(ask: Ask) -> Iterator[Remedy]:
     classes = list(_missing_classes(ask))
     if classes:
         yield remedy(", ".join(change.text for change in classes), *classes)
-        yield from _without_volumes(ask)
+        if not ask.helps(classes):  # another claim is at fault, too
+            yield from _without_volumes(ask)
         return
     yield from _label_node(ask)
     yield from _more_storage(ask)
@@ -262,7 +263,13 @@ def _bound_claim(ask: Ask, volume: Volume, claim: PersistentVolumeClaim) -> Iter
         yield add(claim, pointer("spec", "volumeName"), name, text)
     if BIND_COMPLETED not in claim.annotations:
         path = pointer("metadata", "annotations", BIND_COMPLETED)
-        yield add(claim, path, "yes", f"bind {what} to volume {name}")
+        now = claim.storage_class_name
+        text = f"bind {what} to volume {name}"
+        if bound is not None and now != bound.storage_class_name:
+            # a claim is never bound to a volume of another class, and its class cannot be changed
+            wanted = f'storageClassName "{bound.storage_class_name}", which the volume has'
+            text = f'{text}: create it anew with {wanted}, instead of "{now}"'
+        yield add(claim, path, "yes", text)
 
 
 def _within_reach(ask: Ask, volume: PersistentVolume) -> Iterator[ObjectChange]:

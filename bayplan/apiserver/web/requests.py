@@ -150,7 +150,7 @@ def parse_protobuf(data: bytes) -> Tree:
 
 def parse_yaml(data: bytes) -> Any:
     """Decode YAML, or JSON; raises StatusError (400) when it is malformed."""
-    if data[:1] == b"{":
+    if data[:1] == b"{" and _is_json(data):
         return parse_json(data)
     try:
         trees = list(iter_trees(data))
@@ -159,6 +159,17 @@ def parse_yaml(data: bytes) -> Any:
     if len(trees) > 1:
         raise bad_request("the body of the request has more than one YAML document")
     return trees[0] if trees else None
+
+
+def _is_json(data: bytes) -> bool:
+    """False for YAML in flow style, which begins like JSON; True for JSON that is nested too deeply."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    except RecursionError:
+        return True
+    return True
 
 
 def parse_delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:

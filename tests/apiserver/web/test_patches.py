@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.apiserver.web.requests import parse_yaml
 from tests.rig.api_server import ServerInThread, config_map_tree, workload_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -110,3 +111,8 @@ def test_scale(api: ServerInThread) -> None:
     assert patched.tree["spec"] == {"replicas": 0}
     assert negative.status == 422
     assert api.get(f"{DEPLOYMENTS}/web").tree["spec"]["replicas"] == 0
+
+
+@pytest.mark.parametrize("text", [b'{"a": [1]}', b"{a: [1]}", b'{"a": [1],}', b"a:\n- 1\n"])
+def test_a_body_of_apply_is_json_or_yaml_of_both_styles(text: bytes) -> None:
+    assert parse_yaml(text) == {"a": [1]}
