@@ -30,6 +30,7 @@ from .access.rbac import GROUP
 from .access.service_tokens import ServiceTokens, make_key
 from .control.mirror import Mirror
 from .control.plane import ControlPlane
+from .control.restoration import Restoration
 from .registry.conversion import to_stored
 from .registry.object_registry import ObjectRegistry
 from .registry.resource_table import BY_STORAGE, ApiResource, selectable_fields
@@ -104,6 +105,7 @@ class ApiServer:
             stages,
             controllers,
         )
+        self.restoration = Restoration(self.registry, self.plane)
         self._has_rbac = rbac
         tokens = ServiceTokens(make_key(token), self.store, self.clock)
         self.api = Api(
@@ -155,7 +157,7 @@ class ApiServer:
     def load(self, tree: Tree) -> bool:
         """Store an object of a manifest, unless one of its name exists; return whether it was new.
 
-        Raises InputError when it is rejected.
+        Objects of a dump are complete after `restoration.complete`. Raises InputError when it is rejected.
         """
         try:
             resource = self._resource_of(tree)
@@ -167,6 +169,9 @@ class ApiServer:
             if self.store.get(resource.storage, (namespace, name)) is not None:
                 return False
             _check_types(resource, tree)
+            if self.restoration.takes(resource, tree):
+                self.restoration.add(resource, namespace, to_stored(resource, dict(tree)))
+                return True
             self.registry.create(resource, namespace, to_stored(resource, dict(tree)))
         except StatusError as error:
             raise InputError(str(error)) from None

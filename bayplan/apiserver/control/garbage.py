@@ -15,6 +15,8 @@ from ..store.records import ADDED
 Tree = dict[str, Any]
 Place = tuple[str, Key]
 BATCH = 500
+ABSENT_OWNERS = "bayplan.dev/absent-owners"
+"""Annotation of objects of a dump: uids of owners that it does not have; they are no reason to delete the object."""
 
 
 class GarbageCollector:
@@ -67,7 +69,12 @@ class GarbageCollector:
             return
         tree = record.decode()
         owners = tree["metadata"]["ownerReferences"]
-        present = [owner for owner in owners if self._is_there(owner)]
+        absent = str((tree["metadata"].get("annotations") or {}).get(ABSENT_OWNERS) or "").split()
+        present = [
+            owner
+            for owner in owners
+            if owner.get("uid") in absent or is_there(self._registry, owner)
+        ]
         if len(present) == len(owners):
             return
         if present:
@@ -75,13 +82,6 @@ class GarbageCollector:
             self._write(storage, record, tree)
         elif not tree["metadata"].get("deletionTimestamp"):
             self._delete(storage, key, DeleteOptions(uid=record.uid, propagation="Background"))
-
-    def _is_there(self, owner: Tree) -> bool:
-        """Whether the owner exists; owners of kinds that are not served count as existing."""
-        group = str(owner.get("apiVersion") or "").rpartition("/")[0]
-        if not self._registry.catalog.has_kind(group, str(owner.get("kind"))):
-            return True
-        return self._store.find_uid(str(owner.get("uid"))) is not None
 
     def _see_off(self, place: Place) -> None:
         """Process the finalizers of a terminating object."""
@@ -148,3 +148,11 @@ class GarbageCollector:
         except StatusError as error:
             if error.code not in (404, 409):
                 raise
+
+
+def is_there(registry: ObjectRegistry, owner: Tree) -> bool:
+    """Whether the owner exists; owners of kinds that are not served count as existing."""
+    group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+    if not registry.catalog.has_kind(group, str(owner.get("kind"))):
+        return True
+    return registry.store.find_uid(str(owner.get("uid"))) is not None

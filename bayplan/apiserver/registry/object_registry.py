@@ -149,6 +149,16 @@ class ObjectRegistry:
             raise already_exists(resource, name)
         return self._put(resource, key, server_fields.bare(tree), dry_run)
 
+    def restore(self, resource: ApiResource, namespace: str, tree: Tree) -> Record:
+        """Store an object as another API server stored it, with the defaults of this one."""
+        metadata = dict(server_fields.metadata_of(tree))
+        for name in ("resourceVersion", "selfLink"):
+            metadata.pop(name, None)
+        tree = {**tree, "metadata": metadata}
+        _set_defaults(resource, tree, self.now())
+        key = (namespace if resource.is_namespaced else "", str(metadata["name"]))
+        return self._put(resource, key, server_fields.bare(tree), False)
+
     def create_own(self, resource: ApiResource, namespace: str, tree: Tree) -> Record:
         """Store a new object that the server made itself, which has all fields that rules would set or check."""
         metadata = tree["metadata"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...api.pod_stages import StageRule
 from ...errors import InputError
 from ...manifests.stage_documents import check_annotations, is_stages, read_stages
+from ..options.autoscaler_options import print_notes
 from ..options.scheduler_options import warn
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def load(server: ApiServer, manifests: UpManifests) -> None:
             server.load(tree)
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
+    print_notes(server.restoration.complete())
 
 
 def add_nodes(server: ApiServer, count: int, shape: NodeModel) -> None:
