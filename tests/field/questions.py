@@ -143,7 +143,8 @@ def _plans(complaint: str) -> Iterator[Question]:
     yield Question("plan", ("plan", *pools, *limit), complaint=complaint)
     yield Question("plan json", ("plan", *pools, *limit, "-o", "json"), complaint=complaint)
     yield Question("plan existing", ("plan", *pools, *limit, "--existing"))
-    yield Question("plan keep", ("plan", *pools, *limit, "--keep", "existing"))
+    words = ("plan", *pools, *limit, "--keep", "existing")
+    yield Question("plan keep", words, complaint=complaint)
     for autoscaler in ("karpenter", "cluster-autoscaler"):
         words = ("simulate", *pools, "--autoscaler", autoscaler, "--until", "1h")
         yield Question(f"simulate {autoscaler}", words)
