@@ -24,6 +24,7 @@ CREATED_ANEW = frozenset(
     }
 )
 """Kinds whose objects take effect by their creation."""
+RUNNING = "Running"
 _REVISED = ("StatefulSet", "DaemonSet")
 
 
@@ -50,6 +51,11 @@ class Restoration:
         if metadata.get("deletionTimestamp"):
             self._leaving.append(f"{resource.kind.lower()} {_name(namespace, metadata['name'])}")
             return
+        status = tree.get("status") or {}
+        is_running = resource.storage == "pods" and status.get("phase") == RUNNING
+        if is_running and not status.get("containerStatuses"):
+            # no kubelet wrote this status: one starts the pod
+            tree = {**tree, "status": {"phase": "Pending"}}
         record = self._registry.restore(resource, namespace, tree)
         self._restored.append((resource, record.key))
 
@@ -116,9 +122,9 @@ class Restoration:
 
 
 def _newest_hash(kind: str, status: Tree) -> str | None:
-    """The hash of pods of the newest template; None if all pods have it, empty if it is unknown which do."""
+    """The hash of pods of the newest template; None if all count as such, empty if it is unknown which do."""
     if kind == "StatefulSet":
-        return str(status.get("updateRevision") or "")
+        return str(status["updateRevision"]) if status.get("updateRevision") else None
     updated = status.get("updatedNumberScheduled") or 0
     return None if updated >= (status.get("currentNumberScheduled") or 0) else ""
 

@@ -154,6 +154,11 @@ class ObjectRegistry:
         metadata = dict(server_fields.metadata_of(tree))
         for name in ("resourceVersion", "selfLink"):
             metadata.pop(name, None)
+        metadata["creationTimestamp"] = metadata.get("creationTimestamp") or self.now()
+        if resource.is_namespaced:
+            metadata["namespace"] = namespace
+        if resource.has_generation:
+            metadata.setdefault("generation", 1)
         tree = {**tree, "metadata": metadata}
         _set_defaults(resource, tree, self.now())
         key = (namespace if resource.is_namespaced else "", str(metadata["name"]))

@@ -62,16 +62,26 @@ def test_pods_of_a_dump_stay(without: tuple[str, ...]) -> None:
     assert any("an owner that is not in the files" in note for note in notes) == bool(without)
 
 
-def test_objects_being_deleted_and_copies_of_a_uid_are_no_objects_of_a_dump() -> None:
+def test_parts_of_a_dump_that_cannot_stay() -> None:
     pod = next(tree for tree in dump() if tree["kind"] == "Pod" and tree["spec"].get("nodeName"))
     gone = {**pod, "metadata": {**pod["metadata"], "name": "gone", "uid": "other"}}
     gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     copy = {**pod, "metadata": {**pod["metadata"], "name": "copy"}}
+    node = next(tree for tree in dump() if tree["kind"] == "Node")
+    sketch = {**pod, "metadata": {"name": "sketch", "uid": "sketch"}}
+    sketch["status"] = {"phase": "Running"}
+    sketch["spec"] = {"containers": [{"name": "a", "image": "b"}]}
+    sketch["spec"]["nodeName"] = node["metadata"]["name"]
 
     with api_server() as api:
-        notes = restore(api, [pod, gone])
+        notes = restore(api, [node, pod, gone])
         items = {t["metadata"]["name"] for t in api.get("/api/v1/pods").tree["items"]}
-        restore(api, [copy])
+        restore(api, [copy, sketch])
+
+        [started] = api.get("/api/v1/pods?fieldSelector=metadata.name%3Dsketch").tree["items"]
 
     assert items == {pod["metadata"]["name"]}
+    assert started["status"]["containerStatuses"][0]["ready"]
+    assert started["metadata"]["creationTimestamp"]
+    assert started["metadata"]["namespace"] == "default"
     assert notes[-1].endswith("gone has been left out: a deletion was under way")
