@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -38,6 +39,8 @@ for _truth, _words in ((True, ("true", "yes", "on", "y")), (False, ("false", "no
 _OCTAL = re.compile(r"[-+]?0[0-9]+")
 _INTEGER = re.compile(r"[-+]?[0-9A-Za-z]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_BOM = b"\xef\xbb\xbf"
+_NOT_SPACE = re.compile(r"\S")
 _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _PLAIN_BELOW = 1e21
 """Go writes smaller whole floats into JSON as integers."""
@@ -91,6 +94,33 @@ def iter_trees(text: bytes | str, on_repeated_key: OnRepeatedKey | None = None) 
         raise YamlError(f"expected UTF-8 text; {error.reason} at byte {error.position}") from None
     finally:
         loader.dispose()
+
+
+def iter_documents(text: bytes) -> Iterator[Any]:
+    """Yield the documents in `text` as kubectl reads them: JSON in a row, YAML, or YAML after a first JSON text."""
+    if text.removeprefix(_BOM).lstrip()[:1] != b"{":
+        yield from iter_trees(text)
+        return
+    content = text.removeprefix(_BOM).decode(errors="replace")
+    found, end = 0, 0
+    while following := _NOT_SPACE.search(content, end):
+        start = following.start()
+        try:
+            tree, end = _JSON.raw_decode(content, start)
+        except (ValueError, RecursionError) as error:
+            if found > 1:
+                raise YamlError(f"document {found + 1}: expected JSON; {error}") from None
+            yield from iter_trees(content[start:].encode())
+            return
+        found += 1
+        yield tree
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"got {name}, which is no number of JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def format_tree(tree: Any) -> str:

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from bayplan.yaml_tree import MAX_ALIASED, RepeatedKey, YamlError, format_tree, iter_trees
+from bayplan.yaml_tree import (
+    MAX_ALIASED,
+    RepeatedKey,
+    YamlError,
+    format_tree,
+    iter_documents,
+    iter_trees,
+)
 
 
 def read(text: str | bytes) -> Any:
@@ -92,6 +99,24 @@ def test_aliases_and_merges() -> None:
         "c": {"x": 1, "w": 3},
         "d": {"z": 4, "x": 1, "w": 2},
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b'{"a": 1}\n{"a": 2}{"a": 3}', id="JSON in a row"),
+        pytest.param(b'\xef\xbb\xbf {"a": 1}\n---\na: 2\n---\n{a: 3}', id="YAML after JSON"),
+        pytest.param(b"{a: 1}\n---\na: 2\n---\na: 3", id="YAML in flow style"),
+        pytest.param(b"a: 1\n---\na: 2\n---\na: 3", id="YAML"),
+    ],
+)
+def test_documents_of_both_formats(text: bytes) -> None:
+    assert list(iter_documents(text)) == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_after_two_json_documents_there_is_no_yaml() -> None:
+    with pytest.raises(YamlError, match="document 3: expected JSON"):
+        list(iter_documents(b'{"a": 1} {"a": 2}\n---\na: 3'))
 
 
 def test_several_documents_one_of_them_empty() -> None:

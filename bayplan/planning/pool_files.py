@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from ..api.wire.decode import decode_object
 from ..config.problems import Problems
 from ..errors import DecodeError, InputError
 from ..manifests.sources import Source, find_files, open_source
-from ..yaml_tree import YamlError, iter_trees
+from ..yaml_tree import YamlError, iter_documents
 from .instance_types import NO_TABLE, InstanceTable
 from .karpenter import KARPENTER_V1, is_beside_pools, notes_beside_pools, read_karpenter_pool
 from .node_groups import STATUS_NAME, GroupSize, find_groups, read_status, unmatched_sizes
@@ -85,7 +84,7 @@ def read_pools(
 
 def _read_source(source: Source, table: InstanceTable, found: _Found) -> None:
     try:
-        for number, tree in enumerate(_trees(source), 1):
+        for number, tree in enumerate(iter_documents(bytes(source.data[:])), 1):
             place = f"{source.name}: document {number}"
             if isinstance(tree, Mapping) and isinstance(tree.get("items"), list):
                 for i, item in enumerate(tree["items"]):
@@ -96,17 +95,6 @@ def _read_source(source: Source, table: InstanceTable, found: _Found) -> None:
         found.problems.append(f"{source.name}: expected YAML or JSON; {error}")
     except RecursionError:
         found.problems.append(f"{source.name}: expected less deep nesting")
-
-
-def _trees(source: Source) -> Iterator[Any]:
-    data = bytes(source.data[:])
-    if data.lstrip()[:1] == b"{":
-        try:
-            yield json.loads(data)
-            return
-        except ValueError:
-            pass  # several documents, YAML in the style of JSON, or a fault that its parser reports
-    yield from iter_trees(data)
 
 
 def _read_tree(tree: Any, table: InstanceTable, place: str, found: _Found) -> None:

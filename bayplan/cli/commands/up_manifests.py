@@ -90,10 +90,10 @@ def _trees_in(source: Source) -> list[Any]:
     from ...api.wire.encode import to_dict
     from ...manifests.bay_format import is_bay
     from ...manifests.bay_objects import iter_bay_objects
-    from ...yaml_tree import iter_trees
+    from ...yaml_tree import iter_documents
 
     if not is_bay(source.data):
-        return list(iter_trees(bytes(source.data[:])))
+        return list(iter_documents(bytes(source.data[:])))
     blocks = iter_bay_objects(source.data, source.name)
     return [{"items": [to_dict(obj) for objects, _ in blocks for obj in objects]}]
 
