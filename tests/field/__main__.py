@@ -1,4 +1,7 @@
-"""`python -m tests.field`: every question about every project, as a table; exit status 1 if one has no answer."""
+"""`python -m tests.field`: every question about every project, as a table; exit status 1 if one has no answer.
+
+REFUSED counts questions without a subject, as a plan without pods, which must be refused with their own sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from .material import Project, own_projects, shared_projects
-from .questions import ask_all
+from .questions import Question, ask_all
 
 
 def main() -> int:
@@ -25,27 +28,28 @@ def main() -> int:
         projects = [Project("given", tuple(options.files))]
     faults: list[str] = []
     asked = 0
-    print(f"{'PROJECT':<24}{'QUESTION':<20}{'ASKED':>7}{'FAILED':>8}")
+    print(f"{'PROJECT':<24}{'QUESTION':<20}{'ASKED':>7}{'REFUSED':>9}{'FAILED':>8}")
     with ProcessPoolExecutor() as pool:
         runs = [(one, pool.submit(_answers, one, options.breadth)) for one in projects]
         for project, run in runs:
             answers, seconds = run.result()
             asked += len(answers)
-            kinds = [name.split()[0] for name, _ in answers]
-            failed = Counter(name.split()[0] for name, fault in answers if fault)
+            kinds = [question.name.split()[0] for question, _ in answers]
+            refused = Counter(one.name.split()[0] for one, _ in answers if one.complaint)
+            failed = Counter(one.name.split()[0] for one, fault in answers if fault)
             for kind, count in Counter(kinds).items():
-                print(f"{project.name:<24}{kind:<20}{count:>7}{failed[kind]:>8}")
-            print(
-                f"{project.name:<24}{'all':<20}{len(answers):>7}{failed.total():>8}  {seconds:.0f} s"
-            )
-            faults += [f"{project.name}: {name}: {fault}" for name, fault in answers if fault]
+                numbers = f"{count:>7}{refused[kind]:>9}{failed[kind]:>8}"
+                print(f"{project.name:<24}{kind:<20}{numbers}")
+            numbers = f"{len(answers):>7}{refused.total():>9}{failed.total():>8}"
+            print(f"{project.name:<24}{'all':<20}{numbers}  {seconds:.0f} s")
+            faults += [f"{project.name}: {one.name}: {fault}" for one, fault in answers if fault]
     for fault in faults:
         print(fault)
     print(f"{asked - len(faults)} passed, {len(faults)} failed")
     return 1 if faults else 0
 
 
-def _answers(project: Project, breadth: int) -> tuple[list[tuple[str, str | None]], float]:
+def _answers(project: Project, breadth: int) -> tuple[list[tuple[Question, str | None]], float]:
     start = time.perf_counter()
     return list(ask_all(project, breadth)), time.perf_counter() - start
 

@@ -155,8 +155,8 @@ def _sample(names: list[str], size: int) -> list[str]:
     return names[:: max(len(names) // size, 1)][:size]
 
 
-def ask_all(project: Project, breadth: int = 3) -> Iterator[tuple[str, str | None]]:
+def ask_all(project: Project, breadth: int = 3) -> Iterator[tuple[Question, str | None]]:
     """Each question with its fault, None where it has an answer."""
     with tempfile.TemporaryDirectory() as folder:
         for question in questions_about(project, breadth):
-            yield question.name, question.ask(project, Path(folder))
+            yield question, question.ask(project, Path(folder))
