@@ -146,6 +146,8 @@ class DecisionAccount(AccountPart):
     skipped: dict[str, int] = msgspec.field(default_factory=dict)
     """Number of decisions that were not judged, per cause."""
     watched_s: float = 0.0
+    avoided: dict[str, str] = msgspec.field(default_factory=dict)
+    """By name of a scheduler: a label of the nodes that it left out although they are best here."""
 
     def add(self, decision: JudgedDecision, time: str, evidence: str = "") -> Agreement | None:
         """Count a decision; returns its verdict, None if nothing was decided."""
@@ -188,16 +190,18 @@ class DecisionAccount(AccountPart):
                     f"{one.name}: refuses nodes for reasons that no plugin of the profile gives ({reasons}): "
                     "an extender or a plugin that is not in the configuration"
                 )
-        yield from _hints_of_nodes(self.differences)
+        yield from _hints_of_nodes(self.differences, self.avoided)
 
 
-def _hints_of_nodes(differences: Iterable[DecisionDifference]) -> Iterable[str]:
+def _hints_of_nodes(
+    differences: Iterable[DecisionDifference], avoided: Mapping[str, str]
+) -> Iterable[str]:
     """Sentences about nodes that the rules here do not explain."""
     refused: dict[str, set[str]] = {}
     lower: set[str] = set()
     for one in differences:
         is_bound = one.result in (ReplayVerdict.OTHER, ReplayVerdict.PENDING_HERE)
-        if is_bound and _is_refused(one):
+        if is_bound and is_refused_here(one):
             refused.setdefault(one.scheduler, set()).update(one.plugins)
         elif one.result == ReplayVerdict.OTHER and one.here:
             lower.add(one.scheduler)
@@ -207,14 +211,15 @@ def _hints_of_nodes(differences: Iterable[DecisionDifference]) -> Iterable[str]:
             " changes bindings, pods that are bound by hand, or plugins that are off in its configuration"
         )
     for name in sorted(lower):
+        label = f", and none with the label {avoided[name]}" if name in avoided else ""
         yield (
-            f"{name}: chose nodes with a lower total although it compares all nodes: an extender, a plugin, a"
+            f"{name}: chose nodes with a lower total although it compares all nodes{label}: an extender, a plugin, a"
             " weight or an argument that is not in the configuration, or a webhook that changes bindings; bayplan"
             " doctor finds what it can"
         )
 
 
-def _is_refused(difference: DecisionDifference) -> bool:
+def is_refused_here(difference: DecisionDifference) -> bool:
     """Whether the node of a binding is refused here; totals begin with a number."""
     return ": " in difference.reason and not difference.reason[0].isdigit()
 

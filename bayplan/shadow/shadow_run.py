@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..answers.decisions import DecisionFollower
@@ -13,6 +13,7 @@ from ..scheduler import RandomTies
 from ..sim.recording_file import DELETED, Recording
 from ..sim.settings import OnProgress, Settings
 from ..trials import TrialCluster
+from .avoided_nodes import avoided_labels
 from .decision_account import DecisionAccount
 from .evidence import EvidenceFolder
 from .wait_probe import WaitProbe
@@ -80,6 +81,11 @@ class ShadowRun:
         self.follower.finish(at_s)
         self._waits.finish()
         self.account.watched_s = self._resumed_s + at_s
+        self.account.avoided = avoided_labels(self.account.differences, self._labels_of)
+
+    def _labels_of(self, node_name: str) -> Mapping[str, str]:
+        node = self.view.cluster.get("Node", "", node_name)
+        return node.labels if node is not None else {}
 
     def _waiting(self) -> Iterator[Pod]:
         return (pod for pod, _ in self.follower.waiting() if not pod.spec.scheduling_gates)

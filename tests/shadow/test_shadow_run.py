@@ -271,6 +271,23 @@ def test_a_nomination_after_the_victim_is_gone_is_no_binding() -> None:
     assert agreements(decisions) == ["same", "same"]
 
 
+def test_the_label_of_nodes_that_a_scheduler_leaves_out_is_named() -> None:
+    nodes = [
+        make_node(f"n{i}", cpu=f"{8 + 8 * (i > 2)}", labels={"pool": f"p{i // 3}"})
+        for i in range(5)
+    ]
+    events: list[Event] = []
+    for i in range(6):
+        events += [(10.0 * i + 1, pod(f"p{i}")), (10.0 * i + 1.1, pod(f"p{i}", f"n{i % 3}"))]
+    # the best one of the two large nodes is another one after this pod
+    events.insert(6, (25.0, pod("other", "n3")))
+
+    run, _ = judge(nodes, events)
+
+    (hint,) = run.account.hints()
+    assert "and none with the label pool=p1: an extender, a plugin" in hint
+
+
 def sampled_run() -> ShadowRun:
     """Of 150 nodes two are best; the pod went to a lower one."""
     nodes = [make_node(f"n{i:03}", cpu="8") for i in range(150)]
