@@ -15,6 +15,7 @@ QUESTIONS = [
     "compare",
     "devices",
     "doctor",
+    "gangs",
     "live",
     "measures",
     "nodes-needed",
