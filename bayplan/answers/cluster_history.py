@@ -144,10 +144,10 @@ class ClusterHistory:
             for change in self._between(first_s, moment.at_s + LAG_S)
             if change.matters and change.key != moment.key
         ]
-        others = [change.number for change in around if not change.is_binding]
+        others = [change for change in around if not change.is_binding]
         bindings = [change for change in around if change.is_binding]
         pairs = _nearest_pairs(
-            _shifts(others, moment.number), _binding_shifts(bindings, moment), moment.number
+            _other_shifts(others, moment.number), _binding_shifts(bindings, moment), moment.number
         )
         yield from islice(pairs, MOST_STATES)
 
@@ -229,6 +229,14 @@ def _shifts(numbers: Sequence[int], moment: int) -> list[Shift]:
         if size <= len(after):
             found.append((NONE, frozenset(after[:size])))
     return found
+
+
+def _other_shifts(changes: Sequence[Change], moment: int) -> list[Shift]:
+    """Prefixes of all changes, and of those of other kinds than pods: each kind has a watch, which may be late."""
+    every = _shifts([change.number for change in changes], moment)
+    apart = _shifts([change.number for change in changes if change.key[0] != "Pod"], moment)
+    mixed = (shift for pair in zip_longest(every, apart) for shift in pair if shift is not None)
+    return list(dict.fromkeys(mixed))
 
 
 def _binding_shifts(bindings: Sequence[Change], moment: Change) -> list[Shift]:

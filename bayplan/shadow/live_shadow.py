@@ -31,6 +31,7 @@ CAUGHT_UP_S = 0.5
 SETTLE_S = 2.0
 """Time after an interruption during which decisions are not judged."""
 START_TRIES = 5
+NOT_FOUND = " not found"
 TURNS = 4
 """Turns of the event loop between two slices: reading a change from a connection takes several."""
 SLICE_S = 0.02
@@ -257,7 +258,7 @@ class LiveShadow:
         assert self.run is not None
         if decision.agreement is not Agreement.DIFFERENT:
             return False
-        if decision.node_name and _lacks_object(decision):
+        if _lacks_object(decision):
             self.run.drop(decision)
             self.run.account.skip(NOT_ARRIVED, 1)
             return True
@@ -276,10 +277,13 @@ class LiveShadow:
 
 
 def _lacks_object(decision: JudgedDecision) -> bool:
-    """Whether the pod is refused for an object that is not there; its scheduler had that, or it were not bound."""
+    """Whether the pod is refused for an object that is not here; its scheduler had that, or it had the same reason."""
     found = decision.assessment
-    statuses = found.refusals if found is not None else ()
-    return any(reason.endswith(" not found") for one in statuses for reason in one.reasons)
+    if found is None:
+        return False
+    if not decision.node_name:
+        return NOT_FOUND in found.message and NOT_FOUND not in decision.message
+    return any(reason.endswith(NOT_FOUND) for one in found.refusals for reason in one.reasons)
 
 
 async def _first(*tasks: asyncio.Future[Any]) -> None:

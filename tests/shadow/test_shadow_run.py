@@ -210,6 +210,7 @@ def test_a_scheduler_without_a_profile_is_judged_with_the_default_one() -> None:
     assert found == {"another": False, "default-scheduler": True}
 
 
+CORDONED = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
 VICTIM = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
 
@@ -269,6 +270,22 @@ def test_a_nomination_after_the_victim_is_gone_is_no_binding() -> None:
     )
 
     assert agreements(decisions) == ["same", "same"]
+
+
+def test_a_node_may_change_after_many_pods_that_changed_later() -> None:
+    cordoned = make_node("big", cpu="8", unschedulable=True)
+    gone: list[Event] = [(1.06, (pod(f"old{i}", "m"),)) for i in range(40)]
+    _, decisions = judge(
+        [make_node("big", cpu="8"), make_node("m", cpu="64"), *(one[0] for _, one in gone)],
+        [
+            (1.0, pod("p", cpu="30")),
+            (1.05, pod("p", cpu="30", status=refused(CORDONED))),
+            *gone,
+            (1.07, cordoned),
+        ],
+    )
+
+    assert agreements(decisions) == ["same"]
 
 
 def test_the_label_of_nodes_that_a_scheduler_leaves_out_is_named() -> None:
