@@ -120,14 +120,18 @@ class DecisionJudge:
         decision.verdict = ReplayVerdict.SAMPLED
         return True
 
-    def resolve(self, decision: JudgedDecision, moment: Change, show: Show) -> None:
-        """Judge a decision in the states around its moment; by the state of the moment if none explains it."""
+    def resolving(self, decision: JudgedDecision, moment: Change, show: Show) -> Iterator[None]:
+        """Judge a decision in the states around its moment; by the state of the moment if none explains it.
+
+        Yields after each state.
+        """
         states = self._history.states_around(moment, decision.created_s)
         for number, state in enumerate(islice(states, self._most_states(decision))):
             show(state)
             if self.judge(decision):
                 decision.settle(state, moment)
                 break
+            yield
             found = decision.assessment
             if number >= SAMPLED_STATES and found and self._may_be_sampled(decision.pod, found):
                 break
@@ -136,7 +140,7 @@ class DecisionJudge:
             show(decision.state)
             self._tell_difference(decision)
         elif decision.nominated_node:
-            self._judge_preemption(decision, moment, show)
+            yield from self._judge_preemption(decision, moment, show)
         self._latest.append(decision.agreement is Agreement.DIFFERENT)
         if decision.agreement is Agreement.DIFFERENT:
             self._differing[_kind_of(decision)] += 1
@@ -184,7 +188,9 @@ class DecisionJudge:
             return False
         return compared // 2 <= found.feasible_nodes - (found.rank - 1)
 
-    def _judge_preemption(self, decision: JudgedDecision, moment: Change, show: Show) -> None:
+    def _judge_preemption(
+        self, decision: JudgedDecision, moment: Change, show: Show
+    ) -> Iterator[None]:
         """Compare the victims on the nominated node with ours, in states around that in which the pod was refused."""
         node_name = decision.nominated_node
         evictions = self._history.changes_near(moment, lambda one: _is_eviction(one, node_name))
@@ -198,6 +204,7 @@ class DecisionJudge:
             if found.is_best:
                 decision.preemption = found
                 return
+            yield
         assert decision.preemption is not None, "the first state is always compared"
         is_large = self._view.table.node_count > MOST_CANDIDATES
         is_untried = is_large and not decision.preemption.was_tried

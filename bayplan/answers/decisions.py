@@ -135,24 +135,27 @@ class DecisionFollower:
 
     def resolve_until(self, at_s: float) -> None:
         """Judge the open decisions whose surroundings are complete at this time."""
-        self.resolve_some(at_s)
+        for _ in self.resolving(at_s):
+            pass
 
-    def resolve_some(self, at_s: float, is_over: Callable[[], bool] = lambda: False) -> int:
-        """Judge open decisions whose surroundings are complete, the oldest first, until it `is_over`; their number.
+    def resolving(self, at_s: float, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """The same, the oldest first, until it `is_over`. Yields between two states, while the view shows one of them.
 
         Together they cost less: the view goes from one past state to the next, and back once.
         """
         if not self._is_due(at_s):
-            return 0
+            return
         resolved: list[JudgedDecision] = []
-        with self._history.past() as show:
-            while self._is_due(at_s) and not (resolved and is_over()):
-                doubt = self._doubts.popleft()
-                self._judge.resolve(doubt.decision, doubt.moment, show)
-                resolved.append(doubt.decision)
-        for decision in resolved:
-            self._settle(decision)
-        return len(resolved)
+        try:
+            with self._history.past() as show:
+                while self._is_due(at_s) and not (resolved and is_over()):
+                    doubt = self._doubts[0]
+                    yield from self._judge.resolving(doubt.decision, doubt.moment, show)
+                    self._doubts.popleft()
+                    resolved.append(doubt.decision)
+        finally:
+            for decision in resolved:
+                self._settle(decision)
 
     def _is_due(self, at_s: float) -> bool:
         return bool(self._doubts) and self._doubts[0].decision.at_s + LAG_S < at_s
@@ -168,7 +171,7 @@ class DecisionFollower:
 
     def finish(self, at_s: float) -> None:
         """Judge all that is open; pods about which nothing was decided are delivered as undecided."""
-        self.resolve_some(math.inf)
+        self.resolve_until(math.inf)
         for one in self._pending.values():
             if not one.has_decision:
                 self._settle(self._decision(one, at_s))

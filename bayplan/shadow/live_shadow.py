@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from ..answers.judged_decision import Agreement, JudgedDecision
@@ -185,8 +186,7 @@ class LiveShadow:
             end_s = self.now_s + SLICE_S
             while len(self._backlog) and self.now_s < end_s:
                 self._take_next()
-            for _ in range(TURNS):
-                await asyncio.sleep(0)
+            await _let_read()
             now_s = self.now_s
             cause = self._cause(now_s)
             if cause and self.run.follower.open_decisions:
@@ -195,7 +195,7 @@ class LiveShadow:
             self._look_at_waits(now_s)
             for decision, is_fresh in await self._fresh.results(now_s):
                 self._count_held(decision, is_fresh)
-            if not self.is_behind and self._resolve(now_s):
+            if not self.is_behind and await self._resolve(now_s):
                 continue
             if not len(self._backlog):
                 await asyncio.sleep(IDLE_S)
@@ -207,13 +207,19 @@ class LiveShadow:
         if not self.is_behind:
             self.run.look_at_waits(now_s, lambda: self.now_s > end_s)
 
-    def _resolve(self, now_s: float) -> int:
-        """Judge open decisions, for a while; returns their number."""
+    async def _resolve(self, now_s: float) -> int:
+        """Judge open decisions, for a while; returns their number. Changes are received meanwhile, and not followed."""
         assert self.run is not None
         follower, end_s = self.run.follower, now_s + RESOLVE_S
-        done = follower.resolve_some(self._backlog.oldest_s(now_s), lambda: self.now_s > end_s)
+        before, slice_s = follower.settled, now_s + SLICE_S
+        oldest_s = self._backlog.oldest_s(now_s)
+        with closing(follower.resolving(oldest_s, lambda: self.now_s > end_s)) as resolving:
+            for _ in resolving:
+                if self.now_s > slice_s:
+                    await _let_read()
+                    slice_s = self.now_s + SLICE_S
         follower.is_hurried = follower.open_decisions > HURRIED
-        return done
+        return follower.settled - before
 
     def _take_next(self) -> None:
         assert self.run is not None
@@ -284,6 +290,12 @@ def _lacks_object(decision: JudgedDecision) -> bool:
     if not decision.node_name:
         return NOT_FOUND in found.message and NOT_FOUND not in decision.message
     return any(reason.endswith(NOT_FOUND) for one in found.refusals for reason in one.reasons)
+
+
+async def _let_read() -> None:
+    """Let the watches receive changes."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
 
 
 async def _first(*tasks: asyncio.Future[Any]) -> None:
