@@ -32,6 +32,18 @@ def wait_until_ready(url: str) -> None:
     raise AssertionError("the shadow is not ready")
 
 
+def wait_until_seen(url: str, number: int) -> None:
+    """Wait until the shadow has received so many decisions."""
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end:
+        with urllib.request.urlopen(f"{url}/report.json") as answer:
+            summary = json.loads(answer.read())["summary"]
+        if summary["decisions"] + summary["skipped"] >= number:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the shadow has seen too few decisions: {summary}")
+
+
 def start_shadow(
     cluster: ClusterUnderTest, folder: Path, *options: str
 ) -> tuple[subprocess.Popen[bytes], str]:
@@ -84,6 +96,7 @@ def test_a_scheduler_at_work_agrees_with_its_shadow(
         cluster.pod("too-big", {"cpu": "64"})
         cluster.wait_all_bound(13)
         cluster.wait_refused("too-big", "Insufficient cpu")
+        wait_until_seen(url, 14)
         summary = end(process)["summary"]
     finally:
         process.kill()
