@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -138,7 +138,9 @@ class DecisionFollower:
         for _ in self.resolving(at_s):
             pass
 
-    def resolving(self, at_s: float, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def resolving(
+        self, at_s: float, is_over: Callable[[], bool] = lambda: False
+    ) -> Generator[None, None, None]:
         """The same, the oldest first, until it `is_over`. Yields between two states, while the view shows one of them.
 
         Together they cost less: the view goes from one past state to the next, and back once.
