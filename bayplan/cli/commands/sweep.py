@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,7 +86,8 @@ def sweep(
     if dry_run:
         _list(found, output)
         return
-    with progress_bar("simulating") as on_runs:
+    # Ray prints the last log lines of a lost machine to standard output, which is for the results.
+    with progress_bar("simulating") as on_runs, redirect_stdout(sys.stderr):
         results = found.run(jobs=jobs, ray=ray, on_progress=on_runs)
     from ..render.sweep_table import render_results
 

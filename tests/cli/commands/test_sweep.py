@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.cli.main import app
+from bayplan.sweeps import Sweep
+from bayplan.sweeps.sweep import SweepResults
 
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "sweep" / "sweep.yaml")
 
@@ -57,6 +59,21 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert (document["kind"], document["missing"]) == ("SweepPlan", 9)
     assert {run["status"] for run in document["runs"]} == {"missing"}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_messages_of_ray_are_not_part_of_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Sweep.run
+
+    def lose_a_machine(self: Sweep, **given: Any) -> SweepResults:
+        print("(raylet) Raylet is terminated.")
+        return run(self, jobs=1)
+
+    monkeypatch.setattr(Sweep, "run", lose_a_machine)
+
+    out, err = sweep(EXAMPLE, "-o", "json")
+
+    assert json.loads(out)["done"] == 9
+    assert "(raylet)" in err
 
 
 def test_a_failed_run_is_shown_and_is_the_exit_status() -> None:
