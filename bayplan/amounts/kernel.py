@@ -15,6 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,7 +84,7 @@ class Weighted(NamedTuple):
     weight: int
 
 
-class Best(NamedTuple):
+class Best(msgspec.Struct, frozen=True):
     """The highest total (-1: none), how many rows have it, how many rows are not refused, the first row that has it."""
 
     total: int
@@ -92,7 +93,8 @@ class Best(NamedTuple):
     row: int
 
 
-NONE_FEASIBLE = Best(-1, 0, 0, -1)
+BestFields = tuple[int, int, int, int]
+"""The fields of `Best`, in its order."""
 
 
 class Peaks(Protocol):
@@ -101,7 +103,7 @@ class Peaks(Protocol):
     def update(self, values: Ints, rows: Ints | None) -> None:
         """Take over `values` at `rows`, or everywhere."""
 
-    def best(self, values: Ints) -> tuple[int, int, int, int]:
+    def best(self, values: Ints) -> BestFields:
         """The fields of `Best`."""
 
     def present(self) -> int:
@@ -118,7 +120,7 @@ class NumPyPeaks:
     def update(self, values: Ints, rows: Ints | None) -> None:
         self._values = values
 
-    def best(self, values: Ints) -> tuple[int, int, int, int]:
+    def best(self, values: Ints) -> BestFields:
         return summarize(values)
 
     def present(self) -> int:
@@ -241,14 +243,14 @@ def refuse_beside(
     values[rows[takes]] = (-1 - (place << PLACE_SHIFT | bits))[takes]
 
 
-def summarize(values: Ints) -> Best:
+def summarize(values: Ints) -> BestFields:
     """The fields of `Best` for `values`."""
     row = int(values.argmax()) if len(values) else -1
     if row < 0 or values[row] < 0:
-        return NONE_FEASIBLE
+        return -1, 0, 0, -1
     best = int(values[row])
     ties, feasible = np.count_nonzero(values == best), np.count_nonzero(values >= 0)
-    return Best(best, int(ties), int(feasible), row)
+    return best, int(ties), int(feasible), row
 
 
 def nth_best(values: Ints, best: int, n: int) -> int:
@@ -262,7 +264,7 @@ def nth_best(values: Ints, best: int, n: int) -> int:
 class RowTotals(Protocol):
     """A total for each row."""
 
-    def best(self) -> tuple[int, int, int, int]:
+    def best(self) -> BestFields:
         """The fields of `Best`, of the totals."""
 
     def totals(self) -> Ints:
@@ -302,7 +304,7 @@ class RowGroups:
         self._points[groups] = points
         self._totals = None
 
-    def best(self) -> tuple[int, int, int, int]:
+    def best(self) -> BestFields:
         self._totals, best = combine(self._values, self.ids, self._points)
         return best
 
@@ -370,11 +372,11 @@ def add_points(groups: Any, column: Ints, more: Ints) -> None:
     compiled.add_points(groups, column, more)
 
 
-def combine(values: Ints, ids: Ints, points: Ints) -> tuple[Ints, Best]:
+def combine(values: Ints, ids: Ints, points: Ints) -> tuple[Ints, BestFields]:
     """int64 per row: its value and the points of its group; -1 where one of both is a refusal."""
     if compiled is not None:
         totals = np.empty(len(values), dtype=np.int64)
-        return totals, Best(*compiled.combine(values, ids, points, totals))
+        return totals, compiled.combine(values, ids, points, totals)
     totals = np.where((ids >= 0) & (values >= 0), values + np.append(points, REFUSED)[ids], -1)
     np.maximum(totals, -1, out=totals)
     return totals, summarize(totals)

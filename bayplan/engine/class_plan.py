@@ -111,11 +111,6 @@ class ClassPlan(msgspec.Struct, frozen=True, eq=False):
     object_key: Hashable = None
     """Key on which the node part depends."""
 
-    @property
-    def has_row_plugins(self) -> bool:
-        """Whether plugins are called for changed rows."""
-        return bool(self.row_filters or self.row_scores or self.row_raws)
-
 
 class Declared(NamedTuple):
     """Declarations of plugins about a spec, or about all specs of an outline."""
@@ -169,18 +164,15 @@ class Planner:
         None when a settled PreFilter or PreScore refuses such pods.
         """
         spec = pod.pod_class.spec
-        plan = self._plans.get(self._key(pod), stamp)
+        plan = self._plans.get(spec if self._is_by_spec else whole_key(pod), stamp)
         if plan is not None:
             return plan, False
         if pod.spec.pin:
             pod = pod.replace(spec=spec)  # pods that are equal but for the name share a plan
         made = self._make(pod, self._outline_plan(spec, stamp), stamp)
         if made is not None:
-            self._plans.put(self._key(pod), made[0])
+            self._plans.put(spec if self._is_by_spec else whole_key(pod), made[0])
         return made
-
-    def _key(self, pod: Pod) -> Hashable:
-        return pod.pod_class.spec if self._is_by_spec else whole_key(pod)
 
     def _make(
         self, pod: Pod, outline: OutlinePlan, stamp: Hashable

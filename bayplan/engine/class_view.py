@@ -50,6 +50,7 @@ class ClassView:
     __slots__ = (
         "_codes",
         "_epoch",
+        "_has_row_plugins",
         "_judge",
         "_peaks",
         "_rows_seen",
@@ -66,6 +67,7 @@ class ClassView:
     def __init__(self, plan: ClassPlan, part: NodePart) -> None:
         self.plan = plan
         self.part = part
+        self._has_row_plugins = bool(plan.row_filters or plan.row_scores or plan.row_raws)
         self.values: Ints = NO_ROWS
         self.raws: list[Ints] = [NO_ROWS for _ in plan.row_raws]
         self._codes = StatusCodes()
@@ -84,7 +86,7 @@ class ClassView:
     def filling(self, pod: Pod, is_ranked: bool) -> Filling:
         """Data for the kernel to put pods of this class on rows."""
         assert self._judge is not None, "made with the first rows"
-        is_ranked = is_ranked and not self.plan.has_row_plugins and self.part.raw_ids is None
+        is_ranked = is_ranked and not self._has_row_plugins and self.part.raw_ids is None
         return Filling(self._judge, self.values, self.part.base, self.plan.rules, pod, is_ranked)
 
     def refresh(self, calls: PodCalls, reserved: Reserved | None = None) -> None:
@@ -153,11 +155,11 @@ class ClassView:
     def _judge_rows(self, calls: PodCalls, changed: Ints | None, reserved: Reserved | None) -> None:
         plan = self.plan
         assert self._judge is not None, "made with the first rows"
-        if not plan.has_row_plugins and not reserved:
+        if not self._has_row_plugins and not reserved:
             self._judge.judge(self.values, self.part.base, changed, self._peaks)
             return
         self._judge.judge(self.values, self.part.base, changed)
-        if plan.has_row_plugins:
+        if self._has_row_plugins:
             self._ask_row_plugins(calls, changed)
         if reserved and plan.rules.fit is not None:
             rows = reserved.among(changed)

@@ -19,7 +19,6 @@ A pod that is to be spread over zones, after one node changed:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -82,7 +81,7 @@ class Decision(msgspec.Struct):
         return self.ranked.nth_best(self.best.total, n)
 
 
-class Prepared(NamedTuple):
+class Prepared(msgspec.Struct, frozen=True, eq=False):
     """All that the answers about a pod are taken from."""
 
     calls: PodCalls
@@ -93,14 +92,11 @@ class Prepared(NamedTuple):
     """The rules by which the points of groups are found without calling plugins; None if these have to be called."""
     reserved: Reserved | None
     """Nominated pods that count for the pod."""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether no live plugin has an effect."""
-        return self.view.plan.is_plain and self.marks.columns == ()
+    is_plain: bool
+    """Whether no live plugin has an effect."""
 
 
-class Ranked(NamedTuple):
+class Ranked(msgspec.Struct, frozen=True, eq=False):
     """Totals, and whether rows may be refused for which the view has no refusal."""
 
     totals: RowTotals
@@ -149,11 +145,11 @@ class Engine:
         The view of a class that comes for the first time is not cached, unless it surely `comes_again`.
         """
         planned = self._planned(pod)
-        if isinstance(planned, Reason):
+        if not isinstance(planned, Planned):
             return planned
         if pod.status.nominated_node_name or self._nominator.node_of(pod):
             return Reason.NOMINATED
-        plan, marks, is_new = planned
+        plan, marks = planned.plan, planned.marks
         reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
         calls = of_class = PodCalls(state, pod, self._table)
         if pod.spec.pin:
@@ -163,10 +159,11 @@ class Engine:
         rules = marks.rules if plan.is_plain and not reserved else None
         if not self._run_pre_filters(of_class, plan, marks, rules):
             return Reason.PRE_FILTER
-        is_cached = comes_again or not is_new or marks.columns != ()
+        is_cached = comes_again or not planned.is_new or marks.columns != ()
         view = self._view_of(plan, state, pod.priority if reserved else None, is_cached)
         view.refresh(of_class, reserved)
-        return Prepared(calls, view, marks, rules, reserved)
+        is_plain = plan.is_plain and marks.columns == ()
+        return Prepared(calls, view, marks, rules, reserved, is_plain)
 
     def decide(self, state: CycleState, pod: Pod, within: Ints | None = None) -> Decision | Reason:
         """The decision for `pod`: its view, its groups of rows, the points of each group, the best row.
@@ -174,14 +171,14 @@ class Engine:
         `within` are the only rows that count; None if all do.
         """
         ready = self.prepare(state, pod)
-        if isinstance(ready, Reason):
+        if not isinstance(ready, Prepared):
             return ready
         if within is not None and (pod.spec.pin or not ready.is_plain):
             return Reason.PLACEMENT
         if pod.spec.pin:
             return self._decide_pinned(ready)
         ranked = self._rank(ready, within)
-        if isinstance(ranked, Reason):
+        if not isinstance(ranked, Ranked):
             return ranked
         best = Best(*ranked.totals.best())
         if best.feasible:
@@ -193,7 +190,14 @@ class Engine:
 
     def _rank(self, ready: Prepared, within: Ints | None) -> Ranked | Reason:
         """The feasible rows in groups, each with its points: by rules if they are enough, else by calling plugins."""
-        table, (calls, view, marks, rules, reserved) = self._table, ready
+        table, calls, view, marks, rules = (
+            self._table,
+            ready.calls,
+            ready.view,
+            ready.marks,
+            ready.rules,
+        )
+        reserved = ready.reserved
         if ready.is_plain and view.includes_raws and within is None and not reserved:
             return Ranked(view, refuses=False)  # all feasible rows are one group, without points
         if rules is not None:
@@ -371,7 +375,7 @@ class Engine:
         return values
 
 
-class Planned(NamedTuple):
+class Planned(msgspec.Struct, frozen=True, eq=False):
     """The plan and the marks for the class of a pod, and whether the plan is new."""
 
     plan: ClassPlan

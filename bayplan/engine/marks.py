@@ -83,11 +83,11 @@ class MarksOfClasses:
 
     def get(self, plan: ClassPlan, pod: Pod, stamp: Hashable) -> Marks:
         """The marks of rows for pods of the class of `pod`; those for another `stamp` are stale."""
-        table, pod_class, claims = self._table, pod.pod_class, pod.spec.claims
+        table, pod_class = self._table, pod.pod_class
         known = self._marks.get(pod_class, stamp)
         if known is not None and known.hold(table):
             return known
-        hooks = [(plugin, plugin.spec_key) for plugin in plan.grouped]
+        claims, hooks = pod.spec.claims, [(plugin, plugin.spec_key) for plugin in plan.grouped]
         keys = ask_hooks(hooks, pod_class.spec)
         is_whole = None in keys
         key: Hashable = (pod_class, claims)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from ..amounts.domain_rules import DomainRules
@@ -126,15 +127,12 @@ def _hook_failed(plugin: Plugin, hook: Callable[..., T], error: Exception) -> Pl
     return failure
 
 
-class PodCalls:
+class PodCalls(msgspec.Struct, eq=False):
     """Calls to plugins about one pod."""
 
-    __slots__ = ("pod", "state", "table")
-
-    def __init__(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
-        self.state = state
-        self.pod = pod
-        self.table = table
+    state: CycleState
+    pod: Pod
+    table: NodeTable
 
     def pre_filter(self, plugin: PreFilterPlugin) -> Status | PreFilterResult:
         """Run PreFilter of one plugin; a status that is neither success nor refusal is raised."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from .columns import Ints
 
+INT64 = np.dtype(np.int64)
 KEEP = 65_536
 """Entries that a log has at least, once it had that many; it is cut at twice the number."""
 
@@ -64,7 +65,9 @@ class RowLog(ChangeLog[int]):
     def rows_since(self, version: int) -> Ints | None:
         """The same as `entries_since`, int64 per change."""
         start = version - self._dropped
-        return None if start < 0 else np.asarray(self._entries[start:])
+        if start < 0:
+            return None
+        return np.frombuffer(self._entries[start:], INT64)  # type: ignore[arg-type]  # they are an array
 
     def since(self, version: int) -> list[int] | None:
         """Rows that changed after `version`, ascending, each once; None when the log does not reach back that far."""

@@ -16,7 +16,10 @@ class PriorityColumns:
 
     def add(self, row: int, priority: int, change: int) -> None:
         """Count a pod at `row` (writer only)."""
-        self.column(priority).cells[row] += change
+        column = self._columns.get(priority)
+        if column is None:
+            column = self.column(priority)
+        column.cells[row] += change
 
     def column(self, priority: int) -> Column:
         """The counts of one priority, made when they are first asked for (writer only)."""

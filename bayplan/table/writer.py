@@ -87,17 +87,13 @@ class TableWriter:
 
     def add_pod(self, pod: Pod) -> int:
         """Count `pod` on its node, which may not be known yet; returns the row."""
-        row = self._put_on_row(pod)
-        self._count(row, pod, 1)
-        return row
-
-    def _put_on_row(self, pod: Pod) -> int:
         row = self.table.row_of.get(pod.node_name)
         if row is None:
             row = self.row_for(pod.node_name)
         pods = self.table.pods[row]
         assert pod.uid not in pods, f"pod {pod.key} is on {pod.node_name} already"
         pods[pod.uid] = pod
+        self._count(row, pod, 1)
         return row
 
     def add_pods(self, pods: Collection[Pod]) -> None:

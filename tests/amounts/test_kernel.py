@@ -394,9 +394,10 @@ def test_tracked_groups_have_the_best_row_after_each_change(
         refused = data.draw(st.sets(st.integers(0, 2)))
         for group in range(min(len(tracker.points), 3)):
             tracker.points[group] = kernel.REFUSED if group in refused else 3 * group
-        totals, best = kernel.combine(values, tracker.ids, tracker.points)
+        totals, fields = kernel.combine(values, tracker.ids, tracker.points)
         assert tracker.totals().tolist() == totals.tolist()
-        assert kernel.Best(*tracker.best()) == best
+        assert tracker.best() == fields
+        best = kernel.Best(*fields)
         if best.feasible:
             tied = np.flatnonzero(totals == best.total).tolist()
             assert [tracker.nth_best(best.total, n) for n in range(best.ties)] == tied

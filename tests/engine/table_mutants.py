@@ -243,8 +243,8 @@ TABLE_MUTANTS = [
     Mutant(
         "plans stay when the stamp changes",
         PLAN,
-        "plan = self._plans.get(self._key(pod), stamp)",
-        "plan = self._plans._answers.get(self._key(pod))",
+        "plan = self._plans.get(spec if self._is_by_spec else whole_key(pod), stamp)",
+        "plan = self._plans._answers.get(spec if self._is_by_spec else whole_key(pod))",
     ),
     dropped("views and node parts are not forgotten", ENGINE, "            self._budget.drop()"),
 ]

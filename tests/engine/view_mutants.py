@@ -87,8 +87,8 @@ VIEW_MUTANTS = [
     Mutant(
         "row plugins are not asked about changed rows",
         VIEW,
-        "        if plan.has_row_plugins:",
-        "        if plan.has_row_plugins and changed is None:",
+        "        if self._has_row_plugins:",
+        "        if self._has_row_plugins and changed is None:",
     ),
     # The node part
     Mutant(
