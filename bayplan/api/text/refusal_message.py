@@ -60,13 +60,11 @@ def refusals_of(message: str) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def is_same_refusal(one: str, other: str) -> bool:
-    """Whether two messages have the same reasons with the same numbers; the part about preemption does not count."""
-    counts = refusals_of(one)
+def is_same_refusal(message: str, first_part: str) -> bool:
+    """Whether a message has the same reasons with the same numbers as one without PostFilter's part."""
+    counts = refusals_of(message)
     if counts:
-        return counts == refusals_of(other)
-    return _first_part(one) == _first_part(other)
-
-
-def _first_part(message: str) -> str:
-    return message.partition(" preemption: ")[0].rstrip(". ")
+        return counts == refusals_of(first_part)
+    # a refusal of all nodes at once; plugins of PostFilter add sentences of their own
+    begin = first_part.rstrip(". ")
+    return message.rstrip(". ") == begin or message.startswith(f"{begin}. ")
