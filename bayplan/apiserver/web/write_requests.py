@@ -211,7 +211,7 @@ class Writing:
             raise bad_request("the body of the request is not an object")
         if target.subresource == "scale":
             raise unsupported_media_type(PATCHES[:3])
-        config = without_nulls(config)
+        sent, config = config, without_nulls(config)
         if not options.field_manager:
             cause = Cause(
                 "FieldValueRequired",
@@ -223,6 +223,10 @@ class Writing:
         _check_head(resource, config)
         warnings = check_fields(resource, config, options.field_validation)
         check_place(target, config)
+        if resource.custom is not None and not target.subresource:
+            causes = resource.custom.schema.null_causes(sent)
+            if causes:
+                raise invalid(resource, target.name, causes)
         now = self._registry.now()
         manager = Manager(options.field_manager, resource.api_version, now, target.subresource)
 

@@ -219,6 +219,39 @@ def test_patches_and_server_side_apply(defined: ServerInThread) -> None:
     assert "strategic" not in strategic.tree["message"]
 
 
+@pytest.mark.parametrize(
+    ("spec", "messages"),
+    [
+        pytest.param(
+            {"image": None},
+            [
+                'spec.image: Invalid value: "null": spec.image in body must be of type string: "null"'
+            ],
+            id="a field",
+        ),
+        pytest.param(
+            {"steps": [{"name": "x", "weight": None}]},
+            [
+                'spec.steps[0].weight: Invalid value: "null": spec.steps[0].weight in body must be of type'
+                ' integer: "null"'
+            ],
+            id="a field of an item",
+        ),
+        pytest.param({"replicas": None}, [], id="a field with a default"),
+    ],
+)
+def test_nulls_are_refused_by_server_side_apply_and_dropped_otherwise(
+    defined: ServerInThread, spec: Tree, messages: list[str]
+) -> None:
+    applied = defined.patch(f"{ROLLS}/a?fieldManager=one", roll("a", **spec), "apply")
+    created = defined.post(ROLLS, roll("b", **spec))
+
+    assert applied.status == (422 if messages else 201)
+    for message in messages:
+        assert applied.tree["message"] == f'Roll.example.io "a" is invalid: {message}'
+    assert created.status == 201
+
+
 def test_an_update_needs_the_resource_version(defined: ServerInThread) -> None:
     defined.make(ROLLS, roll("a"))
 

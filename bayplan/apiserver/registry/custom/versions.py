@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
@@ -59,6 +60,18 @@ class CustomSchema:
         if self.has_defaults:
             set_defaults(tree, self.tree)
         make_integers(tree, self.tree)
+
+    def null_causes(self, applied: Tree) -> list[Cause]:
+        """The faults of an object that is applied, if it has nulls that must not be there.
+
+        kube-apiserver drops such nulls from objects that are sent as a whole, not from those of server-side apply.
+        """
+        with_nulls = deepcopy(applied)
+        prune(with_nulls, self.tree)
+        set_defaults(with_nulls, self.tree)
+        without = deepcopy(with_nulls)
+        drop_nulls(without, self.tree)
+        return [] if without == with_nulls else list(self.causes(with_nulls))
 
     def causes(self, tree: Tree, old: Tree | None = None) -> Iterator[Cause]:
         """Yield the faults of an object, or of its change."""
