@@ -21,10 +21,15 @@ def main() -> int:
     parser.add_argument(
         "files", nargs="*", type=Path, help="a project of your own: its files, in this order"
     )
+    parser.add_argument(
+        "--cluster", type=Path, help="nodes: each of the files is then a project of its own"
+    )
     parser.add_argument("--breadth", type=int, default=5, help="workloads per project to ask about")
     options = parser.parse_args()
     projects = [*own_projects(), *shared_projects()]
-    if options.files:
+    if options.cluster:
+        projects = [Project(file.stem, (options.cluster, file)) for file in options.files]
+    elif options.files:
         projects = [Project("given", tuple(options.files))]
     faults: list[str] = []
     asked = 0

@@ -55,6 +55,7 @@ CONTROLLERS = (
     "job-controller",
     "cronjob-controller",
     "replicaset-controller",
+    "replicationcontroller-controller",
     "resourcequota-controller",
     "statefulset-controller",
 )
@@ -136,7 +137,8 @@ def server_of(kind: str, folder: Path) -> Iterator[LiveServer]:
         finally:
             embedded.stop()
         return
-    plane = LiveControlPlane(folder)
+    # as kubeadm sets it: agents of nodes are privileged
+    plane = LiveControlPlane(folder, "--allow-privileged=true")
     shared = [f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
     flag = f"--controllers={','.join(CONTROLLERS)}"
     manager = Process([str(assets_folder() / MANAGER), *shared, flag], folder / "manager.log")
