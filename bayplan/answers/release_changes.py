@@ -26,7 +26,9 @@ from ..sim.settings import Settings
 from ..trials import StillCluster
 from .stage import PlaceOf
 
-NO_FACTS = frozenset({"version", "patch", "refused_gates", "missing_metrics", "api_versions"})
+NO_FACTS = frozenset(
+    {"version", "patch", "refused_gates", "merged_gates", "missing_metrics", "api_versions"}
+)
 """Fields of a release that change nothing by themselves."""
 CONFIG_FACTS = frozenset(
     {"checks_gate_needs", "missing_config_fields", "fit_strategy_is_strict", "faults_name_fields"}

@@ -1,6 +1,6 @@
 """Pod groups: PodGroup and Workload, gangs by `spec.schedulingGroup` or, without that API, by labels.
 
-Mirrors k8s.io/api/scheduling/v1alpha2.
+Mirrors k8s.io/api/scheduling/v1alpha2, and v1beta1 of v1.37.
 """
 
 from __future__ import annotations
@@ -72,19 +72,45 @@ class PodGroupTemplateReference(Wire, frozen=True):
     workload: WorkloadTemplateReference | None = None
 
 
+class WorkloadReference(Wire, frozen=True):
+    """The template that a group was made from, as v1beta1 has it."""
+
+    workload_name: str = ""
+    template_name: str = ""
+
+
+class DisruptionMode(Wire, frozen=True):
+    """Which pods of a group are preempted together, as v1beta1 has it; one is set."""
+
+    single: dict[str, str] | None = None
+    all: dict[str, str] | None = None
+
+
 class PodGroupSpec(Wire, frozen=True):
-    """The scheduling policy of a group of pods."""
+    """The scheduling policy of a group of pods, with the fields of v1alpha2 and of v1beta1."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
+    workload_ref: WorkloadReference | None = None
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
-    disruption_mode: str | None = None
+    disruption_mode: str | DisruptionMode | None = None
+    preemption_policy: str | None = None
     priority: int | None = None
     priority_class_name: str = ""
     resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
 
+    @property
+    def is_disrupted_whole(self) -> bool:
+        """Whether its pods can only be preempted together."""
+        mode = self.disruption_mode
+        return mode.all is not None if isinstance(mode, DisruptionMode) else mode == WHOLE_GROUP
 
+
+WHOLE_GROUP = "PodGroup"
+"""The disruptionMode of v1alpha2 for groups whose pods can only be preempted together."""
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
+SCHEDULED_CONDITIONS = (POD_GROUP_SCHEDULED, "PodGroupInitiallyScheduled")
+"""The condition of a group that was scheduled, up to v1.36 and from v1.37 on."""
 
 
 class PodGroupCondition(Wire, frozen=True):
@@ -141,15 +167,19 @@ class PodGroup(KubeObject, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
     @property
+    def gang(self) -> GangPolicy | None:
+        """The policy of a gang; None when the group is no gang."""
+        return self.spec.scheduling_policy.gang
+
+    @property
     def min_count(self) -> int:
         """The minimum number of pods to start together; 0 when the group is no gang."""
-        gang = self.spec.scheduling_policy.gang
-        return gang.min_count if gang else 0
+        return self.gang.min_count if self.gang else 0
 
     @property
     def scheduled(self) -> PodGroupCondition | None:
         """The condition of the group's scheduling."""
-        found = (c for c in self.status.conditions or () if c.type == POD_GROUP_SCHEDULED)
+        found = (c for c in self.status.conditions or () if c.type in SCHEDULED_CONDITIONS)
         return next(found, None)
 
     @property
@@ -166,7 +196,8 @@ class PodGroupTemplate(Wire, frozen=True):
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
-    disruption_mode: str | None = None
+    disruption_mode: str | DisruptionMode | None = None
+    preemption_policy: str | None = None
     priority_class_name: str = ""
     priority: int | None = None
 

@@ -74,6 +74,13 @@ class PodGroupIndex:
         group = self._groups.get(key, NO_MEMBERS)
         return len(group.pods) - len(group.waiting)
 
+    def has_placed(self) -> bool:
+        """Whether a member of a PodGroup has a node."""
+        return any(
+            key[0] == "PodGroup" and len(group.pods) > len(group.waiting)
+            for key, group in self._groups.items()
+        )
+
     def kept_count(self, key: GroupKey) -> int:
         """The same without the members that are on trial."""
         group = self._groups.get(key, NO_MEMBERS)

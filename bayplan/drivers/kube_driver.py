@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..api.custom import CustomResource
+from ..api.pod_groups import PodGroup
 from ..clock import Clock, SystemClock
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
@@ -107,6 +108,8 @@ class KubeDriver:
         self.cluster = KubeCluster(
             self.core.loop, self.options.clock, self._outbox.put, self._event_outbox.put
         )
+        served = FeatureGates.of(self.options.feature_gates).release.api_versions
+        self.cluster.group_version = served.get(PodGroup.kind, self.cluster.group_version)
         self.scheduler: Scheduler | None = None
         """The driven scheduler, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()

@@ -99,8 +99,11 @@ class FeatureGates(Mapping[str, bool]):
         return DEFAULT_GATES
 
     def enabled(self, name: str) -> bool:
-        """Whether gate `name` is on; one that the release does not have yet, or no longer, as it was last."""
-        found = self._positions.get(name)
+        """Whether gate `name` is on; one that the release does not have yet, or no longer, as it was last.
+
+        One that was merged into another has the position of that one.
+        """
+        found = self._positions.get(self.release.merged_gates.get(name, name))
         return GATES[name].at(self.version).default if found is None else found
 
     def with_position(self, name: str, position: bool) -> FeatureGates:
@@ -200,7 +203,7 @@ class FeatureGates(Mapping[str, bool]):
         return f" (its default in v{self.version}; add {name}={opposite})"
 
     def __getitem__(self, name: str) -> bool:
-        return self._positions[name]
+        return self._positions[self.release.merged_gates.get(name, name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._positions)

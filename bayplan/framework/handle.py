@@ -123,6 +123,12 @@ class FilterRunner(Protocol):
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
         """Take `removed` off the node and call the PreFilter plugins."""
 
+    def tell_added(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
+        """Call the PreFilter plugins for a pod that was put on the node."""
+
+    def tell_removed(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
+        """Call the PreFilter plugins for a pod that was taken off the node."""
+
 
 class WaitingPod(Protocol):
     """A pod that Permit plugins hold back."""
@@ -167,6 +173,9 @@ class PodGroups(Protocol):
     def placed_count(self, key: tuple[str, str, str]) -> int:
         """Number of them that have a node, or are assumed to."""
 
+    def has_placed(self) -> bool:
+        """Whether a member of a PodGroup has a node."""
+
     def kept_count(self, key: tuple[str, str, str]) -> int:
         """The same without members that have a node for the time of a scheduling cycle of the group only."""
 
@@ -185,6 +194,9 @@ class NoPodGroups:
 
     def placed_count(self, key: tuple[str, str, str]) -> int:
         return 0
+
+    def has_placed(self) -> bool:
+        return False
 
     def kept_count(self, key: tuple[str, str, str]) -> int:
         return 0

@@ -395,11 +395,22 @@ class PlacementScorePlugin(Plugin):
 class PodGroupPostFilterPlugin(Plugin):
     """Tries to make room for a pod group that does not fit, by preempting pods anywhere in the cluster."""
 
+    helps_groups = True
+    """False if it does nothing for groups in the release that the profile is of."""
+
     @abstractmethod
     def post_filter_group(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
     ) -> tuple[Sequence[Pod], Status]:
         """The preempted pods; SUCCESS: the group will fit once they are gone."""
+
+
+class PlacementFeasiblePlugin(Plugin):
+    """Determines whether a pod group fits with some of its members on nodes, while they are tried."""
+
+    @abstractmethod
+    def placement_feasible(self, group: PodGroup, placed: int, left: int) -> Status:
+        """Wait if the group may fit once more of the members that are `left` are placed; Unschedulable if it cannot."""
 
 
 EXTENSION_POINTS: dict[str, type[Plugin]] = {

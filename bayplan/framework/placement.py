@@ -12,6 +12,7 @@ import msgspec
 
 from ..api.pod import Pod
 from ..table import Bools, Ints
+from .cycle_state import CycleState
 from .status import Status
 
 
@@ -75,6 +76,9 @@ class TryGroup(Protocol):
         """Amounts that the group needs; None if more than amounts decides, and only a trial can find out. Call it
         first.
         """
+
+    def states(self) -> Mapping[str, CycleState]:
+        """The states of the members that were tried before room was made, by their keys."""
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
         """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""

@@ -67,6 +67,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     refused_gates: dict[str, tuple[bool, str]] = {}
     """Positions of gates that this release has and that are not implemented for it, each with a sentence."""
 
+    merged_gates: dict[str, str] = {}
+    """Gates that this release no longer has, and the gate that does what they did."""
+
     api_versions: dict[str, str]
     """API versions of kinds that not all releases have in the same one."""
     missing_metrics: frozenset[str]
@@ -165,6 +168,13 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """VolumeBinding and DynamicResources bind the volumes and devices of a pod at the same time, not in turn."""
     retries_bindings: bool
     """A binding is sent again after an error of the API server, and the status of a pod after a conflict, too."""
+    groups_are_entries: bool
+    """A pod group is one entry of the queue, preempts as a whole, and is tried until it is known whether enough of its
+    members fit; else its members are queued one by one."""
+    counts_terms_on_trial: bool
+    """The affinity terms of a member of a pod group count for the members that are tried after it."""
+    group_condition: str
+    """The condition of a pod group that enough of its members have a node."""
     backoff_by_attempts: bool
     """Backoff grows with the number of attempts, whatever they ended with."""
     preemption_waits_for_deletes: bool
@@ -262,6 +272,9 @@ _V1_33 = Release(
     names_target_pods=False,
     pre_binds_together=False,
     retries_bindings=False,
+    groups_are_entries=False,
+    counts_terms_on_trial=False,
+    group_condition="PodGroupScheduled",
     backoff_by_attempts=True,
     preemption_waits_for_deletes=False,
 )
@@ -363,11 +376,17 @@ _V1_37 = replace(
             True,
             "v1.37 reads nodeAllocatableResources of devices, which has another form than in v1.36",
         ),
-        "GenericWorkload": (
+        "CompositePodGroup": (True, "groups of pod groups are not scheduled"),
+        "WorkloadWithJob": (True, "for v1.37 no Workloads and PodGroups are made from jobs"),
+        "DRAWorkloadResourceClaims": (
             True,
-            "v1.37 queues a pod group as one entry and preempts for it by other rules than v1.36",
+            "v1.37 gives up the devices of a pod group that does not fit by other rules than v1.36",
         ),
     },
+    merged_gates=dict.fromkeys(("GangScheduling", "WorkloadAwarePreemption"), "GenericWorkload"),
+    groups_are_entries=True,
+    counts_terms_on_trial=True,
+    group_condition="PodGroupInitiallyScheduled",
     image_volumes=ImageVolumes.SIZE_AND_CEILING,
     keeps_namespace_selector=False,
     node_name_first=True,

@@ -14,7 +14,7 @@ import msgspec
 
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
-from ..api.pod_groups import GroupPreemptor, PodGroup
+from ..api.pod_groups import SCHEDULING_V1ALPHA2, GroupPreemptor, PodGroup
 from ..api.wire.decode import decode
 from ..api.wire.encode import to_dict
 from ..clock import Clock
@@ -92,6 +92,8 @@ class KubeCluster(ObjectIndex):
     """Is a `Lister` and a `Client`; used on the scheduler's thread alone."""
 
     remembers_deaths = False
+    group_version = SCHEDULING_V1ALPHA2
+    """The API version in which the status of PodGroups is written."""
 
     def __init__(
         self,
@@ -229,7 +231,7 @@ class KubeCluster(ObjectIndex):
         return self._write(obj, "status")
 
     def _send_group_status(self, group: PodGroup, patch: bytes) -> asyncio.Future[bytes]:
-        path = path_of(group, "status")
+        path = path_of(group, "status", self.group_version)
         return self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
 
     def _newest_group(self, group: PodGroup) -> PodGroup:

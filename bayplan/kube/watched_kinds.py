@@ -81,7 +81,7 @@ RESOURCES: dict[str, Resource] = {
             gate="DRADeviceTaintRules",
             newer=("resource.k8s.io/v1",),
         ),
-        _resource("PodGroup", "podgroups"),
+        _resource("PodGroup", "podgroups", newer=("scheduling.k8s.io/v1beta1",)),
         _resource("Node", "nodes"),
         _resource("Pod", "pods", NOT_FINISHED),
     )
@@ -89,9 +89,13 @@ RESOURCES: dict[str, Resource] = {
 """The kinds that the event handlers and the plugins read."""
 
 
-def path_of(obj: Any, subresource: str = "") -> str:
-    """The path of the object, or of one of its subresources; ApiError for one that is only read."""
+def path_of(obj: Any, subresource: str = "", api_version: str = "") -> str:
+    """The path of the object, or of one of its subresources; ApiError for one that is only read.
+
+    `api_version` is one of those that the kind has; empty stands for the first one.
+    """
     if obj.kind not in RESOURCES:
         raise ApiError(f"{obj.kind}: expected an object of a kind that the scheduler writes")
-    path = RESOURCES[obj.kind].path_of(obj.namespace, obj.name)
+    found = (v for v in RESOURCES[obj.kind].versions if v.kind.api_version == api_version)
+    path = next(found, RESOURCES[obj.kind]).path_of(obj.namespace, obj.name)
     return f"{path}/{subresource}" if subresource else path

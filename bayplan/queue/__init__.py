@@ -7,6 +7,7 @@ reading the machine's clock. Called by: `scheduler`.
 
 from .active import QueueCounters
 from .backoff import QueueSettings
+from .group_queue import GroupQueue, QueuedGroupInfo
 from .nominator import FindPod, PodNominator
 from .queued_pod import QueuedPodInfo
 from .queueing_hints import HintMap, Registration
@@ -14,10 +15,12 @@ from .scheduling_queue import SchedulingQueue
 
 __all__ = [
     "FindPod",
+    "GroupQueue",
     "HintMap",
     "PodNominator",
     "QueueCounters",
     "QueueSettings",
+    "QueuedGroupInfo",
     "QueuedPodInfo",
     "Registration",
     "SchedulingQueue",

@@ -103,16 +103,21 @@ class BackoffQueue:
         self.early = self.rejected
         """The pods that may be popped before their backoff is over."""
 
-    def expiration(self, info: QueuedPodInfo) -> float:
-        """The whole second in which the backoff of the pod ends, counted from its timestamp."""
+    def expiration(self, info: QueuedPodInfo, size: int = 1) -> float:
+        """The whole second in which the backoff of the pod ends, counted from its timestamp.
+
+        That of a pod group may last longer, by the square root of its `size`.
+        """
         count = info.consecutive_errors_count or info.unschedulable_count
         if self.by_attempts:
             count = info.attempts
         if count == 0 or self._max == 0:
             return NO_BACKOFF
         # In nanoseconds, because the shift drops bits.
-        shift = count - 1
-        backoff = self._max if self._initial > self._max >> shift else self._initial << shift
+        shift, longest = count - 1, self._max
+        if size > 1:
+            longest = int(longest * math.sqrt(size))
+        backoff = longest if self._initial > longest >> shift else self._initial << shift
         return self._end(micros(info.timestamp) * 1000 + backoff)
 
     def _end(self, nanos: int) -> float:

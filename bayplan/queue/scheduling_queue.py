@@ -6,7 +6,7 @@ Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, with queueing hints on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
@@ -29,17 +29,18 @@ from .active import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, ActiveQueue, QueueCou
 from .backoff import LEFTOVER_TICK_S, QueueSettings, leftover_tick, make_backoff_queue, micros
 from .in_flight import InFlight
 from .nominator import PodNominator
-from .queued_pod import QueuedPodInfo
+from .queued_pod import QueuedPodInfo, Rejection
 from .queueing_hints import (
     AFTER_BACKOFF,
     IMMEDIATELY,
     SKIP,
     HintMap,
+    HintPlan,
     QueueingHints,
     QueueingStrategy,
     is_flushed,
 )
-from .unschedulable import UnschedulablePods
+from .unschedulable import Group, UnschedulablePods
 
 log = logging.getLogger(__name__)
 
@@ -206,22 +207,26 @@ class SchedulingQueue:
         for rejection, kinds in self.unschedulable.kinds():
             if not plan.can_open(rejection.gating_plugin):
                 continue
-            keys = plan.affected(rejection, old, new)
-            if keys is None:
-                worth = plan.worth_of_kinds(rejection, kinds, old, new)
-                if len(kinds) > 1:
-                    worth.sort(key=self.unschedulable.turn)
-            elif not keys:
-                continue
-            else:
-                infos = self.unschedulable.rejected(rejection, keys)
-                worth = plan.worth(rejection, infos, old, new)
+            worth = self._worth(plan, rejection, kinds, old, new)
             if pre_check is not None:
                 worth = [(info, strategy) for info, strategy in worth if pre_check(info.pod)]
             moving.extend(worth)
         moved = self._move(moving, event, old, new)
         plan.handling.observe(perf_counter() - started)
         return moved
+
+    def _worth(
+        self, plan: HintPlan, rejection: Rejection, kinds: Collection[Group], old: Any, new: Any
+    ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
+        """The pods with this rejection, in `kinds`, that the event requeues, with their strategies."""
+        keys = plan.affected(rejection, old, new)
+        if keys is None:
+            worth = plan.worth_of_kinds(rejection, kinds, old, new)
+            if len(kinds) > 1:
+                worth.sort(key=self.unschedulable.turn)
+            return worth
+        infos = self.unschedulable.rejected(rejection, keys)
+        return plan.worth(rejection, infos, old, new) if infos else []
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make pods active at once, ignoring backoff; one in flight is retried when it returns."""
@@ -305,6 +310,11 @@ class SchedulingQueue:
             UNSCHEDULABLE: len(self.unschedulable) - gated,
             GATED: gated,
         }
+
+    @property
+    def waits_for_events(self) -> bool:
+        """Whether no pod is ready or backs off."""
+        return not self.active.heap and not self.backoff
 
     def __len__(self) -> int:
         """Number of pending pods, without those in flight."""

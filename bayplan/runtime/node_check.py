@@ -190,6 +190,10 @@ class NodeJudge:
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
         """Put `added` on the node and call the PreFilter plugins."""
         what_if.add_pod(added)
+        self.tell_added(state, pod, added, what_if)
+
+    def tell_added(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
+        """Call the PreFilter plugins for a pod that was put on the node."""
         for plugin in self.pre_filters:
             if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
                 self._tell(plugin, "AddPod", plugin.add_pod, state, pod, added, what_if)
@@ -197,6 +201,10 @@ class NodeJudge:
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
         """Take `removed` off the node and call the PreFilter plugins."""
         what_if.remove_pod(removed)
+        self.tell_removed(state, pod, removed, what_if)
+
+    def tell_removed(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
+        """Call the PreFilter plugins for a pod that was taken off the node."""
         for plugin in self.pre_filters:
             if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
                 self._tell(plugin, "RemovePod", plugin.remove_pod, state, pod, removed, what_if)

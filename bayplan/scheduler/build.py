@@ -27,7 +27,7 @@ from ..framework.feature_gates import FeatureGates
 from ..framework.registration import check_events, declared_resources, registered_events
 from ..observe import SchedulerMetrics
 from ..observe.release_metrics import follow_release
-from ..queue import PodNominator, QueueSettings, Registration, SchedulingQueue
+from ..queue import GroupQueue, PodNominator, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
 from ..runtime.hint_guards import AFTER_FAULTS, guarded_hint, guarded_sort_key
@@ -41,6 +41,7 @@ from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, PodReader, pod_reader
 from .group_algorithm import GroupConditions, GroupTools
 from .group_cycle import GroupCycle
+from .group_entry_cycle import GroupEntryCycle
 from .parts import DEFAULT_SETTINGS, Parts, PreBindingPods, SchedulerCluster, SchedulerSettings
 from .placement_search import PlacementSearch
 from .select_host import RandomTies
@@ -135,9 +136,12 @@ def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) 
     )
     if parts.has_groups:
         parts.metrics.add_pod_groups()
-        conditions = GroupConditions(parts.cluster, parts.executor, parts.clock)
+        kind = parts.feature_gates.release.group_condition
+        conditions = GroupConditions(parts.cluster, parts.executor, parts.clock, kind)
         search = PlacementSearch(parts.cache, decider, parts.ties)
-        scheduler.groups = GroupCycle(GroupTools(parts, scheduler, conditions, search))
+        has_entries = parts.feature_gates.release.groups_are_entries
+        make_cycle = GroupEntryCycle if has_entries else GroupCycle
+        scheduler.groups = make_cycle(GroupTools(parts, scheduler, conditions, search))
     for profile in parts.profiles.values():
         profile.handle.forget_answers = partial(decider.forget, profile)
     return scheduler
@@ -230,7 +234,8 @@ def _make_queue(
     )
     settings = QueueSettings.of(times_s, gates)
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
-    return SchedulingQueue(
+    has_entries = settings.has_groups and gates.release.groups_are_entries
+    return (GroupQueue if has_entries else SchedulingQueue)(
         shared.clock,
         sort_key,
         pre_enqueue,

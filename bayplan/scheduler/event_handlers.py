@@ -13,6 +13,7 @@ from ..api.custom import CustomObject
 from ..api.devices import DeviceTaintRule, ResourceSlice
 from ..api.node import Node
 from ..api.pod import FINISHED_PHASES, Pod
+from ..api.pod_groups import PodGroup
 from ..api.workloads import Namespace
 from ..cache import CacheError
 from ..framework import ActionType, ClusterEvent
@@ -37,6 +38,7 @@ from ..framework.events import (
 )
 from ..framework.registration import registered_events
 from ..framework.update_events import node_update_events, pod_update_events
+from ..queue import GroupQueue
 from ..runtime import ProfileRuntime
 from .parts import Parts
 
@@ -78,6 +80,7 @@ class EventHandlers:
         self._forgets_deleted = release.forgets_deleted_assumed
         self._pod_add = UNSCHEDULED_POD_ADD if release.names_target_pods else UNSCHEDULABLE_POD_ADD
         self._reads_taint_rules = parts.feature_gates.enabled("DRADeviceTaintRules")
+        self._group_queue = parts.queue if isinstance(parts.queue, GroupQueue) else None
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
     def as_read(self, obj: Any) -> Any:
@@ -142,8 +145,21 @@ class EventHandlers:
             return
         if resource is None and isinstance(obj, CustomObject):
             resource = obj.kind
+        if self._group_queue is not None and isinstance(obj, PodGroup):
+            self._on_group(self._group_queue, old, new)
         if resource is not None:
             self.queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), old, new)
+
+    @staticmethod
+    def _on_group(queue: GroupQueue, old: PodGroup | None, new: PodGroup | None) -> None:
+        """Members of a group are queued as long as there is the group."""
+        if new is None:
+            assert old is not None, "a group that went was there"
+            queue.delete_group(old)
+        elif old is None:
+            queue.add_group(new)
+        else:
+            queue.update_group(new)
 
     def _on_taint_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
         """A rule that changes the taints of a slice is an update of the slice."""
@@ -288,7 +304,7 @@ class EventHandlers:
         return (
             self.timers.next() is None
             and self.cache.next_expiry() is None
-            and len(self.queue) == len(self.queue.unschedulable)
+            and self.queue.waits_for_events
         )
 
     def run_timers(self) -> None:

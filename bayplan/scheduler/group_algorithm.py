@@ -7,7 +7,7 @@ pkg/scheduler/schedule_one_podgroup.go.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from time import perf_counter
 from typing import Protocol
 
@@ -101,7 +101,7 @@ class GroupAlgorithm:
         self.profile = profile
         self.group = group
         self.trial = trial
-        self._queued = queued
+        self.queued = self._queued = queued
         self._state = state
         self._filling: GroupFilling | None = None
 
@@ -120,6 +120,10 @@ class GroupAlgorithm:
             return None
         self._filling = search.filling(self.profile, self.group, fillings)
         return search.room(self.profile, self.group, fillings)
+
+    def states(self) -> Mapping[str, CycleState]:
+        """The states of the members that were tried, by their keys: none are read in this release."""
+        return {}
 
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
         """Whether the group fits now that `pods` are back on their nodes; if not, they are about to leave again."""
@@ -159,7 +163,7 @@ class GroupAlgorithm:
                 return account
             failed = failed or account
         assert failed is not None, "there is a placement"
-        failed.result = _no_placement(len(found), failed.result)
+        failed.result = self._no_placement(len(found), failed.result)
         return failed
 
     def _try_tier(
@@ -314,7 +318,7 @@ class GroupAlgorithm:
         member.node_name, member.permit = node_name, status
         return assumed
 
-    def _try_to_commit(self, member: MemberTrial, assumed: Pod) -> Status:
+    def _try_to_commit(self, member: MemberTrial, assumed: Pod, asks_permit: bool = True) -> Status:
         """Reserve and Permit for a member on trial; a "no" is undone and noted."""
         profile, attempt, tools = self.profile, member.attempt, self._tools.cycle.binding_tools
         try:
@@ -326,10 +330,15 @@ class GroupAlgorithm:
             return SUCCESS
         binding = Binding(tools, profile, member.state, member.queued, assumed, attempt, plan)
         status = binding.run_reserve() if plan.reserves else SUCCESS
-        if status.is_success and plan.permits:
+        if status.is_success and plan.permits and asks_permit:
             status, _ = binding.run_permit()
         binding.is_accepted(status)
         return status
+
+    def _no_placement(self, tried: int, first: GroupResult) -> GroupResult:
+        """The result of a group that fits on none of the placements: that of the first one, with another status."""
+        text = f"0/{tried} placements are available, first placement status: {first.status.message}"
+        return replace(first, status=unschedulable(text))
 
     def _take_back(self, member: MemberTrial, assumed: Pod, keeps: bool) -> None:
         committing = self.profile.committing
@@ -340,12 +349,6 @@ class GroupAlgorithm:
         self._tools.parts.queue.nominator.leave_queue(pod, pod.nominated_node_name)
 
 
-def _no_placement(tried: int, first: GroupResult) -> GroupResult:
-    """The result of a group that fits on none of the placements: that of the first one, with another status."""
-    text = f"0/{tried} placements are available, first placement status: {first.status.message}"
-    return msgspec.structs.replace(first, status=unschedulable(text))
-
-
 log = logging.getLogger(__name__)
 
 SCHEDULED = POD_GROUP_SCHEDULED
@@ -354,7 +357,14 @@ SCHEDULED = POD_GROUP_SCHEDULED
 class GroupConditions:
     """Writes the result of a group's cycle to its status, if that is new."""
 
-    def __init__(self, cluster: SchedulerCluster, executor: Executor, clock: Clock) -> None:
+    def __init__(
+        self,
+        cluster: SchedulerCluster,
+        executor: Executor,
+        clock: Clock,
+        kind: str = POD_GROUP_SCHEDULED,
+    ) -> None:
+        self._kind = kind
         self._cluster = cluster
         self._executor = executor
         self._clock = clock
@@ -366,11 +376,11 @@ class GroupConditions:
         if not isinstance(group, PodGroup):
             log.warning("pod group %s: it is gone, and its condition is not written", where.key)
             return
-        known = group.scheduled
+        known = next((c for c in group.status.conditions or () if c.type == self._kind), None)
         wanted = self._condition(account.status, group, known)
         if wanted == known or (known and known.status == "True" and wanted.status != "True"):
             return
-        others = [c for c in group.status.conditions or () if c.type != SCHEDULED]
+        others = [c for c in group.status.conditions or () if c.type != self._kind]
         status = replace(group.status, conditions=(*others, wanted))
         self._write(replace(group, status=status))
 
@@ -384,7 +394,7 @@ class GroupConditions:
         else:
             since = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         return PodGroupCondition(
-            type=SCHEDULED,
+            type=self._kind,
             status=value,
             observed_generation=group.metadata.generation,
             last_transition_time=since,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -84,6 +84,8 @@ class WorkloadPreemption(msgspec.Struct):
 
     status: Status
     victims: Sequence[Pod] = ()
+    nominations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The nodes that members wait for, by the key of the member; "" for none."""
 
 
 class GroupAttempt(msgspec.Struct):
@@ -96,6 +98,8 @@ class GroupAttempt(msgspec.Struct):
     chosen: Placement | None = None
     preemption: WorkloadPreemption | None = None
     """None when preemption for the whole group was not tried."""
+    before_preemption: Status | None = None
+    """The status of a group that preemption was tried for, before that."""
     attempts: list[Attempt] = msgspec.field(default_factory=list)
     """Of the members that were tried, or would have been, in order."""
     popped: Sequence[Pod] = ()

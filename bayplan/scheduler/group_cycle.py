@@ -47,6 +47,8 @@ NOT_WITH_CONSTRAINTS = (
 class GroupCycle:
     """Schedules one pod group at a time."""
 
+    _algorithm = GroupAlgorithm
+
     def __init__(self, tools: GroupTools) -> None:
         self._tools = tools
 
@@ -54,14 +56,19 @@ class GroupCycle:
         """The scheduling cycle of the group of a pod that was popped."""
         queued = self._take_members(first)
         popped = [info.pod for info in queued]
-        mixed = _mixed_schedulers(queued)
+        member = queued[0].pod if queued else first.pod
+        mixed = self._fault(queued)
         if mixed is not None:
-            group = _group_of(first.pod, queued)
-            return self._submit(GroupAttempt(group, GroupResult(mixed), popped=popped), queued)
+            group = _group_of(member, queued)
+            account = self._submit(GroupAttempt(group, GroupResult(mixed), popped=popped), queued)
+            self._end(first, account, is_faulty=True)
+            return account
         queued = [info for info in queued if not self._skip(info)]
-        group = _group_of(first.pod, queued)
+        group = _group_of(member, queued)
         if not queued:
-            return GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
+            account = GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
+            self._end(first, account, is_faulty=False)
+            return account
         profile = self._tools.parts.profiles[first.pod.scheduler_name]
         started = perf_counter()
         try:
@@ -79,7 +86,15 @@ class GroupCycle:
             perf_counter() - started
         )
         self._tools.conditions.set(account)
+        self._end(first, account, is_faulty=False)
         return account
+
+    def _fault(self, queued: Sequence[QueuedPodInfo]) -> Status | None:
+        """The error of a group that cannot be tried; None if it can."""
+        return _mixed_schedulers(queued)
+
+    def _end(self, first: QueuedPodInfo, account: GroupAttempt, is_faulty: bool) -> None:
+        """The attempt of the group of a pod that was popped is over; a faulty one was not tried."""
 
     def judge(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
         """Result of an attempt of the group whose waiting members are `pods`, in the order of the attempt.
@@ -89,7 +104,7 @@ class GroupCycle:
         """
         queued = [QueuedPodInfo(pod, timestamp=0) for pod in pods]
         group = _group_of(pods[0], queued)
-        mixed = _mixed_schedulers(queued)
+        mixed = self._fault(queued)
         if mixed is not None:
             account = GroupAttempt(group, GroupResult(mixed))
         else:
@@ -98,10 +113,9 @@ class GroupCycle:
                     account = self._find_nodes(group, queued, makes_room, tells_all)
             finally:
                 self._tools.parts.cache.end_trial()
-        for info in queued[len(account.result.members) :]:
-            account.result.members.append(_untried(info, account.status))
+        complete(account.result, queued)
         for member in account.result.members:
-            self._settle(member, account.result)
+            self._settle(member, account)
         return account
 
     def _find_nodes(
@@ -115,8 +129,9 @@ class GroupCycle:
         profile = self._tools.parts.profiles[queued[0].pod.scheduler_name]
         self._tools.parts.cache.snapshot.update()
         both_ways = profile.handle.group_options.anti_affinity_both_ways
-        trial = self._tools.parts.cache.begin_trial(hides_terms=not both_ways)
-        run = GroupAlgorithm(self._tools, profile, group, queued, CycleState(), trial)
+        counts = both_ways or profile.handle.release.counts_terms_on_trial
+        trial = self._tools.parts.cache.begin_trial(hides_terms=not counts)
+        run = self._algorithm(self._tools, profile, group, queued, CycleState(), trial)
         started = perf_counter()
         account = run.find_nodes(makes_room, tells_all)
         self._tools.parts.metrics.group_algorithm.observe(perf_counter() - started)
@@ -171,8 +186,10 @@ class GroupCycle:
             result.status = Status(told.code, (*told.reasons, status.message), told.plugin)
 
     def _preempt(self, run: GroupAlgorithm) -> WorkloadPreemption:
-        plugins = run.profile.plugins.values()
-        plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
+        plugins = (
+            p for p in run.profile.plugins.values() if isinstance(p, PodGroupPostFilterPlugin)
+        )
+        plugin = next((plugin for plugin in plugins if plugin.helps_groups), None)
         if plugin is None:
             return WorkloadPreemption(unschedulable(NO_PREEMPTION))
         found = self._tools.parts.cluster.get("PodGroup", run.group.namespace, run.group.name)
@@ -198,12 +215,11 @@ class GroupCycle:
         it for each member in turn, and ends with the same members bound.
         """
         tools, result = self._tools, account.result
-        for info in queued[len(result.members) :]:  # an error, or no placement: they were not tried
-            result.members.append(_untried(info, result.status))
+        complete(result, queued)
         bindings: list[Binding] = []
         for member in result.members:
             member.state.group = None
-            self._settle(member, result)
+            self._settle(member, account)
             member.attempt.group = account
             account.attempts.append(member.attempt)
             own = tools.parts.profiles[member.attempt.pod.scheduler_name]
@@ -232,9 +248,9 @@ class GroupCycle:
         note_failure(profile, state, attempt)
         self._tools.cycle.failure.requeue(queued, attempt)
 
-    @staticmethod
-    def _settle(member: MemberTrial, result: GroupResult) -> None:
+    def _settle(self, member: MemberTrial, account: GroupAttempt) -> None:
         """Set the member's result from that of its group."""
+        result = account.result
         if result.status.code is Code.Error:
             is_own = member.attempt.outcome is Outcome.ERROR and member.attempt.status is not None
             own = member.attempt.status if is_own else None
@@ -266,8 +282,9 @@ def _mixed_schedulers(queued: Sequence[QueuedPodInfo]) -> Status | None:
     return None
 
 
-def _untried(queued: QueuedPodInfo, status: Status) -> MemberTrial:
-    """A member that was not tried: it fails with its group."""
-    attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
-    attempt.fail(status, None)
-    return MemberTrial(queued, attempt, CycleState(), was_tried=False)
+def complete(result: GroupResult, queued: Sequence[QueuedPodInfo]) -> None:
+    """Add the members that were not tried, after an error or without a placement: they fail with their group."""
+    for info in queued[len(result.members) :]:
+        attempt = Attempt(info.pod, Outcome.ERROR, number=info.attempts)
+        attempt.fail(result.status, None)
+        result.members.append(MemberTrial(info, attempt, CycleState(), was_tried=False))

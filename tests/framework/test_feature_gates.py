@@ -238,7 +238,7 @@ def test_every_release_has_its_gates(version: str) -> None:
         pytest.param(
             "1.35", "WorkloadWithJob", "v1.35 does not have it, only v1.36 to v1.37", id="later"
         ),
-        pytest.param("1.37", "GenericWorkload", "queues a pod group as one entry", id="refused"),
+        pytest.param("1.37", "DRANodeAllocatableResources", "has another form", id="refused"),
     ],
 )
 def test_a_release_refuses_gates_that_it_lacks(version: str, name: str, text: str) -> None:
@@ -260,3 +260,12 @@ def test_early_releases_do_not_check_what_gates_need() -> None:
 )
 def test_a_release_is_found_by_version(text: str, version: str) -> None:
     assert find_release(text).version == version
+
+
+def test_gates_that_were_merged_have_the_position_of_the_other() -> None:
+    on = FeatureGates({"GenericWorkload": True}, release=RELEASES["1.37"])
+    off = FeatureGates(release=RELEASES["1.37"])
+
+    assert on.enabled("GangScheduling")
+    assert on["WorkloadAwarePreemption"]
+    assert not off.enabled("GangScheduling")

@@ -221,8 +221,10 @@ def _constraint_causes(constraints: Tree, path: str) -> Iterator[Cause]:
         yield from _required_name(constraint, f"{path}.topology[{i}]", "key", key_faults)
 
 
-def _mode_causes(mode: str, path: str) -> Iterator[Cause]:
-    if mode not in DISRUPTION_MODES:
+def _mode_causes(mode: Any, path: str) -> Iterator[Cause]:
+    if isinstance(mode, Mapping):  # v1beta1
+        yield from _union_causes(mode, path, ("single", "all"))
+    elif mode not in DISRUPTION_MODES:
         yield unsupported_value(path, mode, DISRUPTION_MODES)
 
 

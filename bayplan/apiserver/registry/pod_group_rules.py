@@ -37,8 +37,8 @@ GATED_FIELDS = {
     "disruptionMode": PREEMPTION,
     "priorityClassName": PREEMPTION,
     "priority": PREEMPTION,
+    "preemptionPolicy": "PodGroupPreemptionPolicy",
 }
-DEFAULT_MODE = "Pod"
 
 
 class PodGroupRules:
@@ -63,7 +63,7 @@ class PodGroupRules:
                 self._drop_from_templates(spec, before)
                 return
             if spec.get("disruptionMode") is None:
-                spec["disruptionMode"] = DEFAULT_MODE
+                spec["disruptionMode"] = _default_mode(resource)
             if old is None:
                 self._set_priority(resource, tree, spec)
             self._drop_fields(spec, before)
@@ -90,7 +90,7 @@ class PodGroupRules:
         if resource.storage == PODGROUPS and old is None:
             self._check_template(resource, tree)
             # kube-apiserver sets defaults whenever it reads an object, also without the gate.
-            tree["spec"].setdefault("disruptionMode", DEFAULT_MODE)
+            tree["spec"].setdefault("disruptionMode", _default_mode(resource))
         elif resource.storage == "jobs.batch" and old is not None and self.are_served:
             self._check_parallelism(resource, tree, old)
 
@@ -133,11 +133,13 @@ class PodGroupRules:
             spec["priorityClassName"] = found.name
 
     def _check_template(self, resource: ApiResource, tree: Tree) -> None:
-        reference = ((tree.get("spec") or {}).get("podGroupTemplateRef") or {}).get("workload")
+        spec, metadata = tree.get("spec") or {}, tree["metadata"]
+        reference = (spec.get("podGroupTemplateRef") or {}).get("workload")
+        reference = reference or spec.get("workloadRef")
         if not reference:
             return
-        metadata = tree["metadata"]
-        name, template = reference["workloadName"], reference["podGroupTemplateName"]
+        name = reference["workloadName"]
+        template = reference.get("podGroupTemplateName") or reference.get("templateName")
         workload: Workload | None = self._lister.get("Workload", metadata["namespace"], name)
         if workload is None:
             problem = f'Workload "{name}" not found'
@@ -174,6 +176,11 @@ class PodGroupRules:
         for group in self._lister.list("PodGroup", job["namespace"]):
             if any(o.controller and o.uid == job["uid"] for o in group.owner_references):
                 yield group
+
+
+def _default_mode(resource: ApiResource) -> str | Tree:
+    """The disruptionMode of a group that names none: its pods are preempted one by one."""
+    return "Pod" if resource.api_version == PodGroup.api_version else {"single": {}}
 
 
 def _spec_of(tree: Tree) -> Tree:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ...api.pod_groups import SCHEDULED_CONDITIONS
 from ...cluster.memory.default_class import is_default_class
 
 Tree = Mapping[str, Any]
@@ -464,9 +465,11 @@ def lease(tree: Tree, now: datetime) -> Row:
 
 def pod_group(tree: Tree, now: datetime) -> Row:
     policy = "Gang" if _at(tree, "spec", "schedulingPolicy", "gang") is not None else "Basic"
-    workload = _at(tree, "spec", "podGroupTemplateRef", "workload", "workloadName") or "<none>"
+    workload = _at(tree, "spec", "podGroupTemplateRef", "workload", "workloadName")
+    workload = workload or _at(tree, "spec", "workloadRef", "workloadName") or "<none>"
     conditions = {c.get("type"): c for c in _at(tree, "status", "conditions") or ()}
-    state, scheduled = "Pending", conditions.get("PodGroupScheduled")
+    old, new = SCHEDULED_CONDITIONS
+    state, scheduled = "Pending", conditions.get(new) or conditions.get(old)
     if scheduled is not None:
         state = "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
     if "DisruptionTarget" in conditions:

@@ -33,11 +33,9 @@ def admit_groups(obj: AnyObject, lister: Objects, gates: Mapping[str, bool]) -> 
         case PodGroup():
             spec = replace(obj.spec, **_dropped(gates))
             if gates.get(PREEMPTION):
-                spec = replace(
-                    spec,
-                    disruption_mode=spec.disruption_mode or "Pod",
-                    **_priority(obj, spec, lister),
-                )
+                spec = replace(spec, **_priority(obj, spec, lister))
+                if PREEMPTION in frozenset(gates):  # later releases write the mode as an object
+                    spec = replace(spec, disruption_mode=spec.disruption_mode or "Pod")
             causes = group_causes(_tree(replace(obj, spec=spec)), None, gates)
             changed = obj if spec == obj.spec else replace(obj, spec=spec)
         case Workload():

@@ -204,7 +204,7 @@ def _target(obj: KubeObject) -> str:
             return ref.name if ref is not None and is_job else ""
         case PodGroup():
             template = obj.spec.pod_group_template_ref
-            workload = template.workload if template is not None else None
+            workload = template.workload if template is not None else obj.spec.workload_ref
             return workload.workload_name if workload is not None else ""
     return ""
 

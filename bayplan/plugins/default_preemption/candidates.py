@@ -23,10 +23,10 @@ def best_candidate(candidates: Iterable[Victims]) -> Victims:
 
 
 def cost(victims: Victims) -> tuple[int, int, int, int]:
-    """Broken budgets, the highest priority lost, the sum of priorities lost, the number of pods."""
+    """Broken budgets, the priority of the most important victim, the sum of priorities lost, the number of pods."""
     priorities = [pod.priority for pod in victims.pods]
     total = sum(priority + PRIORITY_OFFSET for priority in priorities)
-    return victims.pdb_violations, max(priorities), total, len(priorities)
+    return victims.pdb_violations, priorities[0], total, len(priorities)
 
 
 def earliest_start(victims: Victims) -> int:

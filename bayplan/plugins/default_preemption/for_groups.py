@@ -23,8 +23,6 @@ from .disruption_budgets import Budgets
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
 FAR = 2**62
-WHOLE_GROUP = "PodGroup"
-"""The disruptionMode of groups whose pods can only be preempted together."""
 
 
 class VictimUnit(msgspec.Struct):
@@ -36,6 +34,8 @@ class VictimUnit(msgspec.Struct):
     number: int
     """Its place among all units."""
     pods: list[Pod] = msgspec.field(default_factory=list)
+    group: tuple[str, str] | None = None
+    """Namespace and name of the group that it is; None for one pod."""
 
     @property
     def importance(self) -> tuple[int, bool, int, int, int]:
@@ -47,6 +47,13 @@ class VictimUnit(msgspec.Struct):
         is_group = self.pods[0].spec.scheduling_group is not None
         number = self.number if self.start == NOT_STARTED else 0
         return -self.priority, not is_group, -len(self.pods) if is_group else 0, self.start, number
+
+    @property
+    def rank(self) -> tuple[int, bool, int, int, int]:
+        """The most important unit comes first, as in v1.37: of equal ones that whose first pod was found first."""
+        is_group = self.pods[0].spec.scheduling_group is not None
+        start = min(map(start_of, self.pods))
+        return -self.priority, not is_group, -len(self.pods), start, self.number
 
 
 def preempt_for_group(
@@ -82,6 +89,30 @@ def preempt_for_group(
     violating, harmless = split_by_budgets(lower, budgets)
     left = [unit for unit in (*violating, *harmless) if not trying.spares(unit)]
     left.sort(key=lambda unit: unit.importance)
+    return [pod for unit in left for pod in unit.pods], SUCCESS
+
+
+def preempt_once_for_group(
+    group: PodGroup,
+    units: Iterable[VictimUnit],
+    budgets: Budgets,
+    trial: GroupTrial,
+    try_group: TryGroup,
+) -> tuple[list[Pod], Status]:
+    """The same with one attempt of the group, without all units: each is put back if the members stay where they are.
+
+    Mirrors selectVictimsOnDomain of v1.37.
+    """
+    lower = [unit for unit in units if unit.priority < (group.spec.priority or 0)]
+    if not lower:
+        return [], unresolvable(NO_VICTIMS)
+    trying = ByTrying(trial, try_group)
+    if not trying.remove_all(lower):
+        return [], trying.status
+    lower.sort(key=lambda unit: unit.rank)
+    violating, harmless = split_by_budgets(lower, budgets, counts_all=True)
+    left = [unit for unit in (*violating, *harmless) if not trying.spares(unit)]
+    left.sort(key=lambda unit: unit.rank)
     return [pod for unit in left for pod in unit.pods], SUCCESS
 
 
@@ -180,50 +211,61 @@ class ByRoom:
         return max(min(counts), 0)
 
 
-def victim_units(pods: Iterable[Pod], lister: Lister) -> list[VictimUnit]:
-    """The units of all `pods`, which are on nodes, in the order of their first pod."""
+def victim_units(pods: Iterable[Pod], lister: Lister, by_group: bool = False) -> list[VictimUnit]:
+    """The units of all `pods`, which are on nodes, in the order of their first pod.
+
+    If it is `by_group`, all members of a group have the priority of the group, as in v1.37.
+    """
     units: dict[tuple[str, str], VictimUnit] = {}
     for pod in pods:
-        group = _whole_group_of(pod, lister)
-        if group is None:
-            units["", pod.uid] = VictimUnit(pod.priority, start_of(pod), len(units), [pod])
+        group = _group_of(pod, lister)
+        if group is None or not group.spec.is_disrupted_whole:
+            priority = pod.priority if group is None or not by_group else group.spec.priority or 0
+            units["", pod.uid] = VictimUnit(priority, start_of(pod), len(units), [pod])
             continue
         unit = units.get((group.namespace, group.name))
         if unit is None:
             unit = VictimUnit(group.spec.priority or 0, start_of(pod), len(units))
-            units[group.namespace, group.name] = unit
+            unit.group = group.namespace, group.name
+            units[unit.group] = unit
         unit.pods.append(pod)
     return list(units.values())
 
 
-def _whole_group_of(pod: Pod, lister: Lister) -> PodGroup | None:
-    """The group of the pod, if it can only be preempted as a whole."""
+def _group_of(pod: Pod, lister: Lister) -> PodGroup | None:
+    """The group of the pod, if it has one."""
     reference = pod.spec.scheduling_group
     if reference is None:
         return None
     group = lister.get("PodGroup", pod.namespace, reference.pod_group_name or "")
-    if not isinstance(group, PodGroup) or group.spec.disruption_mode != WHOLE_GROUP:
-        return None
-    return group
+    return group if isinstance(group, PodGroup) else None
 
 
 def split_by_budgets(
-    units: Sequence[VictimUnit], budgets: Budgets
+    units: Sequence[VictimUnit], budgets: Budgets, counts_all: bool = False
 ) -> tuple[list[VictimUnit], list[VictimUnit]]:
-    """Units whose removal, one after the other, would exceed some budget, and the others.
+    """Units whose removal, one after the other, would exceed some budget, and the others."""
+    exceeding = violations(units, budgets, counts_all)
+    violating = [unit for unit in units if exceeding[unit.number]]
+    return violating, [unit for unit in units if not exceeding[unit.number]]
 
-    The first pod of a unit that exceeds one, and the first budget that it exceeds, end the check of the unit: later
-    budgets are not used up.
+
+def violations(
+    units: Sequence[VictimUnit], budgets: Budgets, counts_all: bool = True
+) -> dict[int, int]:
+    """By number of the unit: its pods whose removal, one unit after the other, would exceed some budget.
+
+    The first budget that a pod exceeds ends the check of the pod: later ones are not used up. The first pod that
+    exceeds one ends the check of its unit, unless it `counts_all`.
     """
-    if not budgets.listed:
-        return [], list(units)
     allowed: dict[int, int] = {}
-    violating: list[VictimUnit] = []
-    harmless: list[VictimUnit] = []
-    for unit in units:
-        exceeds = any(_exceeds(pod, budgets, allowed) for pod in unit.pods)
-        (violating if exceeds else harmless).append(unit)
-    return violating, harmless
+    found = dict.fromkeys((unit.number for unit in units), 0)
+    for unit in units if budgets.listed else ():
+        for pod in unit.pods:
+            found[unit.number] += _exceeds(pod, budgets, allowed)
+            if found[unit.number] and not counts_all:
+                break
+    return found
 
 
 def _exceeds(pod: Pod, budgets: Budgets, allowed: dict[int, int]) -> bool:

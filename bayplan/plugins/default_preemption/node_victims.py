@@ -14,7 +14,7 @@ from ...framework import CycleState, Status, failure, unresolvable
 from ...framework.handle import FilterRunner
 from ...framework.interface import Preemption
 from ...framework.victims import Victims
-from ...table import Ints, NodeTable
+from ...table import Bools, Ints, NodeTable
 from ...table.pod_matrix import by_importance
 from ...table.what_if import WhatIf
 from .by_amounts import BesideRoom
@@ -92,7 +92,7 @@ class OneByOne:
         """Try `rows`, from that at `offset` on, until there are enough candidates; returns the best, the errors if
         there is none, or None."""
         rows = rotated(rows, offset)
-        has_victims = self._table.priorities.below(self._pod.priority)[rows] > 0
+        has_victims = self._has_victims(rows)
         idle, order = rows[~has_victims], rows[has_victims]
         reject_without_victims(self._table, idle, 0, account)
         harmless = 0
@@ -117,6 +117,10 @@ class OneByOne:
         if len(errors) > 1:
             return failure(f"[{', '.join(errors)}]")
         return next(iter(errors.values()), None)
+
+    def _has_victims(self, rows: Ints) -> Bools:
+        """bool per row of `rows`: there are pods of lower priority."""
+        return self._table.priorities.below(self._pod.priority)[rows] > 0
 
     def fill_in(self, rows: Ints, offset: int, account: Preemption) -> None:
         """Fill in the results of `search` for every node."""

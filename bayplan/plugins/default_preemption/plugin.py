@@ -54,7 +54,8 @@ from ...table.pod_matrix import PodMatrix
 from .by_amounts import BesideRoom, ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import BudgetFollower, Budgets
-from .for_groups import preempt_for_group, victim_units
+from .for_groups import VictimUnit, preempt_for_group, preempt_once_for_group, victim_units
+from .node_units import UnitByUnit
 from .node_victims import OneByOne, reject_without_victims
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ TERMINATING = "not eligible due to a terminating pod on the nominated node."
 IN_PROGRESS_FOR_GROUP = "waiting for the preemption for this pod group to be finished"
 NO_GROUP = "pod group for pod not found"
 BY_PLACEMENT = "not eligible due to placement-based pod group scheduling limitation"
+FOR_GROUP = "pod group preemption"
+ONGOING = "ongoing preemption on nominated nodes"
 BY_GROUP = "not eligible due to workload aware preemption enabled"
 
 
@@ -79,6 +82,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     """Feature gate TopologyAwareWorkloadScheduling."""
     _has_groups = False
     """Feature gate WorkloadAwarePreemption: pod groups preempt as a whole."""
+    _preempts_once = False
+    """Fact `groups_are_entries` of the release, with pod groups."""
 
     def __init__(self, min_percentage: int = 10, min_absolute: int = 100) -> None:
         self._min_percentage = min_percentage
@@ -107,6 +112,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         plugin._is_async = gates.enabled("SchedulerAsyncPreemption")
         plugin._has_placements = gates.enabled("TopologyAwareWorkloadScheduling")
         plugin._has_groups = gates.enabled("WorkloadAwarePreemption")
+        plugin._preempts_once = plugin._has_groups and release.groups_are_entries
         return plugin
 
     def pre_enqueue(self, pod: Pod) -> Status:
@@ -238,7 +244,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if table.node_count != len(rows):
             account.reasons[NOT_HELPFUL] = table.node_count - len(rows)
         offset = self.handle.random.randrange(len(rows))
-        if not table.priorities.may_have_below(pod.priority):
+        has_units = self._preempts_once and self.handle.pod_groups.has_placed()
+        if not has_units and not table.priorities.may_have_below(pod.priority):
             account.reasons[NO_VICTIMS] = len(rows)
             account.fill_in = partial(reject_without_victims, table, rows, offset)
             return account, None
@@ -248,11 +255,17 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         extenders = self.handle.extenders
         if extenders is not None and not extenders.are_interested(pod):
             extenders = None
-        one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
+        search = UnitByUnit if has_units else OneByOne
+        one_by_one = search(filters, state, pod, table, budgets, wanted)
         one_by_one.by_place = self._by_place
-        rule = filters.demands(state, pod, diagnosis) if extenders is None else None
+        rule = None
+        if isinstance(one_by_one, UnitByUnit):
+            one_by_one.units_of = self._units_of
+        elif extenders is None:
+            rule = filters.demands(state, pod, diagnosis)
         if rule is None:
-            one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
+            if not has_units:
+                one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
             chosen = one_by_one.search(rows, offset, account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
@@ -264,6 +277,17 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return account, found
         account.reasons.update(found)
         return account, None
+
+    def _units_of(self, pods: Sequence[Pod]) -> list[VictimUnit]:
+        """The units of the pods of a node, with the members on other nodes of groups that can only leave whole."""
+        lister, groups = self.handle.lister, self.handle.pod_groups
+        units = victim_units(pods, lister, by_group=True)
+        for unit in units:
+            name = unit.group
+            if name is not None:
+                members = groups.members(("PodGroup", *name))
+                unit.pods = sorted((pod for pod in members if pod.node_name), key=_by_name)
+        return units
 
     def _beside_room(
         self, filters: RoomFilters, state: CycleState, pod: Pod, budgets: Budgets
@@ -349,13 +373,55 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         table, order = self.handle.table, self.handle.node_order
         rows = table.numbers(table.live_rows) if order is None else order()
         there = [pod for row in rows.tolist() for pod in table.pods[row].values()]
-        units = victim_units(there, self.handle.lister)
+        units = victim_units(there, self.handle.lister, self._preempts_once)
         budgets = self._budgets.get(self.handle.lister)
-        victims, status = preempt_for_group(group, pods, units, budgets, table, trial, try_group)
-        if not status.is_success:
-            return victims, status
-        self._delete(victims, GroupPreemptor(group, pods[0].scheduler_name), pods)
+        if self._preempts_once:
+            victims, status = self._preempt_once(group, pods, units, trial, try_group)
+        else:
+            victims, status = preempt_for_group(
+                group, pods, units, budgets, table, trial, try_group
+            )
+        if victims:
+            self._delete(victims, GroupPreemptor(group, pods[0].scheduler_name), pods)
         return victims, status
+
+    def _preempt_once(
+        self,
+        group: PodGroup,
+        pods: Sequence[Pod],
+        units: Sequence[VictimUnit],
+        trial: GroupTrial,
+        try_group: TryGroup,
+    ) -> tuple[Sequence[Pod], Status]:
+        """The victims by the rules of v1.37, with its texts; none while those of an earlier attempt are leaving."""
+        if self._forbids(group, pods):
+            return (), unschedulable(f"{FOR_GROUP}: {NEVER}")
+        if self._waits_for_victims(group, pods, units):
+            return (), Status(Code.Success, (f"{FOR_GROUP}: {ONGOING}",))
+        budgets = self._budgets.get(self.handle.lister)
+        victims, status = preempt_once_for_group(group, units, budgets, trial, try_group)
+        text = f"found a placement for podgroup, preempting {len(victims)} victims"
+        text = text if status.is_success else status.message
+        return victims, Status(status.code, (f"{FOR_GROUP}: {text}",)) if text else status
+
+    def _forbids(self, group: PodGroup, pods: Sequence[Pod]) -> bool:
+        """Whether the group must not preempt, by its own policy or, without that, by that of a member."""
+        if self.handle.feature_gates.enabled("PodGroupPreemptionPolicy"):
+            return group.spec.preemption_policy == "Never"
+        return any(pod.spec.preemption_policy == "Never" for pod in pods)
+
+    @staticmethod
+    def _waits_for_victims(
+        group: PodGroup, pods: Sequence[Pod], units: Sequence[VictimUnit]
+    ) -> bool:
+        """Whether victims of lower priority leave a node that a member is nominated to."""
+        nominated, priority = {pod.nominated_node_name for pod in pods}, group.spec.priority or 0
+        return any(
+            pod.node_name in nominated and is_preempted(pod)
+            for unit in units
+            if unit.priority < priority
+            for pod in unit.pods
+        )
 
     def _clear_nominations(
         self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
@@ -441,6 +507,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if stopped:
             self.handle.client.record_event(preempted_event(victim, preemptor, in_memory=True))
         return stopped
+
+
+def _by_name(pod: Pod) -> str:
+    return pod.name
 
 
 def _told(status: Status) -> Status:

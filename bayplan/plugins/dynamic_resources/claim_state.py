@@ -6,19 +6,21 @@ Mirrors stateData and PostFilter of pkg/scheduler/framework/plugins/dynamicresou
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from ...api.dra import AllocationResult, ResourceClaim, ResourceClaimConsumer
 from ...api.pod import Pod
-from ...errors import ApiError
-from ...framework import Handle, Status, unresolvable, unschedulable
+from ...errors import ApiError, BayplanError
+from ...framework import Handle, Status, failure, unresolvable, unschedulable
 from ...framework.devices import Devices
 from .claim_writes import ClaimBinder, Given, drive
 from .extended import SPECIAL_NAME
 from .node_answers import CachedAnswers
 from .pod_claims import group_of, unused_claims
+
+GROUP_DONE = "deallocation and deletion of ResourceClaims completed"
 
 
 class ClaimState(msgspec.Struct):
@@ -80,6 +82,17 @@ class Giving:
         if has_group_claims and self._unreserve_group(pod):
             return unresolvable("ResourceClaim unreserved for PodGroup")
         return None
+
+    def give_back_of_group(self, pods: Sequence[Pod], known: Mapping[str, ClaimState]) -> Status:
+        """The same for members of a pod group, each with its claims by its key."""
+        for pod in pods:
+            found = known.get(pod.key)
+            try:
+                if found is not None and found.claims:
+                    self.give_back(found, pod, has_group_claims=False)
+            except BayplanError as error:
+                return failure(error)
+        return unschedulable(GROUP_DONE)
 
     def _unreserve_group(self, pod: Pod) -> bool:
         """Release one claim of a group of which no member has a node, so that it can get other devices."""

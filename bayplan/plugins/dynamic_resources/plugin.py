@@ -17,6 +17,7 @@ import numpy as np
 from ...amounts.domain_rules import NO_DOMAIN_RULES, DomainRules
 from ...api.dra import AllocationResult, ClaimNotReadyError, DeviceClass, ResourceClaim
 from ...api.pod import Pod, PodSpec
+from ...api.pod_groups import PodGroup
 from ...config.plugin_args import DynamicResourcesArgs
 from ...errors import BayplanError
 from ...framework import (
@@ -26,6 +27,7 @@ from ...framework import (
     CycleState,
     FilterPlugin,
     Handle,
+    PodGroupPostFilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
@@ -45,12 +47,13 @@ from ...framework.devices import Devices
 from ...framework.diagnosis import Diagnosis
 from ...framework.events import EventWithHint
 from ...framework.interface import NOT_SETTLED
+from ...framework.placement import GroupTrial, TryGroup
 from ...stamped_cache import Budget, BudgetedCache
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.node_selection import match_selector
 from .allocation_results import has_alternatives, make_allocation, score_allocated
 from .claim_plans import AllocationError, NoSuchClassError, plan_claim
-from .claim_state import ClaimState, Giving
+from .claim_state import GROUP_DONE, ClaimState, Giving
 from .claim_writes import ClaimBinder, Given, drive, is_unready, or_failure, wait_for_devices
 from .extended import make_claim
 from .hints import ClaimHints
@@ -78,6 +81,7 @@ class DynamicResources(
     PreFilterPlugin,
     FilterPlugin,
     PostFilterPlugin,
+    PodGroupPostFilterPlugin,
     ScorePlugin,
     ReservePlugin,
     PreBindPlugin,
@@ -116,6 +120,7 @@ class DynamicResources(
         plugin.handle = handle
         plugin._hints.wakes_on_delete = handle.release.claim_delete_event
         plugin._tells_claims_kept = handle.release.tells_claims_kept
+        plugin.helps_groups = handle.release.groups_are_entries
         plugin._is_enabled = handle.feature_gates.enabled("DynamicResourceAllocation")
         plugin._has_group_claims = handle.feature_gates.enabled("DRAWorkloadResourceClaims")
         return plugin
@@ -362,6 +367,23 @@ class DynamicResources(
         return PostFilterResult(), self._refused(
             "still not schedulable"
         ) if given is None else given
+
+    def post_filter_group(
+        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
+    ) -> tuple[Sequence[Pod], Status]:
+        """Give up claims of the members that were tried, as for pods of their own."""
+        has_placements = self.handle.feature_gates.enabled("TopologyAwareWorkloadScheduling")
+        if not self._is_enabled or (has_placements and group.spec.scheduling_constraints):
+            return (), unschedulable()
+        states = try_group.states().items()
+        reached = {key: state for key, state in states if self.name not in state.unreached}
+        if not reached:
+            return (), failure("not found")
+        known = {key: found for key, state in reached.items() if (found := state.get(STATE))}
+        if any(found.claims for found in known.values()):
+            giver = Giving(self.handle, self._binder, self._do)
+            return (), giver.give_back_of_group(pods, known)
+        return (), unschedulable(GROUP_DONE)
 
     def _refused(self, reason: str) -> Status:
         """The status when no claim is given up; whether it has a reason depends on the release."""

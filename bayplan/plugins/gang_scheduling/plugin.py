@@ -23,6 +23,7 @@ from ...framework import (
     failure,
     typed_args,
     unresolvable,
+    unschedulable,
     wait,
 )
 from ...framework.events import (
@@ -37,7 +38,8 @@ from ...framework.events import (
     wait_for,
 )
 from ...framework.group_options import GroupOptions
-from ...framework.interface import NOT_SETTLED
+from ...framework.handle import release_of
+from ...framework.interface import NOT_SETTLED, PlacementFeasiblePlugin
 
 # When a pod that waits for its gang is worth another try.
 # Mirrors the queueing hints of pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go.
@@ -71,13 +73,21 @@ def after_pod_group_added(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.QUEUE if helps else Hint.SKIP
 
 
+def after_pod_group_updated(pod: Pod, old: Any, new: Any) -> Hint:
+    """The gang of the pod may be complete with fewer pods."""
+    before, after = required(PodGroup, old), required(PodGroup, new)
+    is_own = after.namespace == pod.namespace and after.name == pod_group_of(pod)
+    helps = is_own and bool(before.gang) and bool(after.gang) and after.min_count < before.min_count
+    return Hint.QUEUE if helps else Hint.SKIP
+
+
 TIMEOUT_S = 5 * 60
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 WAITING = "waiting for minCount pods from a gang to be scheduled"
 WAIT = wait(WAITING)
 
 
-class GangScheduling(PreEnqueuePlugin, PermitPlugin):
+class GangScheduling(PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin):
     """Holds pods back until the gang is complete in the queue, then until enough of it has a node."""
 
     name = "GangScheduling"
@@ -88,7 +98,10 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return super().from_args(None, handle)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return events(self._affected)
+        found = events(self._affected)
+        if not release_of(self).groups_are_entries:
+            return found
+        return (*found, wait_for(POD_GROUP, ActionType.Update, after_pod_group_updated))
 
     def _affected(self, old: Any, new: Any) -> Collection[str]:
         """The keys of the pods that a new pod may let through: those of its gang, if that is complete now."""
@@ -142,6 +155,15 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             if held.pod.namespace == pod.namespace and pod_group_of(held.pod) == name:
                 held.allow(self.name)
         return SUCCESS, 0
+
+    def placement_feasible(self, group: PodGroup, placed: int, left: int) -> Status:
+        needed = group.min_count if group.gang is not None else 1
+        counts = f"{placed} scheduled, {left} remaining"
+        if placed + left < needed:
+            return unschedulable(f"minCount ({needed}) cannot be satisfied: {counts}")
+        if placed < needed:
+            return wait(f"minCount ({needed}) is not yet satisfied: {counts}")
+        return SUCCESS
 
     def _group(self, pod: Pod, name: str) -> PodGroup | None:
         group = self.handle.lister.get("PodGroup", pod.namespace, name)

@@ -338,7 +338,7 @@ def test_a_version_with_the_same_fields_is_read() -> None:
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    tree = make_tree("PodGroup") | {"apiVersion": "scheduling.k8s.io/v1beta1"}
+    tree = make_tree("PodGroup") | {"apiVersion": "scheduling.k8s.io/v1beta2"}
 
     with pytest.raises(DecodeError, match=r"apiVersion: expected scheduling.k8s.io/v1alpha2; got"):
         decode_object(tree)

@@ -13,22 +13,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
-from bayplan.api.pod_groups import PodGroup, PodGroupCondition
+from bayplan.api.pod_groups import SCHEDULED_CONDITIONS, PodGroup, PodGroupCondition
 from bayplan.clock import ManualClock
 from bayplan.errors import InputError
 from bayplan.framework import Code, CycleState, PostFilterResult, Status
 from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.release import DEFAULT_RELEASE, find_release
 from bayplan.framework.victims import Victims
+from bayplan.queue import QueuedGroupInfo
 from bayplan.queue.active import BACKOFF, UNSCHEDULABLE
+from bayplan.queue.group_queue import group_name
 from bayplan.runtime import ProfileRuntime
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
-from bayplan.scheduler.group_algorithm import SCHEDULED
 from bayplan.scheduler.group_attempt import GroupAttempt, MemberTrial, PlacementTrial
 
 from .cases import Disagreement, case_config
 from .long_run import FIRST_START, RecordedCluster, decoded
 
 Record = dict[str, Any]
+TICK_S = 0.0001
+"""Between objects: members are tried in the order in which they came."""
 
 
 def is_group_case(case: Record) -> bool:
@@ -88,7 +93,7 @@ class RecordedGroups(RecordedCluster):
     def update_status(self, obj: Any) -> Any:
         if isinstance(obj, PodGroup):
             conditions = obj.status.conditions or ()
-            self.written = next(c for c in conditions if c.type == SCHEDULED)
+            self.written = next(c for c in conditions if c.type in SCHEDULED_CONDITIONS)
         return obj
 
 
@@ -99,11 +104,14 @@ class GroupHistory:
         self._case = case["id"]
         self.explains = explain
         self._cluster = RecordedGroups()
-        gates = {**case["gates"], "OpportunisticBatching": False}
+        self._clock = ManualClock()
+        release = find_release(case.get("release", DEFAULT_RELEASE.version))
+        self._has_entries = release.groups_are_entries
+        gates = FeatureGates({**case["gates"], "OpportunisticBatching": False}, release=release)
         self._scheduler = build_scheduler(
             case_config(case["config"], gates),
             self._cluster,
-            clock=ManualClock(),
+            clock=self._clock,
             ties=FirstByName(),
             feature_gates=gates,
             explain=explain,
@@ -117,6 +125,7 @@ class GroupHistory:
         self._cluster.watch(self._scheduler)
         objects = [decoded(obj) for obj in case["objects"]]
         for obj in sorted(objects, key=lambda obj: isinstance(obj, Pod) and not obj.node_name):
+            self._clock.advance(TICK_S)
             self._cluster.add(obj)
 
     def _listen(self, profile: ProfileRuntime) -> None:
@@ -145,6 +154,7 @@ class GroupHistory:
         there = self._cluster.get(tree["kind"], meta.get("namespace", ""), meta["name"])
         if there is not None:
             meta = {**meta, "uid": there.uid}
+        self._clock.advance(TICK_S)
         self._cluster.put(decoded({**tree, "metadata": meta}))
 
     def delete(self, wanted: Record) -> None:
@@ -183,8 +193,10 @@ class GroupHistory:
         if popped is None:
             info = self._scheduler.queue.get(pod)
             status = None if info is None else info.gated_by
-            assert status is not None, f"{self._case}: {key} is in the queue, or gated"
-            record["preEnqueue"] = _status(status)
+            if self._has_entries:
+                status = self._held_by(pod)
+            assert status is not None or self._has_entries, f"{key} is in the queue, or gated"
+            record["preEnqueue"] = None if status is None else _status(status)
             return record
         first = self._scheduler.schedule_popped(popped)
         assert first is not None, "a pod that is not being deleted is tried"
@@ -194,6 +206,13 @@ class GroupHistory:
             self._note_group(record, first.group)
         record["condition"] = self._condition()
         return record
+
+    def _held_by(self, pod: Pod) -> Status | None:
+        """The status that holds the group of a pod; None if there is no such group."""
+        infos = self._scheduler.queue.unschedulable
+        name = group_name(pod)
+        found = (i for i in infos if isinstance(i, QueuedGroupInfo) and i.name == name)
+        return next((info.gated_by for info in found), None)
 
     def _condition(self) -> Record | None:
         written = self._cluster.written
@@ -250,7 +269,7 @@ class GroupHistory:
 
     def _member_of_group(self, member: MemberTrial) -> Record:
         record = self._member(member.attempt, member.node_name or None)
-        if member.permit is not None:
+        if member.permit is not None and not self._has_entries:
             record["permit"] = member.permit.code.name
         return record
 
@@ -269,7 +288,7 @@ class GroupHistory:
             "unschedulablePlugins": [] if info is None else sorted(info.unschedulable_plugins),
             "pendingPlugins": [] if info is None else sorted(info.pending_plugins),
             "preemption": self._preemption(pod),
-            "queue": None if is_bound else self._parts.get(pod.key),
+            "queue": None if is_bound else self._part_of(pod),
         }
 
     def _preemption(self, pod: Pod) -> Record | None:
@@ -283,6 +302,15 @@ class GroupHistory:
             "victims": _keys(chosen.pods),
             "evicted": _keys(chosen.evicted),
         }
+
+    def _part_of(self, pod: Pod) -> str | None:
+        if not self._has_entries:
+            return self._parts.get(pod.key)
+        part = self._scheduler.queue.part_of(pod.key)
+        is_member = pod.spec.scheduling_group is not None
+        if not is_member:
+            return self._parts.get(pod.key)
+        return {BACKOFF: "errorBackoff", UNSCHEDULABLE: "gated"}.get(part or "", part)
 
     def _note_part(self, attempt: Attempt) -> None:
         queue, pod = self._scheduler.queue, attempt.pod
@@ -309,7 +337,8 @@ class GroupHistory:
             self._nominate(key, "")
         if expected["condition"] is not None:
             group: PodGroup = self._find("PodGroup", *expected["group"].split("/"))
-            condition = PodGroupCondition(type=SCHEDULED, **expected["condition"])
+            kind = self._scheduler.release.group_condition
+            condition = PodGroupCondition(type=kind, **expected["condition"])
             self._cluster.update(
                 replace(group, status=replace(group.status, conditions=(condition,)))
             )
