@@ -24,7 +24,7 @@ from .workers import WorkerPool, count_workers
 
 ANY_NODE, ANY_ZONE = "node", "zone"
 COLLECT_EVERY = 8
-MOST_OTHER_SEEDS = 4
+MOST_OTHER_SEEDS = 16
 DEFAULT_SEEDS = 5
 LONG_S = 0.1
 """Workers are started when a fleet takes longer than this."""
@@ -55,9 +55,14 @@ class OtherSeeds:
     held: int = 0
     """With how many of them every pod is placed."""
     most_pending: int = 0
-    """Number of pods that stay pending with the worst of them."""
+    """Number of pods that stay pending with the last of them."""
     missing: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
-    """int64 per class: the pods that stay pending with the worst of them."""
+    """int64 per class: the pods that stay pending with the last of them."""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether every pod is placed with each seed that was tried."""
+        return self.held == self.tried
 
 
 @dataclass(slots=True)
@@ -103,6 +108,7 @@ class Verifier:
         # Connections to extenders cannot be shared by processes.
         self._workers = WorkerPool(self._work, 0 if has_extenders else count_workers())
         self._longest_s = 0.0
+        self._hard_seeds: list[int] = []
 
     @property
     def options(self) -> Sequence[NodeOption]:
@@ -187,15 +193,22 @@ class Verifier:
                 yield None, fleet.changed({group: -1})
 
     def try_other_seeds(self, fleet: Fleet, until_s: float) -> OtherSeeds:
-        """Place all pods with further seeds, one after another until a moment of the clock."""
+        """Place all pods with further seeds, until pods stay pending or up to a moment of the clock.
+
+        Seeds with which pods stayed pending on an earlier fleet come first.
+        """
         found = OtherSeeds()
-        for further in range(MOST_OTHER_SEEDS):
+        others = [seed for seed in range(MOST_OTHER_SEEDS) if seed not in self._hard_seeds]
+        for further in [*self._hard_seeds, *others]:
             _, pending = self.run(fleet, self._demands.seeds + further)
             found.tried += 1
-            found.held += not pending
-            if len(pending) > found.most_pending:
+            if pending:
                 found.most_pending = len(pending)
                 found.missing = pending_counts(self._probe, pending)
+                if further not in self._hard_seeds:
+                    self._hard_seeds.append(further)
+                break
+            found.held += 1
             if self.clock.spent_s() > until_s:
                 break
         return found

@@ -35,7 +35,7 @@ from .pools import NodePool
 from .solver import load_highs
 
 DEFAULT_TIME_LIMIT_S = 60.0
-SEARCH_SHARE = 0.85
+SEARCH_SHARE = 0.75
 """Share of the time limit that the search may take; the rest is for further seeds."""
 
 
@@ -128,7 +128,7 @@ def steadied(
     """A good fleet with nodes for the pods that would wait with further seeds, while there is time."""
     found = verifier.try_other_seeds(verdict.fleet, until_s)
     failed = FleetVerdict(verdict.fleet, missing=found.missing)
-    while found.held < found.tried and verifier.clock.spent_s() < until_s:
+    while not found.is_steady and verifier.clock.spent_s() < until_s:
         fleet = with_more(failed, 1, probe)
         if fleet is None or not pools_allow(fleet, probe.options):
             break
@@ -138,7 +138,7 @@ def steadied(
             continue
         others = verifier.try_other_seeds(fleet, until_s)
         failed = FleetVerdict(fleet, missing=others.missing)
-        if others.tried >= found.tried:
+        if others.is_steady or others.held >= found.held:
             verdict, found = more, others
     return verdict, found
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bayplan.api.node import ZONE
-from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.config import default_config, parse_config
 from bayplan.config.plugin_args import (
@@ -22,7 +21,7 @@ from bayplan.config.types import Extender
 from bayplan.errors import InputError
 from bayplan.planning import NodePool, NodeType
 from bayplan.planning.fleet import Fleet, NodeGroupKey
-from bayplan.planning.fleet_check import NO_DEMANDS, Demands, OtherSeeds, Verifier
+from bayplan.planning.fleet_check import NO_DEMANDS, Demands, Verifier
 from bayplan.planning.fleet_search import FleetSearch, SearchState
 from bayplan.planning.node_plan import NodePlan
 from bayplan.planning.node_probe import probe_workload
@@ -444,55 +443,3 @@ def test_a_good_fleet_is_tried_without_the_nodes_that_run_no_pods() -> None:
 
     assert verdict.idle == {NodeGroupKey(1, ""): 2}
     assert search.state.price == pytest.approx(2 * (LARGE.price or 0))
-
-
-class LuckyVerifier(Verifier):
-    """Pods find a node with the first two seeds only."""
-
-    def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
-        simulation, pending = super().run(fleet)
-        assert simulation is not None
-        return simulation, pending if further_seed < 2 else list(simulation.cluster.list("Pod"))
-
-
-@pytest.mark.parametrize(
-    ("seeds", "is_good"),
-    [
-        pytest.param(2, True, id="the seeds that are asked for suffice"),
-        pytest.param(3, False, id="one seed more leaves pods pending"),
-    ],
-)
-def test_every_pod_is_placed_with_as_many_seeds_as_are_asked_for(seeds: int, is_good: bool) -> None:
-    given_ = prepare_input([make_deployment("web", 2, "1")])
-    probe = probe_workload(given_, [POOL], SEEDED)
-    verifier = LuckyVerifier(given_, probe, SEEDED, Demands(seeds=seeds))
-
-    verdict = verifier.verify(Fleet({NodeGroupKey(0, ""): 1}))
-
-    assert verdict.is_good == is_good
-    assert verdict.missing.tolist() == [0 if is_good else 2]
-
-
-def test_other_seeds_than_those_asked_for_are_tried() -> None:
-    given_ = prepare_input([make_deployment("web", 2, "1")])
-    probe = probe_workload(given_, [POOL], SEEDED)
-    verifier = LuckyVerifier(given_, probe, SEEDED, Demands(seeds=1))
-    fleet = Fleet({NodeGroupKey(0, ""): 1})
-
-    assert verifier.try_other_seeds(fleet, float("inf")) == OtherSeeds(4, 1, 2)
-    assert verifier.try_other_seeds(fleet, -1.0) == OtherSeeds(1, 1, 0)
-
-
-def test_ties_are_drawn_otherwise_with_other_seeds() -> None:
-    given_ = prepare_input([make_deployment("web", 3, "1")])
-    probe = probe_workload(given_, [POOL], SEEDED)
-    verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
-    fleet = Fleet({NodeGroupKey(1, ""): 9})
-
-    hosts = set()
-    for seed in range(5):
-        simulation, _ = verifier.run(fleet, seed)
-        assert simulation is not None
-        hosts.add(tuple(pod.node_name for pod in simulation.cluster.list("Pod")))
-
-    assert len(hosts) > 1

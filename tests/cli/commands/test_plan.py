@@ -91,13 +91,13 @@ def test_the_nodes_as_manifests_hold_the_workload() -> None:
     ("found", "line"),
     [
         pytest.param(
-            OtherSeeds(4, 4, 0),
-            "with 4 other seeds every pod is placed, too",
+            OtherSeeds(16, 16, 0),
+            "with 16 other seeds every pod is placed, too",
             id="a plan that holds with other seeds says so",
         ),
         pytest.param(
-            OtherSeeds(3, 1, 1),
-            "with 2 of 3 other seeds up to 1 pod would wait: the scheduler draws among nodes with equal scores; "
+            OtherSeeds(3, 2, 1),
+            "with 1 of 3 other seeds up to 1 pod would wait: the scheduler draws among nodes with equal scores; "
             "--seeds 5 asks for a plan that holds with all",
             id="a plan that does not hold says with how many and how to get one that does",
         ),
@@ -123,7 +123,7 @@ def test_the_seeds_that_are_asked_for_are_part_of_the_document() -> None:
 
     document = json.loads(out)
     assert document["demands"]["seeds"] == 2
-    assert document["otherSeeds"] == {"tried": 4, "held": 4, "mostPending": 0}
+    assert document["otherSeeds"] == {"tried": 16, "held": 16, "mostPending": 0}
 
 
 def test_pods_that_fit_no_pool_end_with_1() -> None:

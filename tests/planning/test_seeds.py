@@ -1,0 +1,95 @@
+"""Seeds of ties: plans are verified with several, and get nodes for those with which pods would wait."""
+
+import pytest
+
+from bayplan.api.pod import Pod
+from bayplan.planning.fleet import Fleet, NodeGroupKey
+from bayplan.planning.fleet_check import (
+    MOST_OTHER_SEEDS,
+    NO_DEMANDS,
+    Demands,
+    OtherSeeds,
+    Verifier,
+)
+from bayplan.planning.node_probe import probe_workload
+from bayplan.planning.plan_input import prepare_input
+from bayplan.planning.planner import steadied
+from bayplan.sim.simulation import Simulation
+from tests.planning.test_plan import POOL, SEEDED, make_deployment
+
+
+class LuckyVerifier(Verifier):
+    """Pods find a node with the first two seeds only."""
+
+    def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
+        simulation, pending = super().run(fleet)
+        assert simulation is not None
+        return simulation, pending if further_seed < 2 else list(simulation.cluster.list("Pod"))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "is_good"),
+    [
+        pytest.param(2, True, id="the seeds that are asked for suffice"),
+        pytest.param(3, False, id="one seed more leaves pods pending"),
+    ],
+)
+def test_every_pod_is_placed_with_as_many_seeds_as_are_asked_for(seeds: int, is_good: bool) -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = LuckyVerifier(given_, probe, SEEDED, Demands(seeds=seeds))
+
+    verdict = verifier.verify(Fleet({NodeGroupKey(0, ""): 1}))
+
+    assert verdict.is_good == is_good
+    assert verdict.missing.tolist() == [0 if is_good else 2]
+
+
+def test_other_seeds_than_those_asked_for_are_tried() -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = LuckyVerifier(given_, probe, SEEDED, Demands(seeds=1))
+    fleet = Fleet({NodeGroupKey(0, ""): 1})
+
+    assert verifier.try_other_seeds(fleet, -1.0) == OtherSeeds(1, 1, 0)
+    assert verifier.try_other_seeds(fleet, float("inf")) == OtherSeeds(2, 1, 2)
+    assert verifier.try_other_seeds(fleet, float("inf")) == OtherSeeds(1, 0, 2), "it comes first"
+
+
+class CrowdedVerifier(Verifier):
+    """With the third of the other seeds two pods wait unless there are two nodes; with the fifth, unless three."""
+
+    def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
+        simulation, pending = super().run(fleet)
+        assert simulation is not None
+        needed = {7: 2, 9: 3}.get(further_seed, 1)
+        is_enough = sum(fleet.values()) >= needed
+        return simulation, pending if is_enough else list(simulation.cluster.list("Pod"))
+
+
+def test_a_plan_gets_nodes_for_other_seeds_until_all_hold() -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = CrowdedVerifier(given_, probe, SEEDED, NO_DEMANDS)
+    verdict = verifier.verify(Fleet({NodeGroupKey(0, ""): 1}))
+    assert verdict.is_good
+
+    steady, found = steadied(verdict, probe, verifier, float("inf"))
+
+    assert found == OtherSeeds(MOST_OTHER_SEEDS, MOST_OTHER_SEEDS, 0)
+    assert sum(steady.fleet.values()) == 3
+
+
+def test_ties_are_drawn_otherwise_with_other_seeds() -> None:
+    given_ = prepare_input([make_deployment("web", 3, "1")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = Verifier(given_, probe, SEEDED, NO_DEMANDS)
+    fleet = Fleet({NodeGroupKey(1, ""): 9})
+
+    hosts = set()
+    for seed in range(5):
+        simulation, _ = verifier.run(fleet, seed)
+        assert simulation is not None
+        hosts.add(tuple(pod.node_name for pod in simulation.cluster.list("Pod")))
+
+    assert len(hosts) > 1
