@@ -70,9 +70,13 @@ run: $(BASE) ## Schedule the example workload on the example cluster
 kernel: $(STAMP) ## Compile the amounts kernel beside its source, if the source is newer
 	@$(BIN)/python hatch_build.py
 
-# mypy needs one core, the tests leave a part of two: together they take less time. Its findings follow the tests.
+# Each worker compiles the tests that are not compiled yet, so this is done once before; what cannot be collected fails
+# in the run. mypy needs one core, the tests leave a part of two: together they take less time. Its findings follow the
+# tests.
 test: lint kernel ## Lint, check types, run the tests
 	@mkdir -p build
+	@echo "Compiling the tests"
+	@ls -d tests/*/ tests/test_*.py | xargs -P 2 -n 12 $(BIN)/python -m pytest -q --collect-only > build/collected.txt 2>&1 || true
 	@echo "Checking types beside the tests"
 	@$(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS); tested=$$?; \

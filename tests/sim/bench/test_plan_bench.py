@@ -18,7 +18,7 @@ from bayplan.sim.bench.plan_workloads import (
 CASE = """\
 - name: mine
   workloadTemplate:
-  - {opcode: plan, workload: %s, seed: 1, deployments: 6, countParam: $measurePods, timeLimit: 5s}
+  - {opcode: plan, workload: %s, seed: 1, deployments: 6, countParam: $measurePods, timeLimit: 2s}
   workloads: [{name: small, params: {measurePods: 20}}]
 """
 
