@@ -79,6 +79,7 @@ class SchedulingQueue:
         self._nominates_gated = settings.nominates_gated
         self._names_targets = settings.names_target_pods
         self._labels = settings.labels
+        self._nominating_labels = () if settings.nominates_gated else settings.labels
         self._turn = 0
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
@@ -133,6 +134,8 @@ class SchedulingQueue:
             self._on_own_update(info, old)
             return
         now = self._now()
+        if self._nominates_gated:
+            self.nominator.add(new)
         self._to_active(QueuedPodInfo(new, now), self._labels[1], now)
 
     def delete(self, pod: Pod) -> None:
@@ -469,7 +472,7 @@ class SchedulingQueue:
         self.counters.incoming[ACTIVE, label] += 1
         if log.isEnabledFor(FAILURES):
             self._log_move(ACTIVE, info, label)
-        if label in self._labels:  # it is nominated according to its status
+        if label in self._nominating_labels:  # it is nominated according to its status
             self.nominator.add(info.pod)
 
     def _hold(self, info: QueuedPodInfo, label: str) -> None:

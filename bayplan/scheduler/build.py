@@ -37,8 +37,9 @@ from .binding import BindingTools
 from .catalog import expand_profiles, plugin_notes_of, register_plugins, used_plugins
 from .cycle import Scheduler
 from .deciding import Decider
+from .event_handlers import PodReader
 from .extenders import Extenders
-from .gated_pods import GatedCluster, GatedScheduler, PodReader, pod_reader
+from .gated_pods import GatedCluster, pod_reader
 from .group_algorithm import GroupConditions, GroupTools
 from .group_cycle import GroupCycle
 from .group_entry_cycle import GroupEntryCycle
@@ -127,9 +128,8 @@ def build_scheduler(
 
 def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) -> Scheduler:
     """The scheduler, with the binder of pods and, if groups are scheduled as a whole, their scheduler."""
-    scheduler = Scheduler(parts, decider) if read_pod is None else GatedScheduler(parts, decider)
-    if isinstance(scheduler, GatedScheduler) and read_pod is not None:
-        scheduler.read_pod = read_pod
+    scheduler = Scheduler(parts, decider)
+    scheduler.read_pod = read_pod
     announces = parts.feature_gates.enabled("NominatedNodeNameForExpectation")
     scheduler.binding_tools = BindingTools(
         parts, scheduler.bound, scheduler.failure.binding_failed, announces

@@ -44,6 +44,8 @@ from .parts import Parts
 
 log = logging.getLogger(__name__)
 
+PodReader = Callable[[Pod], Pod]
+
 RESOURCE_OF_KIND = {
     "PersistentVolume": PERSISTENT_VOLUME,
     "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIM,
@@ -62,6 +64,9 @@ RESOURCE_OF_KIND = {
 
 class EventHandlers:
     """Receives objects that came, changed or went, and the passing of time."""
+
+    read_pod: PodReader | None = None
+    """Drops the fields of pods that feature gates switch off; None if none of them is off."""
 
     def __init__(self, parts: Parts) -> None:
         self.cache = parts.cache
@@ -85,13 +90,13 @@ class EventHandlers:
 
     def as_read(self, obj: Any) -> Any:
         """The object without the fields that feature gates switch off."""
-        return obj
+        return obj if self.read_pod is None or not isinstance(obj, Pod) else self.read_pod(obj)
 
     def on_add(self, obj: Any) -> None:
         """An object came."""
         match obj:
             case Pod():
-                self._on_pod(None, obj)
+                self._on_pod(None, obj if self.read_pod is None else self.read_pod(obj))
             case Node():
                 self.cache.set_node(obj)
                 self._move(NODE_ADD, None, obj)
@@ -103,6 +108,8 @@ class EventHandlers:
     def on_update(self, old: Any, new: Any) -> None:
         """An object changed."""
         if isinstance(new, Pod):
+            if self.read_pod is not None:
+                old, new = self.read_pod(old), self.read_pod(new)
             is_new_there = new.node_name and not old.node_name
             if is_new_there and not new.is_finished and self.cache.confirm_pod(new):
                 # As expected. The pod left the queue when its attempt began.
@@ -124,7 +131,7 @@ class EventHandlers:
         """An object went."""
         match obj:
             case Pod():
-                self._on_pod(obj, None)
+                self._on_pod(obj if self.read_pod is None else self.read_pod(obj), None)
             case Node():
                 self._move(NODE_DELETE, obj, None)
                 try:
@@ -261,6 +268,8 @@ class EventHandlers:
 
     def on_add_many(self, pods: Sequence[Pod]) -> None:
         """Take over the pods that have a node, at the start: in vectors, because no pod waits for them yet."""
+        if self.read_pod is not None:
+            pods = list(map(self.read_pod, pods))
         placed = [pod for pod in pods if pod.status.phase not in FINISHED_PHASES]
         uids = {pod.uid for pod in placed}
         is_fresh = len(uids) == len(placed) and self.cache.has_none(uids)

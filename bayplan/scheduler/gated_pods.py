@@ -6,7 +6,7 @@ cache nor a plugin asks for these gates. With their defaults nothing in this mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from types import MethodType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -17,14 +17,13 @@ from ..api.pod import Pod, PodSpec, intern_spec
 from ..api.pod_status import EMPTY_STATUS, PodStatus, PodWiseStatus
 from ..framework.feature_gates import FeatureGates
 from ..framework.lister_changes import ChangeFeed, ObjectKey
-from .cycle import Scheduler
+from .event_handlers import PodReader
 from .parts import SchedulerCluster
 
 MATCH_LABEL_KEYS = "MatchLabelKeysInPodTopologySpread"
 POD_LEVEL = "PodLevelResources"
 POD_LEVEL_RESIZE = "InPlacePodLevelResourcesVerticalScaling"
 NODE_RESOURCES = "DRANodeAllocatableResources"
-PodReader = Callable[[Pod], Pod]
 
 
 class _Reader:
@@ -36,19 +35,25 @@ class _Reader:
         self._drops_resize = not gates.enabled(POD_LEVEL_RESIZE)
         self._counts_claims = gates.enabled(NODE_RESOURCES)
         self._counts_by_pod = gates.release.requests_by_pod
-        self._reads_specs = self._drops_keys or self._drops_resources
+        self.reads_specs = self._drops_keys or self._drops_resources
         self._specs: WeakKeyDictionary[PodSpec, PodSpec | None] = WeakKeyDictionary()
 
-    def __call__(self, pod: Pod) -> Pod:
-        if self._reads_specs:
+    def read(self, pod: Pod) -> Pod:
+        """The pod, for gates about the spec, too."""
+        if pod.spec.resources is not None or pod.spec.topology_spread_constraints:
             if pod.spec not in self._specs:
                 self._specs[pod.spec] = self._read_spec(pod.spec)
             spec = self._specs[pod.spec]
             if spec is not None:
                 pod = pod.replace(spec=spec)
+        return pod if pod.status is EMPTY_STATUS else self._read_status(pod)
+
+    def read_with_spec(self, pod: Pod) -> Pod:
+        """The pod, if all fields of the spec count."""
+        return pod if pod.status is EMPTY_STATUS else self._read_status(pod)
+
+    def _read_status(self, pod: Pod) -> Pod:
         status = pod.status
-        if status is EMPTY_STATUS:
-            return pod
         if self._drops_resize and (status.resources or status.allocated_resources):
             pod = pod.with_status(replace(status, resources=None, allocated_resources=None))
         if self._counts_by_pod and not status.counts_by_pod and _has_statuses(pod.status):
@@ -78,7 +83,10 @@ def pod_reader(gates: FeatureGates) -> PodReader | None:
     """A reader that drops the fields of gates that are off; None when none of them is."""
     is_needed = not all(map(gates.enabled, (MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE)))
     is_needed = is_needed or gates.enabled(NODE_RESOURCES) or gates.release.requests_by_pod
-    return _Reader(gates) if is_needed else None
+    if not is_needed:
+        return None
+    reader = _Reader(gates)
+    return reader.read if reader.reads_specs else reader.read_with_spec
 
 
 def _has_statuses(status: PodStatus) -> bool:
@@ -94,12 +102,15 @@ class GatedCluster:
         self._cluster = cluster
         self._read = read
 
+    @property
+    def version(self) -> int:
+        """The number of the last change."""
+        return self._cluster.version
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._cluster, name)
         if isinstance(found, MethodType):
-            setattr(
-                self, name, found
-            )  # the next time without this call; values such as `version` change
+            setattr(self, name, found)  # the next time without this call; values may change
         return found
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
@@ -135,24 +146,3 @@ class GatedCluster:
         if status.counts_by_pod:
             status = convert(status, PodStatus)
         return obj.replace(spec=stored.spec, status=status, counts_claims=False)
-
-
-class GatedScheduler(Scheduler):
-    """A scheduler that reads pods with `read_pod`."""
-
-    read_pod: PodReader
-
-    def as_read(self, obj: Any) -> Any:
-        return self.read_pod(obj) if isinstance(obj, Pod) else obj
-
-    def on_add(self, obj: Any) -> None:
-        super().on_add(self.as_read(obj))
-
-    def on_add_many(self, pods: Sequence[Pod]) -> None:
-        super().on_add_many([self.as_read(pod) for pod in pods])
-
-    def on_update(self, old: Any, new: Any) -> None:
-        super().on_update(self.as_read(old), self.as_read(new))
-
-    def on_delete(self, obj: Any) -> None:
-        super().on_delete(self.as_read(obj))
