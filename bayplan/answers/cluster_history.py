@@ -24,6 +24,8 @@ from ..trials import Step, TrialCluster
 
 LAG_S = 1.0
 """A scheduler may receive a change, and write a binding, this much later or earlier than the observer receives it."""
+WRITE_S = 5.0
+"""A binding may become visible this long after that of a later decision, where an API server is slow."""
 REACH_S = 10.0
 """A binding becomes visible this long after its decision, at most."""
 KEPT_S = 30.0
@@ -31,6 +33,8 @@ KEPT_S = 30.0
 MOST_CHANGES = 20_000
 MOST_STATES = 256
 """States that one decision is compared with, at most."""
+LIKELY = 6
+"""Sets of bindings that are compared with many states of other objects."""
 WIDEST = 24
 """Changes, and bindings, that are left out or anticipated, at most."""
 
@@ -133,23 +137,31 @@ class ClusterHistory:
             return self._arrivals.setdefault(new.uid, self._next)
         return self._arrivals.pop(old.uid, -1) if isinstance(old, Pod) else -1
 
-    def states_around(self, moment: Change, since_s: float) -> Iterator[PastState]:
+    def states_around(
+        self, moment: Change, since_s: float, ahead_s: float = LAG_S
+    ) -> Iterator[PastState]:
         """States in which the decision that became visible with `moment` may have been made, nearest first.
 
-        `since_s` is when the pod arrived. The first is the state just before the moment.
+        `since_s` is when the pod arrived, `ahead_s` how much later bindings are anticipated. The first is the state
+        just before the moment.
         """
         first_s = max(since_s, moment.at_s - REACH_S) - LAG_S
         around = [
             change
-            for change in self._between(first_s, moment.at_s + LAG_S)
+            for change in self._between(first_s, moment.at_s + ahead_s)
             if change.matters and change.key != moment.key
         ]
-        others = [change for change in around if not change.is_binding]
+        others = [
+            change
+            for change in around
+            if not change.is_binding and change.at_s <= moment.at_s + LAG_S
+        ]
         bindings = [change for change in around if change.is_binding]
-        pairs = _nearest_pairs(
-            _other_shifts(others, moment.number), _binding_shifts(bindings, moment), moment.number
-        )
-        yield from islice(pairs, MOST_STATES)
+        shifts = _other_shifts(others, moment.number), _binding_shifts(bindings, moment)
+        yield from islice(_nearest_pairs(*shifts, moment.number), MOST_STATES)
+        if ahead_s > LAG_S:
+            # a scheduler that writes late may receive changes late, too
+            yield from _wide_pairs(*shifts, moment.number)
 
     def changes_near(self, moment: Change, is_wanted: Callable[[Change], bool]) -> list[Change]:
         """The wanted changes at most `LAG_S` before or after the moment."""
@@ -333,6 +345,13 @@ def _nearest_pairs(others: list[Shift], bindings: list[Shift], moment: int) -> I
     for distance in range(len(others) + len(bindings) - 1):
         for n in range(max(0, distance - len(bindings) + 1), min(distance + 1, len(others))):
             other, binding = others[n], bindings[distance - n]
+            yield PastState(moment, other[0] | binding[0], other[1] | binding[1])
+
+
+def _wide_pairs(others: list[Shift], bindings: list[Shift], moment: int) -> Iterator[PastState]:
+    """The most likely sets of bindings with every prefix of other changes."""
+    for other in others:
+        for binding in bindings[:LIKELY]:
             yield PastState(moment, other[0] | binding[0], other[1] | binding[1])
 
 

@@ -22,7 +22,7 @@ from ..scheduler.find_nodes import num_feasible_nodes_to_find
 from ..sim.replay import was_preempted
 from ..sim.replay_report import ReplayVerdict
 from ..trials import TrialCluster
-from .cluster_history import MOST_STATES, Change, ClusterHistory, PastState
+from .cluster_history import MOST_STATES, WRITE_S, Change, ClusterHistory, PastState
 from .judged_decision import Agreement, JudgedDecision
 
 SAMPLED_STATES = 4
@@ -120,13 +120,17 @@ class DecisionJudge:
         decision.verdict = ReplayVerdict.SAMPLED
         return True
 
-    def resolving(self, decision: JudgedDecision, moment: Change, show: Show) -> Iterator[None]:
+    def resolving(
+        self, decision: JudgedDecision, moment: Change, show: Show, ahead_s: float = WRITE_S
+    ) -> Iterator[None]:
         """Judge a decision in the states around its moment; by the state of the moment if none explains it.
 
-        Yields after each state.
+        Yields after each state. With less than all the time `ahead_s` in which earlier bindings may become visible, a
+        decision that nothing explains stays undecided, unless others like it have differed.
         """
-        states = self._history.states_around(moment, decision.created_s)
-        for number, state in enumerate(islice(states, self._most_states(decision))):
+        states = self._history.states_around(moment, decision.created_s, ahead_s)
+        most = self._most_states(decision)
+        for number, state in enumerate(states if most > FEW_STATES else islice(states, most)):
             show(state)
             if self.judge(decision):
                 decision.settle(state, moment)
@@ -141,6 +145,9 @@ class DecisionJudge:
             self._tell_difference(decision)
         elif decision.nominated_node:
             yield from self._judge_preemption(decision, moment, show)
+        if decision.agreement is Agreement.DIFFERENT and ahead_s < WRITE_S and most > FEW_STATES:
+            decision.reopen()
+            return
         self._latest.append(decision.agreement is Agreement.DIFFERENT)
         if decision.agreement is Agreement.DIFFERENT:
             self._differing[_kind_of(decision)] += 1

@@ -18,7 +18,7 @@ from ..api.pod_status import POD_SCHEDULED, PodCondition, PodStatus
 from ..scheduler import RandomTies, TieBreak
 from ..scheduler.assessment import assess
 from ..trials import TrialCluster
-from .cluster_history import LAG_S, Change, ClusterHistory, PastState
+from .cluster_history import LAG_S, WRITE_S, Change, ClusterHistory, PastState
 from .decision_judge import DecisionJudge, OnDifference
 from .judged_decision import JudgedDecision
 
@@ -90,6 +90,8 @@ class DecisionFollower:
         self._number = 0
         self._is_judged = True
         self._doubts: deque[_Doubt] = deque()
+        self._late: deque[_Doubt] = deque()
+        """Doubts that await bindings which become visible late."""
         self._pending: dict[str, _PendingPod] = {}
         self._absences = SchedulerAbsences()
         for pod in view.pods():
@@ -103,7 +105,7 @@ class DecisionFollower:
     @property
     def open_decisions(self) -> int:
         """The number of decisions whose verdict is open."""
-        return len(self._doubts)
+        return len(self._doubts) + len(self._late)
 
     def waiting(self) -> Iterator[tuple[Pod, float]]:
         """The pods without a node, and when they arrived."""
@@ -148,19 +150,32 @@ class DecisionFollower:
         if not self._is_due(at_s):
             return
         resolved: list[JudgedDecision] = []
+        has_begun = False
         try:
             with self._history.past() as show:
-                while self._is_due(at_s) and not (resolved and is_over()):
-                    doubt = self._doubts[0]
-                    yield from self._judge.resolving(doubt.decision, doubt.moment, show)
-                    self._doubts.popleft()
-                    resolved.append(doubt.decision)
+                while self._is_due(at_s) and not (has_begun and is_over()):
+                    has_begun = True
+                    doubts, ahead_s = self._due(at_s)
+                    doubt = doubts[0]
+                    yield from self._judge.resolving(doubt.decision, doubt.moment, show, ahead_s)
+                    doubts.popleft()
+                    if doubt.decision.agreement is None:
+                        self._late.append(doubt)
+                    else:
+                        resolved.append(doubt.decision)
         finally:
             for decision in resolved:
                 self._settle(decision)
 
     def _is_due(self, at_s: float) -> bool:
-        return bool(self._doubts) and self._doubts[0].decision.at_s + LAG_S < at_s
+        return bool(self._due(at_s)[0])
+
+    def _due(self, at_s: float) -> tuple[deque[_Doubt], float]:
+        """The doubts of which the first can be judged at this time, and the seconds that are known after it."""
+        for doubts, ahead_s in ((self._late, WRITE_S), (self._doubts, LAG_S)):
+            if doubts and doubts[0].decision.at_s + ahead_s < at_s:
+                return doubts, ahead_s
+        return deque(), 0.0
 
     def has_room(self, pod: Pod) -> bool:
         """Whether a node is feasible for a waiting pod, now."""
@@ -168,8 +183,9 @@ class DecisionFollower:
 
     def skip_open(self) -> None:
         """Leave the open decisions without a verdict."""
-        self.skipped += len(self._doubts)
+        self.skipped += self.open_decisions
         self._doubts.clear()
+        self._late.clear()
 
     def finish(self, at_s: float) -> None:
         """Judge all that is open; pods about which nothing was decided are delivered as undecided."""

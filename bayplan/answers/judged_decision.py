@@ -80,3 +80,8 @@ class JudgedDecision(msgspec.Struct, kw_only=True):
         """Note the state that explains the decision, which became visible with `moment`."""
         self.state = state
         self.is_other_state = any(number < moment.arrival for number in state.left_out)
+
+    def reopen(self) -> None:
+        """Drop the verdict, for another one."""
+        self.verdict = ReplayVerdict.UNDECIDED
+        self.state = self.preemption = None

@@ -197,7 +197,7 @@ def assess_preemption(
     account.complete()
     every = {**account.candidates, account.chosen.node_name: account.chosen}
     here = every.get(node_name)
-    is_same = here is not None and _ranks(here.evicted) == _ranks(victims)
+    is_same = here is not None and _is_alike(here.evicted, victims)
     return msgspec.structs.replace(
         found,
         chosen_node=account.chosen.node_name,
@@ -207,6 +207,12 @@ def assess_preemption(
         is_best=is_same and here is not None and _is_least(here, account),
         candidates=len(every),
     )
+
+
+def _is_alike(ours: Collection[Pod], theirs: Collection[Pod]) -> bool:
+    """Whether the same pods are evicted, or equal ones. Of the same pod, the start may become visible later."""
+    is_same = {pod.key for pod in ours} == {pod.key for pod in theirs}
+    return is_same or _ranks(ours) == _ranks(theirs)
 
 
 def _ranks(pods: Iterable[Pod]) -> list[tuple[int, int]]:

@@ -118,6 +118,29 @@ def test_an_assumed_pod_explains_a_decision() -> None:
 
 
 @pytest.mark.parametrize(
+    ("bound_s", "verdict"),
+    [
+        pytest.param(5.0, "same", id="bound three seconds later"),
+        pytest.param(9.0, "other node", id="too late to have been decided before"),
+    ],
+)
+def test_a_binding_that_is_written_late_explains_a_decision(bound_s: float, verdict: str) -> None:
+    nodes = [make_node("a", cpu="8"), make_node("b", cpu="6")]
+    decisions = judge(
+        nodes,
+        [
+            (1.0, pod("again", cpu="3")),
+            (1.1, pod("again", cpu="3", status=REFUSED)),
+            (2.0, pod("second", cpu="2")),
+            (2.1, pod("second", "b", cpu="2")),
+            (bound_s, pod("again", "a", cpu="3")),
+        ],
+    )
+
+    assert ("second", verdict) in verdicts(decisions)
+
+
+@pytest.mark.parametrize(
     ("cordoned_s", "verdict"),
     [
         pytest.param(7.09, "same", id="just before the binding: perhaps not received yet"),
