@@ -254,10 +254,12 @@ def _without_used(message: str) -> str:
     )
 
 
-def make_requests(live: LiveServer, shop: dict[str, Tree], folder: Path) -> int:
+def make_requests(live: LiveServer, shop: dict[str, Tree], folder: Path, only: list[str]) -> int:
     """Predict and apply each request; the number of those that went otherwise."""
     wrong = 0
     for name, before, applied, after in steps(shop):
+        if only and name not in only:
+            continue
         request = ChangeRequest(SHOP, {}, before, applied)
         for tree in before:
             live.put(SHOP, tree)
@@ -279,7 +281,10 @@ def make_requests(live: LiveServer, shop: dict[str, Tree], folder: Path) -> int:
             "running": sum(found.running.values()),
             "onTheSameNode": same,
             "differences": told,
+            "toTheLetter": predicted.refused == found.refused,
         }
+        if predicted.refused != found.refused:
+            line["refusals"] = [sorted(predicted.refused), sorted(found.refused)]
         print(json.dumps(line), flush=True)
         for tree in after:
             live.put(SHOP, tree)
@@ -293,6 +298,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--material", type=Path, required=True)
     parser.add_argument("--server", choices=("up", "kube-apiserver"), default="up")
+    parser.add_argument("--only", nargs="*", default=[], help="names of requests")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -301,7 +307,7 @@ def main() -> None:
             shop = prepare(live, arguments.material)
             settled(live, ChangeRequest(SHOP, {}, [], []), 5.0)
             with shadow_of(live) as shadow:
-                wrong = make_requests(live, shop, folder)
+                wrong = make_requests(live, shop, folder, arguments.only)
                 shadow.send_signal(signal.SIGTERM)
                 report = json.loads(shadow.communicate(timeout=60)[0])
     print(json.dumps({"shadow": report["summary"], "skipped": report["skipped"]}))

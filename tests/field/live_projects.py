@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from bayplan.notebook import Cluster, simulate
+from bayplan.yaml_tree import iter_trees
 from tests.e2e.test_change_requests import LiveServer
 from tests.rig.live.client import RefusedError, Tree
 from tests.rig.live.control_plane import assets_folder
@@ -46,8 +47,7 @@ class Result(NamedTuple):
 
 def trees_of(file: Path) -> list[Tree]:
     """The objects of a file that are applied."""
-    documents = yaml.load_all(file.read_text(), yaml.CSafeLoader)
-    found = [one for one in documents if one]
+    found = [one for one in iter_trees(file.read_text()) if one]
     trees = [tree for one in found for tree in (one["items"] if one["kind"] == "List" else [one])]
     return [tree for tree in trees if tree["kind"] not in WEBHOOKS]
 
