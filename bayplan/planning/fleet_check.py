@@ -213,6 +213,19 @@ class Verifier:
                 break
         return found
 
+    def missing_with_hard_seeds(self, fleet: Fleet) -> Ints | None:
+        """The pods per class that stay pending with a seed that was hard before; None if there are none."""
+        for further in self._hard_seeds:
+            _, pending = self.run(fleet, self._demands.seeds + further)
+            if pending:
+                return pending_counts(self._probe, pending)
+        return None
+
+    def good_verdicts(self) -> list[FleetVerdict]:
+        """All fleets that were found to be good, the cheapest first."""
+        good = [one for one in self._known.values() if one.is_good]
+        return sorted(good, key=lambda one: one.fleet.price(self.options))
+
     def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
         """Place all pods on a fleet; returns the simulation and the pods that stay pending."""
         objects = fleet_objects(fleet, self.options, self._demands.headroom)

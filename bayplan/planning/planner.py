@@ -125,22 +125,39 @@ def search_plan(
 def steadied(
     verdict: FleetVerdict, probe: Probe, verifier: Verifier, until_s: float
 ) -> tuple[FleetVerdict, OtherSeeds]:
-    """A good fleet with nodes for the pods that would wait with further seeds, while there is time."""
+    """A good fleet on which no pod waits with further seeds either, as far as there is time to find one.
+
+    Tried in the order of their prices: dearer fleets that the search found to be good, and the fleet with nodes for the
+    pods that would wait.
+    """
     found = verifier.try_other_seeds(verdict.fleet, until_s)
     failed = FleetVerdict(verdict.fleet, missing=found.missing)
+    price = verdict.fleet.price(probe.options)
+    dearer = [one for one in verifier.good_verdicts() if one.fleet.price(probe.options) > price]
     while not found.is_steady and verifier.clock.spent_s() < until_s:
         fleet = with_more(failed, 1, probe)
-        if fleet is None or not pools_allow(fleet, probe.options):
+        if fleet is not None and not pools_allow(fleet, probe.options):
+            fleet = None
+        if dearer and (fleet is None or _is_cheaper(dearer[0].fleet, fleet, probe)):
+            more = dearer.pop(0)
+            others = verifier.try_other_seeds(more.fleet, until_s)
+        elif fleet is None:
             break
-        more = verifier.verify(fleet)
-        if not more.is_good:
-            failed = more
-            continue
-        others = verifier.try_other_seeds(fleet, until_s)
-        failed = FleetVerdict(fleet, missing=others.missing)
+        else:
+            missing = verifier.missing_with_hard_seeds(fleet)
+            more = verifier.verify(fleet) if missing is None else FleetVerdict(fleet)
+            if missing is not None or not more.is_good:
+                failed = FleetVerdict(fleet, missing=more.missing if missing is None else missing)
+                continue
+            others = verifier.try_other_seeds(fleet, until_s)
+            failed = FleetVerdict(fleet, missing=others.missing)
         if others.is_steady or others.held >= found.held:
             verdict, found = more, others
     return verdict, found
+
+
+def _is_cheaper(one: Fleet, other: Fleet, probe: Probe) -> bool:
+    return one.price(probe.options) <= other.price(probe.options)
 
 
 def check_prices(pools: Sequence[NodePool]) -> None:

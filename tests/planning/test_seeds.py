@@ -93,3 +93,30 @@ def test_ties_are_drawn_otherwise_with_other_seeds() -> None:
         hosts.add(tuple(pod.node_name for pod in simulation.cluster.list("Pod")))
 
     assert len(hosts) > 1
+
+
+class UnluckyVerifier(Verifier):
+    """With one of the other seeds pods wait on the cheapest fleet."""
+
+    def run(self, fleet: Fleet, further_seed: int = 0) -> tuple[Simulation | None, list[Pod]]:
+        simulation, pending = super().run(fleet)
+        assert simulation is not None
+        is_unlucky = further_seed == 8 and fleet == Fleet({NodeGroupKey(0, ""): 3})
+        return simulation, list(simulation.cluster.list("Pod")) if is_unlucky else pending
+
+
+def test_a_good_fleet_that_is_a_little_dearer_comes_before_more_nodes() -> None:
+    given_ = prepare_input([make_deployment("web", 2, "1")])
+    probe = probe_workload(given_, [POOL], SEEDED)
+    verifier = UnluckyVerifier(given_, probe, SEEDED, NO_DEMANDS)
+    cheapest, dearer, more = (
+        verifier.verify(Fleet({NodeGroupKey(option, ""): count}))
+        for option, count in ((0, 3), (1, 1), (1, 3))
+    )
+    assert cheapest.is_good
+    assert more.is_good
+
+    steady, found = steadied(cheapest, probe, verifier, float("inf"))
+
+    assert steady is dearer
+    assert found == OtherSeeds(MOST_OTHER_SEEDS, MOST_OTHER_SEEDS, 0)
