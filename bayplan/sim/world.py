@@ -71,6 +71,8 @@ from .stand_ins import StandIns, has_custom_workloads
 
 PlaceOf: TypeAlias = Callable[[InputObject], str]
 """Returns the place of an object, for errors; empty if unknown."""
+QUOTA_DELAY_S = 0.1
+"""Time until a quota counts without a deleted pod."""
 
 
 class World:
@@ -101,7 +103,7 @@ class World:
         self.timers = Timers(self.clock)
         self.agenda = Agenda(self.clock, self.timers)
         self.cluster = MemoryCluster(self.clock, self.agenda)
-        self._ledger = QuotaLedger(self.cluster)
+        self._ledger = QuotaLedger(self.cluster, self._release_later)
         self._has_quotas = False
         self._admission = Admission(self.cluster, self._ledger)
         self._refused: list[AdmissionRefusal] = []
@@ -305,6 +307,15 @@ class World:
         if not self._has_quotas and self.cluster.count("ResourceQuota") and not self._is_recorded:
             self._has_quotas = True
             self.cluster.watch(self._ledger)
+
+    def _release_later(self, pod: Pod, release: Callable[[], None]) -> None:
+        """Release the use of a deleted pod in a quota a moment later, and try pods again that were refused."""
+
+        def happen() -> None:
+            release()
+            self._controllers.retry_refused(pod.namespace)
+
+        self.agenda.after(QUOTA_DELAY_S, happen)
 
     def _need_namespace(self, name: str) -> None:
         """Create an undeclared namespace, so that selectors find it."""

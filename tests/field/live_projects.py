@@ -48,8 +48,16 @@ class Result(NamedTuple):
 def trees_of(file: Path) -> list[Tree]:
     """The objects of a file that are applied."""
     found = [one for one in iter_trees(file.read_text()) if one]
-    trees = [tree for one in found for tree in (one["items"] if one["kind"] == "List" else [one])]
+    trees = [tree for one in found for tree in _items(one)]
     return [tree for tree in trees if tree["kind"] not in WEBHOOKS]
+
+
+def _items(tree: Tree) -> list[Tree]:
+    """The objects of a list, with their kind; else the object itself."""
+    if not tree["kind"].endswith("List") or "items" not in tree:
+        return [tree]
+    head = {"apiVersion": tree["apiVersion"], "kind": tree["kind"].removesuffix("List")}
+    return [{**head, **item} for item in tree["items"]]
 
 
 def put_cluster(live: LiveServer, file: Path) -> None:

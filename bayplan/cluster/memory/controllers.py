@@ -134,7 +134,7 @@ class Controllers(WorkloadPods):
         """Record a new workload, or a new node for daemons."""
         match obj:
             case LimitRange() | ResourceQuota():
-                self._note_refused(obj.namespace)
+                self.retry_refused(obj.namespace)
             case Pod():
                 self._pods.add(obj)
             case Node():
@@ -157,11 +157,11 @@ class Controllers(WorkloadPods):
                     if owner is not None and owner[0] == "Job" and new.is_finished:
                         self._job_backoffs.finished(owner, new)
                     self._note(owner, False)
-                    self._note_refused(new.namespace)
+                    self.retry_refused(new.namespace)
                 elif owner and self._is_ready(new) and not self._is_ready(old):
                     self._note_progress(owner)
             case LimitRange() | ResourceQuota():
-                self._note_refused(new.namespace)
+                self.retry_refused(new.namespace)
             case Node():
                 if old.labels != new.labels or old.taints != new.taints:
                     self._changed_nodes.add(new.name)
@@ -176,9 +176,9 @@ class Controllers(WorkloadPods):
                 owner = self._pods.remove(obj)
                 self._note(owner, False)
                 self._note_progress(owner)
-                self._note_refused(obj.namespace)
+                self.retry_refused(obj.namespace)
             case LimitRange() | ResourceQuota():
-                self._note_refused(obj.namespace)
+                self.retry_refused(obj.namespace)
             case Node():
                 self._changed_nodes.add(obj.name)
             case _ if obj.kind in self._sync:
@@ -258,7 +258,7 @@ class Controllers(WorkloadPods):
     def _note_available(self, key: OwnerKey) -> None:
         self._note(key, key in self._changes)
 
-    def _note_refused(self, namespace: str) -> None:
+    def retry_refused(self, namespace: str) -> None:
         """Try refused pods again: there may be room in a quota."""
         for key in self.refused.within(namespace):
             self._note(key, False)

@@ -6,7 +6,7 @@ pkg/quota/v1/evaluator/core for pods and claims. Messages are kube-apiserver's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -25,6 +25,7 @@ from .limit_ranges import with_notation
 Counted: TypeAlias = Pod | PersistentVolumeClaim
 """The objects whose use is followed."""
 Use: TypeAlias = dict[str, ExactAmount]
+Later: TypeAlias = Callable[[Pod, Callable[[], None]], None]
 
 ONE = ExactAmount(NANO)
 ZERO = ExactAmount(0)
@@ -60,10 +61,15 @@ class _SpecUse(NamedTuple):
 
 
 class QuotaLedger:
-    """Follows the cluster, and has the use of every ResourceQuota. A watcher of the cluster."""
+    """Follows the cluster, and has the use of every ResourceQuota. A watcher of the cluster.
 
-    def __init__(self, lister: Lister) -> None:
+    With `later`, the use of a deleted pod is released by an action that is given to it, with the pod: the controller of
+    quotas counts again some time after a deletion, while new pods are counted at once.
+    """
+
+    def __init__(self, lister: Lister, later: Later | None = None) -> None:
         self._lister = lister
+        self._later = later
         self._used: dict[tuple[str, str], Use] = {}
         self._of_spec: WeakKeyDictionary[PodSpec, _SpecUse] = WeakKeyDictionary()
 
@@ -86,8 +92,23 @@ class QuotaLedger:
         """Release the use of the object, or stop to follow a quota."""
         if isinstance(obj, ResourceQuota):
             self._used.pop((obj.namespace, obj.name), None)
-        elif self._used and isinstance(obj, Pod | PersistentVolumeClaim):
+        elif not self._used or not isinstance(obj, Pod | PersistentVolumeClaim):
+            return
+        elif self._later is not None and isinstance(obj, Pod):
+            self._release_later(obj)
+        else:
             self._change(obj, None)
+
+    def _release_later(self, pod: Pod) -> None:
+        """Release the use of a pod in the quotas that count it now: those that come meanwhile have not counted it."""
+        assert self._later is not None
+        counted = [
+            used
+            for quota in self._lister.list("ResourceQuota", pod.namespace)
+            if (used := self._used.get((quota.namespace, quota.name))) is not None
+        ]
+        if counted:
+            self._later(pod, lambda: self._change(pod, None, counted))
 
     @property
     def has_quotas(self) -> bool:
@@ -149,14 +170,16 @@ class QuotaLedger:
                 used.setdefault(name, ZERO)
         return used
 
-    def _change(self, old: Counted | None, new: Counted | None) -> None:
+    def _change(
+        self, old: Counted | None, new: Counted | None, only: Sequence[Use] | None = None
+    ) -> None:
         if isinstance(old, Pod) and isinstance(new, Pod) and _same_use(old, new):
             return
         obj = new if old is None else old
         assert obj is not None, "one of them is given"
         for quota in self._lister.list("ResourceQuota", obj.namespace):
             used = self._used.get((quota.namespace, quota.name))
-            if used is None:
+            if used is None or (only is not None and not any(used is one for one in only)):
                 continue
             if old is not None:
                 _add_to(used, quota, old, self._use_of(old), sign=-1)
