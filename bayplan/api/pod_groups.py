@@ -15,6 +15,7 @@ from .volumes import TypedLocalObjectReference
 
 Entry = TypeVar("Entry", bound=Wire)
 SCHEDULING_V1ALPHA2 = "scheduling.k8s.io/v1alpha2"
+SCHEDULING_V1BETA1 = "scheduling.k8s.io/v1beta1"
 
 SCHEDULING_GROUP = "scheduling.k8s.io"
 """The API group of PodGroups."""
@@ -165,6 +166,14 @@ class PodGroup(KubeObject, frozen=True):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def wire_version(self) -> str:
+        """The API version that has all fields of the group."""
+        spec = self.spec
+        is_newer = isinstance(spec.disruption_mode, DisruptionMode) or spec.workload_ref is not None
+        is_newer = is_newer or spec.preemption_policy is not None
+        return SCHEDULING_V1BETA1 if is_newer else SCHEDULING_V1ALPHA2
 
     @property
     def gang(self) -> GangPolicy | None:

@@ -55,6 +55,8 @@ class GroupEntryAlgorithm(GroupAlgorithm):
 
     proposal: Sequence[ProposedNode] | None = None
     """The nodes of the last run that was to find out whether the group fits without other pods."""
+    _is_by_row = False
+    """Whether only amounts decide, so that pods matter to members on the same node alone."""
     _states: Mapping[str, CycleState] = {}
 
     def __call__(self) -> Status:
@@ -64,8 +66,9 @@ class GroupEntryAlgorithm(GroupAlgorithm):
         return account.status
 
     def set_states(self, states: Mapping[str, CycleState]) -> None:
-        """Set the states of the members that were tried, by their keys."""
+        """Set the states of the members that were tried, by their keys; call it before pods are removed."""
         self._states = states
+        self._is_by_row = self._tools.search.fillings(self.profile, self.group) is not None
 
     def states(self) -> Mapping[str, CycleState]:
         return self._states
@@ -73,9 +76,13 @@ class GroupEntryAlgorithm(GroupAlgorithm):
     def fits_beside(self, pods: Sequence[Pod]) -> bool:
         """Whether the members fit on the nodes that were found for them now that `pods` are back on theirs."""
         assert self.proposal is not None, "the group was tried without the pods"
+        concerned = self.proposal
+        if self._is_by_row:
+            nodes = {pod.node_name for pod in pods}
+            concerned = [proposed for proposed in self.proposal if proposed.node_name in nodes]
         assumed: list[tuple[MemberTrial, Pod]] = []
         row_of = self._tools.parts.cache.table.row_of
-        for proposed in self.proposal:
+        for proposed in concerned:
             member = self._begin(proposed.queued)
             row = np.array([row_of[proposed.node_name]], dtype=np.int64)
             pod = self._try_member(member, row, False)
@@ -84,7 +91,7 @@ class GroupEntryAlgorithm(GroupAlgorithm):
             assumed.append((member, pod))
         for member, pod in reversed(assumed):
             self._take_back(member, pod, False)
-        return len(assumed) == len(self.proposal)
+        return len(assumed) == len(concerned)
 
     def find_nodes(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
         account = super().find_nodes(makes_room, tells_all)

@@ -12,6 +12,7 @@ from ..custom_workloads import CustomWorkload
 from ..meta import KubeObject, OwnerReference
 from ..node import Node
 from ..pod import Pod
+from ..pod_groups import PodGroup
 from ..text.quantity import format_quantity
 
 
@@ -20,7 +21,8 @@ def to_dict(obj: Pod | Node | KubeObject) -> dict[str, Any]:
     if isinstance(obj, CustomObject):
         return custom_tree(obj)
     kind = obj.manifest_kind if isinstance(obj, CustomWorkload) else obj.kind
-    head = {"apiVersion": obj.api_version, "kind": kind}
+    version = obj.wire_version if isinstance(obj, PodGroup) else obj.api_version
+    head = {"apiVersion": version, "kind": kind}
     if isinstance(obj, Pod):
         return head | _pod(obj)
     if isinstance(obj, Node):

@@ -26,6 +26,7 @@ from .conversion import event_causes
 from .custom.definitions import DEFINITIONS, Definitions, mark_terminating
 from .object_admission import Admitting
 from .object_counts import ObjectQuotas
+from .pod_group_rules import GATED as GROUP_STORAGES
 from .pod_group_rules import PodGroupRules
 from .resource_table import BY_STORAGE, ApiResource, ResourceCatalog
 from .status_errors import already_exists, bad_request, forbidden, invalid, not_found, stale
@@ -385,5 +386,8 @@ def _set_defaults(resource: ApiResource, tree: Tree, now: str) -> None:
 
 
 def _type_of(resource: ApiResource) -> str:
-    """The type of the stored objects; empty for custom ones."""
-    return BY_STORAGE[resource.storage].schema if resource.custom is None else ""
+    """The type of the stored objects; empty for custom ones. Groups have another form in each release that has them."""
+    if resource.custom is not None:
+        return ""
+    stored = resource if resource.storage in GROUP_STORAGES else BY_STORAGE[resource.storage]
+    return stored.schema

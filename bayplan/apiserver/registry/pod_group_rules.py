@@ -31,6 +31,7 @@ GENERIC = "GenericWorkload"
 PODGROUPS, WORKLOADS = "podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io"
 GATED = frozenset({PODGROUPS, WORKLOADS})
 """Kinds that are served only with GenericWorkload."""
+TEMPLATE = "podGroupTemplateRef"
 GATED_FIELDS = {
     "schedulingConstraints": TOPOLOGY,
     "resourceClaims": "DRAWorkloadResourceClaims",
@@ -134,7 +135,7 @@ class PodGroupRules:
 
     def _check_template(self, resource: ApiResource, tree: Tree) -> None:
         spec, metadata = tree.get("spec") or {}, tree["metadata"]
-        reference = (spec.get("podGroupTemplateRef") or {}).get("workload")
+        reference = (spec.get(TEMPLATE) or {}).get("workload")
         reference = reference or spec.get("workloadRef")
         if not reference:
             return
