@@ -21,6 +21,7 @@ from ..api.wire.decode import UnknownObject
 from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import HorizontalPodAutoscaler
 from ..errors import DecodeError, InputError
+from . import stage_documents as _stage_documents  # noqa: F401 -- registers the kind PodStages
 from .decoder import (
     FoundInvalid,
     FoundItems,
