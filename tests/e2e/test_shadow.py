@@ -130,11 +130,13 @@ def test_restarts_of_the_api_server_and_of_the_shadow(
         time.sleep(live_shadow.SETTLE_S + 1)
         cluster.pods_like(tree, (f"c-{number}" for number in range(5)))
         cluster.wait_all_bound(16)
+        wait_until_seen(url, 15)
         first = end(process)
         process, url = start_shadow(cluster, tmp_path, *options)
         wait_until_ready(url)
         cluster.pods_like(tree, (f"d-{number}" for number in range(3)))
         cluster.wait_all_bound(19)
+        wait_until_seen(url, 18)
         second = end(process)
     finally:
         process.kill()
