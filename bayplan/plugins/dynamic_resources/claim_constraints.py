@@ -117,43 +117,46 @@ class DistinctFromAll(ConstraintTracker):
 
 
 class CommonValue(ConstraintTracker):
-    """All devices have the attribute, with a value in common.
+    """All devices have the attribute, with a value in common."""
 
-    As in Kubernetes, the values that a device ruled out stay ruled out when it is given back, unless it was the first.
-    """
-
-    _common: Values = ("", frozenset())
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        super().__init__(attribute, requests)
+        self._common: list[Values] = []
+        """The values that all devices up to each one have."""
 
     def _read(self, offer: Offer) -> object:
         return values_of(offer, self._attribute)
 
     def _admits(self, value: object) -> bool:
-        return _have_common(self._common, _as_values(value))
+        return _have_common(self._common[-1], _as_values(value))
 
     def _note(self, request: str, value: object) -> None:
         kind, values = _as_values(value)
-        self._common = (kind, values & self._common[1] if self._count else values)
+        self._common.append((kind, values & self._common[-1][1] if self._common else values))
+
+    def _drop(self, request: str) -> None:
+        self._common.pop()
 
 
 class DisjointValues(ConstraintTracker):
-    """All devices have the attribute, none a value of another one; of a request the last device counts."""
+    """All devices have the attribute, none a value of another one."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)
-        self._values: dict[str, Values] = {}
+        self._values: list[Values] = []
 
     def _read(self, offer: Offer) -> object:
         return values_of(offer, self._attribute)
 
     def _admits(self, value: object) -> bool:
         values = _as_values(value)
-        return not any(_have_common(other, values) for other in self._values.values())
+        return not any(_have_common(other, values) for other in self._values)
 
     def _note(self, request: str, value: object) -> None:
-        self._values[request] = _as_values(value)
+        self._values.append(_as_values(value))
 
     def _drop(self, request: str) -> None:
-        self._values.pop(request, None)
+        self._values.pop()
 
 
 def _have_common(one: Values, other: Values) -> bool:
