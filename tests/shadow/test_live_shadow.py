@@ -143,8 +143,8 @@ def test_a_cut_watch_is_resumed_and_decisions_meanwhile_are_not_judged(
 
     async def run() -> LiveShadow:
         async with shadowed(kubeconfig) as (live, _):
-            await until(lambda: not live.interrupted)
             nodes = live._follower._reflectors["nodes"]
+            await until(lambda: nodes.is_current)  # it is when its watch is opened
             nodes.is_current, nodes.problem = False, "as after a lost connection"
             await asyncio.to_thread(api.make, PODS, cpu_pod("p", "100m"))
             await asyncio.to_thread(bind, api, "p", "n0")

@@ -43,8 +43,11 @@ def fork_server(keeps_stdin: bool, on_ready: Callable[[Mapping[str, Any]], None]
     server ended and exits with its status."""
     receive, send = os.pipe()
     descriptor, name = tempfile.mkstemp(prefix="bayplan-", suffix=".log")
+    # Python ignores what a signal's handler raises in the functions that it calls after a fork.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     pid = os.fork()
     if pid == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(receive)
         os.setsid()
         _redirect(descriptor, 1, 2)
@@ -54,6 +57,7 @@ def fork_server(keeps_stdin: bool, on_ready: Callable[[Mapping[str, Any]], None]
     os.close(send)
     os.close(descriptor)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         with os.fdopen(receive) as file:
             text = file.read()
     except KeyboardInterrupt:
