@@ -106,7 +106,7 @@ def preempt(world: tuple[Cache, PodNominator, ObjectLister, Pod], by_what_ifs: b
     assert isinstance(plugin, DefaultPreemption)
     plugin._min_percentage = 100
     ask = (lambda *_: None) if by_what_ifs else filtering.beside_room
-    with patch.object(filtering, "beside_room", ask), patch.object(plugin, "_evict"):
+    with patch.object(filtering, "beside_room", ask), patch.object(plugin._evictions, "evict"):
         state, diagnosis = CycleState(), Diagnosis(table, node_count=table.node_count)
         if not filtering.run_pre_filters(state, pod, table).status.is_success:
             return None

@@ -153,7 +153,7 @@ def preempt(made: tuple[Filtering, DefaultPreemption], world: World, pod: Pod) -
     filtering.diagnose(state, pod, table, ALL, diagnosis)
     if (diagnosis.codes()[table.live] == 0).any():
         return None
-    with patch.object(plugin, "_evict"):
+    with patch.object(plugin._evictions, "evict"):
         result, status = plugin.post_filter(state, pod, diagnosis)
     account = result.preemption
     assert account is not None

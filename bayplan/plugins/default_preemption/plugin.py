@@ -6,9 +6,8 @@ pkg/scheduler/framework/preemption/preemption.go.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from ...amounts import FitRule
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor, PodGroup
 from ...config.plugin_args import DefaultPreemptionArgs
-from ...errors import ApiError, ExtenderError
+from ...errors import ExtenderError
 from ...framework import (
     SUCCESS,
     Code,
@@ -45,7 +44,6 @@ from ...framework.group_options import HeldEviction, held_evictions
 from ...framework.handle import PreemptionExtenders, release_of
 from ...framework.interface import Preemption
 from ...framework.placement import GroupTrial, TryGroup
-from ...framework.preemptor import preempted_event
 from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters, room_filters
 from ...framework.row_statuses import no_node_available
@@ -54,11 +52,10 @@ from ...table.pod_matrix import PodMatrix
 from .by_amounts import BesideRoom, ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import BudgetFollower, Budgets
+from .evictions import Evictions
 from .for_groups import VictimUnit, preempt_for_group, preempt_once_for_group, victim_units
 from .node_units import UnitByUnit
 from .node_victims import OneByOne, reject_without_victims
-
-log = logging.getLogger(__name__)
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
@@ -98,8 +95,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """The last result, with the node count and the reasons that it is for: pods of a class fail one after
         another.
         """
-        self._preempting: dict[str, Pod] = {}
-        """By uid of the pod that makes room, the last of its victims that is being deleted."""
+        self._evictions = Evictions(self.name)
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -117,13 +113,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold the pod back while its victims are being deleted; the last one leaving is enough."""
-        if not self._preempting:
+        if not self._evictions.last:
             return SUCCESS
         uid, message = pod.uid, IN_PROGRESS
         if self._has_groups and pod.spec.scheduling_group is not None:
             group, message = self._group_of(pod), IN_PROGRESS_FOR_GROUP
             uid = "" if group is None else group.uid
-        last = self._preempting.get(uid)
+        last = self._evictions.last.get(uid)
         if last is None:
             return SUCCESS
         if not self.handle.release.holds_preemptor_to_the_end:
@@ -165,15 +161,17 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         account.chosen = chosen
         if state.group is not None and self.handle.group_options.evict_for_whole_groups:
             account.is_held = True
-            evict = partial(self._evict, pod, chosen, account)
+            evict = partial(self._evictions.evict, self.handle, pod, chosen, account)
             held_evictions(state.group).append(HeldEviction(pod, chosen, evict))
             return PostFilterResult(chosen.node_name, account), self._found(chosen)
         if not self._is_async and state.group is None:  # the nodes of a group are on trial
-            status = self._evict_within_attempt(pod, chosen, account)
+            status = self._evictions.evict_within_attempt(self.handle, pod, chosen, account)
             if not status.is_success:
                 return PostFilterResult(None, account), _told(status)
             return PostFilterResult(chosen.node_name, account), self._found(chosen)
-        self._evict(pod, chosen, account, is_on_trial=state.group is not None)
+        self._evictions.evict(
+            self.handle, pod, chosen, account, is_on_trial=state.group is not None
+        )
         return PostFilterResult(chosen.node_name, account), self._found(chosen)
 
     def _found(self, chosen: Victims) -> Status:
@@ -309,64 +307,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         more = reserved.usage_beside(pod) if reserved else None
         return ByAmounts(table, self._matrix, rule, pod.priority, budgets, more)
 
-    def _evict(
-        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
-    ) -> None:
-        """Push the victims out; lower-priority pods nominated to the node lose their nomination.
-
-        Deleting pods takes time: until it is done the pod stays out of the queue.
-        """
-        if not chosen.evicted:
-            return
-        self._clear_nominations(pod, chosen, account, is_on_trial)
-        self._delete(chosen.pods, pod, [pod])
-
-    def _delete(
-        self, victims: Sequence[Pod], preemptor: Pod | GroupPreemptor, pods: Sequence[Pod]
-    ) -> None:
-        """Delete `victims` in the background; `pods` are retried at once when that fails."""
-        evicted = [victim for victim in victims if not victim.is_terminating]
-        to_delete = [victim for victim in evicted if not self._stop(victim, preemptor)]
-        is_last_stopped = bool(evicted) and evicted[-1] not in to_delete
-        wakes = is_last_stopped and self.handle.release.stopped_victims_wake
-        if not to_delete:
-            if wakes:
-                self.handle.activate(pods)
-            return
-        self._preempting[preemptor.uid] = to_delete[-1]
-        self.handle.metrics.preemption_victims.observe(len(victims))
-        over = self.handle.metrics.evicting()
-
-        release = self.handle.release
-
-        def evict_last() -> Awaitable[None] | None:
-            if not release.holds_preemptor_to_the_end:
-                self._preempting.pop(preemptor.uid, None)
-            return self.handle.client.evict(to_delete[-1], preemptor)
-
-        def delete() -> Status | Awaitable[Status]:
-            evict = self.handle.client.evict
-            answers = [evict(victim, preemptor) for victim in to_delete[:-1]]
-            others = [answer for answer in answers if answer is not None]
-            if others:
-                return _evicted(others, evict_last, release.deletes_last_after_failure)
-            last = evict_last()
-            return SUCCESS if last is None else _evicted([last])
-
-        def finished(status: Status) -> None:
-            over(status.is_success)
-            self._preempting.pop(preemptor.uid, None)
-            self._retry(pods, status)
-            if wakes and status.is_success:
-                self.handle.activate(pods)
-
-        if self.handle.executor is not None:
-            self.handle.executor.run(delete, finished)
-            return
-        status = delete()
-        assert isinstance(status, Status), "a client that takes its time needs an executor"
-        finished(status)
-
     def post_filter_group(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
     ) -> tuple[Sequence[Pod], Status]:
@@ -382,7 +322,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
                 group, pods, units, budgets, table, trial, try_group
             )
         if victims:
-            self._delete(victims, GroupPreemptor(group, pods[0].scheduler_name), pods)
+            preemptor = GroupPreemptor(group, pods[0].scheduler_name)
+            self._evictions.delete(self.handle, victims, preemptor, pods)
         return victims, status
 
     def _preempt_once(
@@ -423,91 +364,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             for pod in unit.pods
         )
 
-    def _clear_nominations(
-        self, pod: Pod, chosen: Victims, account: Preemption, is_on_trial: bool = False
-    ) -> None:
-        """Clear the nominations of lower-priority pods to the node.
-
-        While the nodes of a group are on trial, the members after the pod still see them: kube-scheduler learns of its
-        own clearing from the API server.
-        """
-        nominated = self.handle.nominator.nominated_pods(chosen.node_name)
-        rivals = [rival for rival in nominated if rival.priority < pod.priority]
-        account.cleared += rivals
-
-        def clear() -> Status:
-            for rival in rivals:
-                self.handle.nominator.delete(rival)
-                self.handle.client.clear_nomination(rival)
-            return SUCCESS
-
-        def cleared(status: Status) -> None:
-            if not status.is_success:  # the preemptor has its place without it
-                log.warning(
-                    "node %s: cannot clear nominations: %s", chosen.node_name, status.message
-                )
-
-        if is_on_trial and self.handle.executor is not None:
-            self.handle.executor.run(clear, cleared)
-        else:
-            clear()
-
-    def _evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
-        """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
-
-        The scheduler's thread never waits for an API server: until a client has answered, no other pod is tried, and
-        the attempt does not end.
-        """
-        self.handle.metrics.preemption_victims.observe(len(chosen.pods))
-        try:
-            answers = [
-                self.handle.client.evict(victim, pod)
-                for victim in chosen.evicted
-                if not self._stop(victim, pod)
-            ]
-        except ApiError as error:
-            return failure(error)
-        later = [answer for answer in answers if answer is not None]
-        if later:
-            assert self.handle.executor is not None, (
-                "a client that takes its time needs an executor"
-            )
-            self.handle.pause.count += 1
-            self.handle.executor.run(
-                lambda: _evicted(later), lambda status: self._go_on(pod, chosen, account, status)
-            )
-        else:
-            self._clear_nominations(pod, chosen, account)
-        return SUCCESS
-
-    def _go_on(self, pod: Pod, chosen: Victims, account: Preemption, status: Status) -> None:
-        """The victims were deleted, or some stay: the attempt can end."""
-        pause = self.handle.pause
-        pause.count -= 1
-        if status.is_success:
-            self._clear_nominations(pod, chosen, account)
-        ended, pause.ended = pause.ended, None
-        if ended is not None:
-            ended(status)
-
-    def _retry(self, pods: Sequence[Pod], status: Status) -> None:
-        if not status.is_success:  # some victims stay: try again rather than wait for them
-            self.handle.activate(pods)
-
-    def _stop(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> bool:
-        """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
-        waiting_pods, pre_binding = self.handle.waiting_pods, self.handle.pre_binding
-        waiting = waiting_pods.get(victim.uid) if waiting_pods is not None else None
-        fails = self.handle.release.waiting_victims_fail
-        if waiting is not None and not fails:
-            return waiting.reject(self.name, "preempted")
-        stopped = waiting is not None and waiting.preempt(self.name, "preempted")
-        if fails and not stopped and pre_binding is not None:
-            stopped = pre_binding.cancel(victim.uid, f"preempted by {self.name}")
-        if stopped:
-            self.handle.client.record_event(preempted_event(victim, preemptor, in_memory=True))
-        return stopped
-
 
 def _by_name(pod: Pod) -> str:
     return pod.name
@@ -516,25 +372,6 @@ def _by_name(pod: Pod) -> str:
 def _told(status: Status) -> Status:
     """The status, with its subject before its message."""
     return Status(status.code, (f"preemption: {status.message}",)) if status.message else status
-
-
-async def _evicted(
-    others: Sequence[Awaitable[None]],
-    evict_last: Callable[[], Awaitable[None] | None] = lambda: None,
-    evicts_last_always: bool = False,
-) -> Status:
-    """Wait for the victims that are being deleted, then delete the last; usually not if one of the others failed."""
-    problem: ApiError | None = None
-    for answer in others:
-        try:
-            await answer
-        except ApiError as error:
-            problem = error
-    if problem is not None and not evicts_last_always:
-        return failure(problem)
-    last = evict_last()
-    status = SUCCESS if last is None else await _evicted([last])
-    return status if problem is None else failure(problem)
 
 
 def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victims | Status:
