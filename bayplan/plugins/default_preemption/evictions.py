@@ -1,4 +1,4 @@
-"""Evictions: how the victims of a preemption leave.
+"""Victim evictions: how the victims of a preemption leave.
 
 Mirrors pkg/scheduler/framework/preemption/executor.go.
 """
@@ -19,7 +19,7 @@ from ...framework.victims import Victims
 log = logging.getLogger(__name__)
 
 
-class Evictions:
+class VictimEvictions:
     """Deletes victims, or stops those that are not bound yet."""
 
     def __init__(self, name: str) -> None:

@@ -52,7 +52,7 @@ from ...table.pod_matrix import PodMatrix
 from .by_amounts import BesideRoom, ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
 from .disruption_budgets import BudgetFollower, Budgets
-from .evictions import Evictions
+from .evictions import VictimEvictions
 from .for_groups import VictimUnit, preempt_for_group, preempt_once_for_group, victim_units
 from .node_units import UnitByUnit
 from .node_victims import OneByOne, reject_without_victims
@@ -95,7 +95,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """The last result, with the node count and the reasons that it is for: pods of a class fail one after
         another.
         """
-        self._evictions = Evictions(self.name)
+        self._evictions = VictimEvictions(self.name)
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
