@@ -143,7 +143,7 @@ class DecisionFollower:
     def resolving(
         self, at_s: float, is_over: Callable[[], bool] = lambda: False
     ) -> Generator[None, None, None]:
-        """The same, the oldest first, until it `is_over`. Yields between two states, while the view shows one of them.
+        """Judge them, the oldest first, until `is_over`; yields between two states, while the view shows one of them.
 
         Together they cost less: the view goes from one past state to the next, and back once.
         """

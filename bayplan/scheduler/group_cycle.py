@@ -198,15 +198,7 @@ class GroupCycle:
             return WorkloadPreemption(failure(f"failed to get pod group object: {text}"))
         if found.topology_keys:
             return WorkloadPreemption(unschedulable(NOT_WITH_CONSTRAINTS))
-        try:
-            answer = plugin.post_filter_group(found, run.group.pods, run.trial, run)
-            expected = "a tuple of a list of Pods and a Status"
-            victims, status = check_pair(answer, Sequence, Status, expected)
-        except Exception as error:  # a plugin may raise anything
-            doing = "running PodGroupPostFilter plugin {}"
-            broken = failed_plugin(doing, plugin, error, "post_filter_group")
-            return WorkloadPreemption(broken.status)
-        return WorkloadPreemption(status, victims)
+        return run_group_post_filter(plugin, found, run)
 
     def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
         """Bind the members that have a node when the group fits; fail the others, each for its reason.
@@ -288,3 +280,18 @@ def complete(result: GroupResult, queued: Sequence[QueuedPodInfo]) -> None:
         attempt = Attempt(info.pod, Outcome.ERROR, number=info.attempts)
         attempt.fail(result.status, None)
         result.members.append(MemberTrial(info, attempt, CycleState(), was_tried=False))
+
+
+def run_group_post_filter(
+    plugin: PodGroupPostFilterPlugin, group: PodGroup, run: GroupAlgorithm
+) -> WorkloadPreemption:
+    """Run PodGroupPostFilter of one plugin."""
+    try:
+        answer = plugin.post_filter_group(group, run.group.pods, run.trial, run)
+        expected = "a tuple of a list of Pods and a Status"
+        victims, status = check_pair(answer, Sequence, Status, expected)
+    except Exception as error:  # a plugin may raise anything
+        doing = "running PodGroupPostFilter plugin {}"
+        broken = failed_plugin(doing, plugin, error, "post_filter_group")
+        return WorkloadPreemption(broken.status)
+    return WorkloadPreemption(status, victims)

@@ -25,7 +25,6 @@ from ..framework import (
     failure,
     unschedulable,
 )
-from ..framework.answer_checks import check_pair
 from ..framework.interface import PlacementFeasiblePlugin
 from ..queue import GroupQueue, QueuedGroupInfo, QueuedPodInfo
 from ..runtime.plugin_failures import failed as failed_plugin
@@ -38,7 +37,7 @@ from .group_attempt import (
     MemberTrial,
     WorkloadPreemption,
 )
-from .group_cycle import GroupCycle, complete
+from .group_cycle import GroupCycle, complete, run_group_post_filter
 
 PREEMPTS = "PreemptLowerPriority"
 
@@ -229,19 +228,12 @@ class GroupEntryCycle(GroupCycle):
         for plugin in run.profile.plugins.values():
             if not isinstance(plugin, PodGroupPostFilterPlugin) or not plugin.helps_groups:
                 continue
-            try:
-                answer = plugin.post_filter_group(found, run.group.pods, run.trial, run)
-                expected = "a tuple of a list of Pods and a Status"
-                victims, status = check_pair(answer, Sequence, Status, expected)
-            except Exception as error:  # a plugin may raise anything
-                doing = "running PodGroupPostFilter plugin {}"
-                broken = failed_plugin(doing, plugin, error, "post_filter_group")
-                return WorkloadPreemption(broken.status)
-            if status.is_success:
-                return WorkloadPreemption(status, victims, _nominations(run))
-            if status.code is not Code.Unschedulable:
-                return WorkloadPreemption(status, victims)
-            reasons += status.reasons
+            answer = run_group_post_filter(plugin, found, run)
+            if answer.status.is_success:
+                return replace(answer, nominations=_nominations(run))
+            if answer.status.code is not Code.Unschedulable:
+                return answer
+            reasons += answer.status.reasons
         return WorkloadPreemption(unschedulable(*reasons))
 
     def _settle(self, member: MemberTrial, account: GroupAttempt) -> None:
