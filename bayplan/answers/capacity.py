@@ -27,7 +27,7 @@ from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.html_summary import ShownAnswer, make_frame
-from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ..sim.settings import DEFAULT_SETTINGS, GROUP_GATES, OnProgress, Settings
 from ..sim.totals import TotalsChange
 from ..table import Ints
 from ..trials import NONE_WAITED, Settlement
@@ -295,8 +295,8 @@ class _Filling:
         if kind.group is None:
             return dataclasses.replace(kind, pod=self._admit_pod(kind.name, kind.pod))
         if self._scheduler.groups is None:
-            gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
-            raise InputError(f"{kind.name}: pod groups are placed together only with {gates}")
+            lack = self._scheduler.feature_gates.lack(*GROUP_GATES)
+            raise InputError(f"{kind.name}: pod groups are not placed together {lack}")
         pod, *others = (self._admit_pod(kind.name, pod) for pod in kind.pods)
         group = replace(kind.group, spec=replace(kind.group.spec, priority=LOWEST_PRIORITY))
         return dataclasses.replace(kind, pod=pod, others=tuple(others), group=group)

@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..framework import Code, Status
 from ..scheduler import GroupAttempt, MemberTrial, cause_of, run_to_tell
 from ..sim.group_outcomes import gate_cause
+from ..sim.settings import GROUP_GATES
 from ..trials import TrialCluster
 from .account import PodRef
 from .counterfactual import refusal
@@ -25,11 +26,6 @@ from .group_account import (
 )
 from .group_ways import find_group_ways
 
-NOT_SCHEDULED = (
-    "pod groups are not scheduled as a whole without --feature-gates=GenericWorkload=true,"
-    "GangScheduling=true"
-)
-
 
 def explain_group(
     view: TrialCluster, namespace: str, name: str, nearest: int = 1
@@ -39,7 +35,8 @@ def explain_group(
     Raises InputError when pod groups are not scheduled as a whole.
     """
     if view.scheduler.groups is None:
-        raise InputError(f"podgroup/{name}: {NOT_SCHEDULED}")
+        lack = view.scheduler.feature_gates.lack(*GROUP_GATES)
+        raise InputError(f"podgroup/{name}: pod groups are not scheduled as a whole {lack}")
     account, attempt = _judge(view, namespace, name, tells_all=True)
     waits = (GroupVerdict.UNSCHEDULABLE, GroupVerdict.PREEMPTS, GroupVerdict.GATED)
     if nearest and attempt is not None and account.verdict in waits:

@@ -8,32 +8,21 @@ itself: those that change the decision are its causes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from ..api.pod import Pod
-from ..config import FeatureGates, default_config
+from ..api.pod_groups import pod_group_of
 from ..config.releases import Release
-from ..framework.gate_effects import EFFECTS
 from ..manifests.timeline import InputObject
-from ..scheduler import Attempt, FirstByName, Scheduler, SchedulerSettings, build_scheduler
-from ..scheduler.inquiry import Inquiry
+from ..scheduler import Attempt
 from ..sim import Simulation
 from ..sim.settings import Settings
-from ..trials import StillCluster
+from .release_trials import ReleaseTrials, TrialResult
 from .stage import PlaceOf
 
-NO_FACTS = frozenset(
-    {"version", "patch", "refused_gates", "merged_gates", "missing_metrics", "api_versions"}
-)
-"""Fields of a release that change nothing by themselves."""
-CONFIG_FACTS = frozenset(
-    {"checks_gate_needs", "missing_config_fields", "fit_strategy_is_strict", "faults_name_fields"}
-)
-"""Facts about reading a configuration: they change no decision of one that was read."""
 SEVERAL = "several facts together"
 
 
@@ -70,6 +59,8 @@ class ReleaseChanges(msgspec.Struct, rename="camel"):
     after: str
     pods: int = 0
     """The number of pods that were judged."""
+    left_out: int = 0
+    """The number of members of pod groups that were not judged, because one release alone places them together."""
     changed: list[ChangedDecision] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
     """Changes beside decisions: metrics that go or come, and API versions that objects have to move to."""
@@ -101,6 +92,7 @@ class ReleaseChanges(msgspec.Struct, rename="camel"):
             "before": self.before,
             "after": self.after,
             "pods": self.pods,
+            "leftOut": self.left_out,
             "changed": changed,
             "causes": dict(self.causes()),
             "notes": self.notes,
@@ -133,14 +125,20 @@ def find_release_changes(
     place_of: PlaceOf | None = None,
     until_s: float | None = None,
 ) -> ReleaseChanges:
-    """Run `objects` with `before`, and judge each pod by `after`, too, the first time that it is tried."""
+    """Run `objects` with `before`, and judge each pod by `after`, too, the first time that it is tried.
+
+    Members of a pod group are judged together.
+    """
     simulation = before.simulation(objects, place_of)
     watch = _Watch(simulation, before, after)
     scheduler = simulation.scheduler
     releases = before.release, after.release
     watch.found.notes += [*metric_notes(*releases), *version_notes(objects, *releases)]
     scheduler.observer, scheduler.is_observed = watch.on_step, True
+    if scheduler.groups is not None:
+        scheduler.groups.on_members = watch.on_members
     simulation.run(until_s=until_s)
+    watch.found.notes += watch.group_notes()
     return watch.found
 
 
@@ -149,108 +147,76 @@ class _Watch:
 
     def __init__(self, simulation: Simulation, before: Settings, after: Settings) -> None:
         self._simulation = simulation
-        self._settings = before, after
-        self._still = StillCluster.of(simulation.cluster)
-        self._judges = self._judge(before), self._judge(after)
-        self._explaining = self._judge(before, explain=True), self._judge(after, explain=True)
-        self._made: dict[bool, list[tuple[str, Scheduler]]] = {}
+        self._trials = ReleaseTrials(simulation, before, after)
         self._seen: set[str] = set()
-        names = [settings.release.patch for settings in (before, after)]
-        self.found = ReleaseChanges(names[0], names[1])
+        self.found = ReleaseChanges(before.release.patch, after.release.patch)
 
     def on_step(self, what: str, pod: Pod, text: str) -> None:
         """Observe the scheduler."""
         if what != "popped" or pod.uid in self._seen:
             return
         self._seen.add(pod.uid)
-        self.found.pods += 1
-        before, after = (Inquiry(judge, pod).decide() for judge in self._judges)
-        if before.node_name and before.node_name == after.node_name:
+        if pod_group_of(pod) is not None and any(self._trials.have_groups):
+            self.found.left_out += 1
             return
-        before, after = (Inquiry(judge, pod).decide() for judge in self._explaining)
-        if _outcome(before) != _outcome(after):
-            self.found.changed.append(self._explain(pod, before, after))
+        self.found.pods += 1
+        pod = self._as_given(pod)
+        before, after = self._trials.try_pod(pod)
+        if before.decision != after.decision:
+            causes = self._trials.causes_of_pod(pod, before, after)
+            self.found.changed.append(_changed(pod, before, after, causes))
 
-    def _judge(self, settings: Settings, explain: bool = False) -> Scheduler:
-        """A scheduler with these settings, on the cluster of the simulation, whose writes are discarded."""
-        running = self._simulation.scheduler
-        options = SchedulerSettings(
-            clock=self._simulation.clock,
-            cache=running.cache,
-            ties=FirstByName(),
-            explain=explain,
-            feature_gates=settings.feature_gates,
-            plugins=settings.plugins,
-        )
-        return build_scheduler(settings.effective_config, self._still, options)
+    def on_members(self, pods: Sequence[Pod]) -> None:
+        """Judge the members of a group, if one of them was not tried before."""
+        new = {pod.key for pod in pods if pod.uid not in self._seen}
+        self._seen.update(pod.uid for pod in pods)
+        if not new:
+            return
+        if not all(self._trials.have_groups):
+            self.found.left_out += len(new)
+            return
+        self.found.pods += len(new)
+        pods = [self._as_given(pod) for pod in pods]
+        before, after = self._trials.try_group(pods)
+        if all(result.decision == after[key].decision for key, result in before.items()):
+            return
+        causes = self._trials.causes_of_group(pods, before, after)
+        self.found.changed += [
+            _changed(pod, before[pod.key], after[pod.key], causes[pod.key])
+            for pod in pods
+            if pod.key in new and pod.key in causes
+        ]
 
-    def _by_cause(self, explains: bool) -> list[tuple[str, Scheduler]]:
-        """A judge per difference of the releases; only those that explain tell the victims of preemption."""
-        if explains not in self._made:
-            self._made[explains] = [
-                (cause, self._judge(settings, explains))
-                for cause, settings in _single_settings(*self._settings)
-            ]
-        return self._made[explains]
+    def group_notes(self) -> Iterator[str]:
+        """A sentence about the members of pod groups that were left out."""
+        found = self.found
+        if found.left_out:
+            names = zip((found.before, found.after), self._trials.have_groups, strict=True)
+            alone = next(name for name, has_groups in names if has_groups)
+            yield (
+                f"left out: members of pod groups, {found.left_out:,} pods, which only {alone} places together "
+                "with these feature gates"
+            )
 
-    def _explain(self, pod: Pod, before: Attempt, after: Attempt) -> ChangedDecision:
-        was, now = _outcome(before), _outcome(after)
-        judges = self._by_cause(explains=not before.node_name)
-        causes = tuple(
-            cause for cause, judge in judges if _outcome(Inquiry(judge, pod).decide()) != was
-        )
-        return ChangedDecision(
-            pod.key,
-            before.node_name,
-            after.node_name,
-            causes or (SEVERAL,),
-            _deciding_plugin(before, after),
-            was[1],
-            now[1],
-            before.message,
-            after.message,
-        )
-
-
-def _single_settings(before: Settings, after: Settings) -> Iterator[tuple[str, Settings]]:
-    """The settings before with one difference to those after: by the name of the fact or feature gate."""
-    old, new = FeatureGates.of(before.feature_gates), FeatureGates.of(after.feature_gates)
-    for name, gates in single_changes(old, new, NO_FACTS | CONFIG_FACTS):
-        yield name, _with(before, gates)
+    def _as_given(self, pod: Pod) -> Pod:
+        """The pod with the fields, too, that only one of the releases reads."""
+        return self._simulation.cluster.get("Pod", pod.namespace, pod.name) or pod
 
 
-def single_changes(
-    old: FeatureGates, new: FeatureGates, left_out: Set[str] = NO_FACTS
-) -> Iterator[tuple[str, FeatureGates]]:
-    """Each difference by itself: its name, and the old gates with this fact of the new release, or this gate."""
-    for fact in Release.__struct_fields__:
-        value = getattr(new.release, fact)
-        if fact not in left_out and value != getattr(old.release, fact):
-            release = replace(old.release, **{fact: value})
-            yield fact, FeatureGates(old.settings, release=release, version=old.version)
-    for gate in EFFECTS:
-        if old.enabled(gate) is not new.enabled(gate):
-            yield gate, old.with_position(gate, new.enabled(gate))
-
-
-def _with(settings: Settings, gates: FeatureGates) -> Settings:
-    """The settings with other gates; a default configuration is that of the gates."""
-    config = settings.config
-    if config == default_config(settings.feature_gates):
-        config = None
-    return replace(settings, config=config, feature_gates=gates)
-
-
-def _outcome(attempt: Attempt) -> tuple[str, tuple[str, ...], str]:
-    """The visible part of a decision: the node, or the node and victims of preemption, or the message."""
-    if attempt.node_name:
-        return attempt.node_name, (), ""
-    told = attempt.explanation
-    account = told.post_filter[0].preemption if told and told.post_filter else None
-    victims: tuple[str, ...] = ()
-    if account is not None and account.chosen is not None:
-        victims = tuple(sorted(pod.key for pod in account.chosen.pods))
-    return "", victims, attempt.message
+def _changed(
+    pod: Pod, before: TrialResult, after: TrialResult, causes: tuple[str, ...]
+) -> ChangedDecision:
+    return ChangedDecision(
+        pod.key,
+        before.node,
+        after.node,
+        causes or (SEVERAL,),
+        _deciding_plugin(before.attempt, after.attempt),
+        before.victims,
+        after.victims,
+        before.message,
+        after.message,
+    )
 
 
 def _deciding_plugin(before: Attempt, after: Attempt) -> str:

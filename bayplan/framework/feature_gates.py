@@ -112,6 +112,15 @@ class FeatureGates(Mapping[str, bool]):
         made._positions = {**self._positions, name: position}
         return made
 
+    def lack(self, *names: str) -> str:
+        """The end of a sentence about something that needs these gates: `without --feature-gates=A=true`, with those of
+        the release; `in v1.34` if it does not have them all.
+        """
+        own = list(dict.fromkeys(self.release.merged_gates.get(name, name) for name in names))
+        if any(name not in self._gates or name in self.release.refused_gates for name in own):
+            return f"in v{self.release.version}"
+        return f"without --feature-gates={','.join(f'{name}=true' for name in own)}"
+
     def without_effect(self) -> tuple[str, ...]:
         """The gates that were set and do not concern the scheduler."""
         return tuple(sorted(n for n in self.settings if n not in EFFECTS and n not in STAGE_GATES))

@@ -81,10 +81,11 @@ class EventHandlers:
         self.is_observed = parts.is_observed
         self.ended = parts.ended
         self.metrics = parts.metrics
-        self.release = release = parts.feature_gates.release
+        self.feature_gates = parts.feature_gates
+        self.release = release = self.feature_gates.release
         self._forgets_deleted = release.forgets_deleted_assumed
         self._pod_add = UNSCHEDULED_POD_ADD if release.names_target_pods else UNSCHEDULABLE_POD_ADD
-        self._reads_taint_rules = parts.feature_gates.enabled("DRADeviceTaintRules")
+        self._reads_taint_rules = self.feature_gates.enabled("DRADeviceTaintRules")
         self._group_queue = parts.queue if isinstance(parts.queue, GroupQueue) else None
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 

@@ -79,11 +79,19 @@ def convert(status: PodStatus, kind: type[PodStatus]) -> PodStatus:
     return kind(**{name: getattr(status, name) for name in PodStatus.__struct_fields__})
 
 
+def reading_of(gates: FeatureGates) -> tuple[bool, ...]:
+    """The gates and the fact by which pods are read: schedulers with equal ones may share a cache."""
+    read = MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE, NODE_RESOURCES
+    return (*map(gates.enabled, read), gates.release.requests_by_pod)
+
+
+WHOLE_PODS = (True, True, True, False, False)
+"""Pods as they are given."""
+
+
 def pod_reader(gates: FeatureGates) -> PodReader | None:
     """A reader that drops the fields of gates that are off; None when none of them is."""
-    is_needed = not all(map(gates.enabled, (MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE)))
-    is_needed = is_needed or gates.enabled(NODE_RESOURCES) or gates.release.requests_by_pod
-    if not is_needed:
+    if reading_of(gates) == WHOLE_PODS:
         return None
     reader = _Reader(gates)
     return reader.read if reader.reads_specs else reader.read_with_spec

@@ -8,7 +8,7 @@ Mirrors pkg/scheduler/schedule_one_podgroup.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from ..api.pod import Pod
@@ -49,6 +49,9 @@ class GroupCycle:
 
     _algorithm = GroupAlgorithm
 
+    on_members: Callable[[Sequence[Pod]], None] | None = None
+    """Called with the members of a group that were popped together, before they are tried."""
+
     def __init__(self, tools: GroupTools) -> None:
         self._tools = tools
 
@@ -56,6 +59,8 @@ class GroupCycle:
         """The scheduling cycle of the group of a pod that was popped."""
         queued = self._take_members(first)
         popped = [info.pod for info in queued]
+        if self.on_members is not None:
+            self.on_members(popped)
         member = queued[0].pod if queued else first.pod
         mixed = self._fault(queued)
         if mixed is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from time import perf_counter
 
@@ -241,15 +241,18 @@ class GroupInquiry:
         self.pods = sorted((scheduler.as_read(pod) for pod in pods), key=self._turn)
         """The members in the order in which they are tried."""
 
-    def decide(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
+    def decide(
+        self, makes_room: bool = True, tells_all: bool = False, explains: bool = False
+    ) -> GroupAttempt:
         """A node for each member, or why there is none.
 
         If it `makes_room`, with the victims of preemption. If it `tells_all`, with the results of the members on every
-        placement, however many there are.
+        placement, however many there are. If it `explains`, with explanations, for a scheduler that records them.
         """
         scheduler = self._scheduler
         assert scheduler.groups is not None, "asked only with pod groups"
-        with _nominations_kept(scheduler.queue.nominator), scheduler.decider.briefly():
+        brief = nullcontext() if explains else scheduler.decider.briefly()
+        with _nominations_kept(scheduler.queue.nominator), brief:
             return scheduler.groups.judge(self.pods, makes_room, tells_all)
 
     def _turn(self, pod: Pod) -> tuple[int, float, str]:

@@ -19,6 +19,8 @@ from ..scheduler.catalog import InputNeeds, input_needs
 from .simulation import Simulation
 
 GANG_SCHEDULING = "GangScheduling"
+GROUP_GATES = "GenericWorkload", GANG_SCHEDULING
+"""Feature gates with which the members of pod groups are placed together."""
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: steps done and steps in total."""
@@ -110,5 +112,4 @@ def ignored_groups(objects: Iterable[InputObject], settings: Settings) -> str:
         GANG_SCHEDULING: "gang policies of PodGroup objects are",
         "TopologyAwareWorkloadScheduling": "scheduling constraints of PodGroup objects are",
     }[missing[0]]
-    wanted = ",".join(f"{gate}=true" for gate in missing)
-    return f"{what} ignored without --feature-gates={wanted}"
+    return f"{what} ignored {gates.lack(*missing)}"

@@ -11,6 +11,8 @@ from bayplan.answers.pod_kinds import PodKind, on_nodes
 from bayplan.answers.what_if import AddNodes, ask_what_if, fit_with_nodes
 from bayplan.config import parse_config
 from bayplan.errors import InputError
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.release import find_release
 from bayplan.sim import Simulation
 from bayplan.sim.measures.run_measures import domain_fragmentation
 from bayplan.sim.settings import Settings, ignored_groups
@@ -124,7 +126,7 @@ def test_an_amount_runs_out_for_a_group_whose_members_fit_alone() -> None:
 
 
 def test_gangs_need_the_gates() -> None:
-    with pytest.raises(InputError, match="only with --feature-gates=GenericWorkload=true"):
+    with pytest.raises(InputError, match="together without --feature-gates=GenericWorkload=true"):
         find_capacity(ZONES, [gang_kind(2)], Settings())
 
 
@@ -196,6 +198,22 @@ def test_groups_without_effect_are_named(
     objects: list[Any], gates: dict[str, bool], note: str
 ) -> None:
     assert ignored_groups(objects, Settings(feature_gates=gates)) == note
+
+
+@pytest.mark.parametrize(
+    ("version", "note"),
+    [
+        pytest.param(
+            "1.37", "without --feature-gates=GenericWorkload=true", id="one gate for both"
+        ),
+        pytest.param("1.35", "in v1.35", id="groups of the release are not implemented"),
+        pytest.param("1.34", "in v1.34", id="no groups"),
+    ],
+)
+def test_gates_are_named_as_the_release_has_them(version: str, note: str) -> None:
+    settings = Settings(feature_gates=FeatureGates(release=find_release(version)))
+
+    assert ignored_groups(make_gang("red", 2), settings) == f"PodGroup objects are ignored {note}"
 
 
 def test_a_profile_with_the_plugin_uses_groups_without_the_gates() -> None:

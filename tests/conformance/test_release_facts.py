@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.release_changes import single_changes
+from bayplan.answers.release_trials import single_changes
 from bayplan.framework.release import RELEASES
 from tests.rig.conformance import release_facts
 from tests.rig.conformance.cli import read_cases

@@ -9,7 +9,7 @@ import inspect
 import re
 from pathlib import Path
 
-from bayplan.answers.release_changes import NO_FACTS
+from bayplan.answers.release_trials import NO_FACTS
 from bayplan.framework import release as module
 from bayplan.framework.release import RELEASES, Release
 

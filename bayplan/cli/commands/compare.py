@@ -13,7 +13,6 @@ from ...errors import InputError
 from ..options.autoscaler_options import InstanceTypesOption, complete_autoscaler, read_autoscalers
 from ..options.cluster_options import LiveContextOption, LiveKubeconfigOption, NamespaceOption
 from ..options.config_options import (
-    FeatureGatesOption,
     PluginFilesOption,
     SeedOption,
     read_settings,
@@ -73,7 +72,14 @@ class CompareOptions:
             "Default: that of the cluster, else 1.36.",
         ),
     ] = None
-    feature_gates: FeatureGatesOption = ""
+    feature_gates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature-gates",
+            metavar="A=true,B=false",
+            help="Feature gates to switch on or off: once for all, or once per --kubernetes-version.",
+        ),
+    ] = None
     plugins: PluginFilesOption = None
     seed: SeedOption = None
     seeds: Annotated[
@@ -150,7 +156,7 @@ def compare(options: CompareOptions) -> None:
     if reading.version and not options.kubernetes_version:
         schedulers = _schedulers(options, reading.version)
     manifests = reading.manifests
-    note_groups(manifests, schedulers[0][1])
+    note_groups(manifests, *(settings for _, settings in schedulers))
     autoscalers = read_autoscalers(
         options.pools, options.instance_types, options.autoscaler, manifests.objects
     )
@@ -197,11 +203,12 @@ def _schedulers(options: CompareOptions, version: str = "") -> list[tuple[str, S
     files: list[Path | None] = [None, *configs] if is_alone else list(configs)
     seen: Counter[str] = Counter()
     schedulers = []
+    gates = _gates(options, 1)[0]
     for path in files:
         name = DEFAULT if path is None else str(path)
         seen[name] += 1
         shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        schedulers.append((shown, _settings(options, path, versions[0])))
+        schedulers.append((shown, _settings(options, path, versions[0], gates)))
     return schedulers
 
 
@@ -213,19 +220,30 @@ def _releases(options: CompareOptions, versions: list[str]) -> list[tuple[str, S
     if len(configs) != len(versions):
         wanted = f"one for all releases, or {len(versions)}"
         raise InputError(f"--config: expected {wanted}; got {len(configs)}")
+    gates = _gates(options, len(versions))
     seen: Counter[str] = Counter()
     schedulers = []
-    for version, config in zip(versions, configs, strict=True):
+    for version, config, own in zip(versions, configs, gates, strict=True):
         name = version.removeprefix("v")
         seen[name] += 1
         shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        schedulers.append((shown, _settings(options, config, version)))
+        schedulers.append((shown, _settings(options, config, version, own)))
     return schedulers
 
 
-def _settings(options: CompareOptions, config: Path | None, version: str) -> Settings:
-    given = (config, None, options.feature_gates, options.plugins, options.seed)
-    return read_settings(*given, version)
+def _gates(options: CompareOptions, releases: int) -> list[str]:
+    """The feature gates for each of the releases."""
+    given = options.feature_gates or [""]
+    if len(given) == 1:
+        return given * releases
+    if len(given) != releases:
+        wanted = "it once" if releases == 1 else f"it once for all releases, or {releases} times"
+        raise InputError(f"--feature-gates: expected {wanted}; got it {len(given)} times")
+    return given
+
+
+def _settings(options: CompareOptions, config: Path | None, version: str, gates: str) -> Settings:
+    return read_settings(config, None, gates, options.plugins, options.seed, version)
 
 
 def _runs(

@@ -393,13 +393,13 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
 
 
-def note_groups(manifests: Manifests, settings: Settings) -> None:
+def note_groups(manifests: Manifests, *schedulers: Settings) -> None:
     """Say on standard error which PodGroups, or which of their fields, have no effect with these feature gates."""
     from ...sim.settings import ignored_groups
 
-    note = ignored_groups(manifests.objects, settings)
-    if note:
-        _note(note)
+    for note in dict.fromkeys(ignored_groups(manifests.objects, each) for each in schedulers):
+        if note:
+            _note(note)
 
 
 def _note_present(pods: Sequence[Pod]) -> None:

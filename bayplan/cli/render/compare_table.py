@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from ...answers.compare import Comparison, Contender, Difference
+from ...answers.release_changes import ReleaseChanges
 from ...sim.measures import MeasureUnit, measure_of
 from ...sim.totals import MAIN_RESOURCES
 from .consoles import conclude
@@ -84,19 +86,12 @@ KINDS = {
 
 
 def _show_changes(console: Console, answer: Comparison, everything: bool) -> None:
-    """Print the changes by the releases for each pod in the same cluster, with the causes; of the first seed."""
-    for changes in answer.changes[:: len(answer.seeds)]:
-        counts, causes = changes.counts(), changes.causes()
-        title = f"{changes.before} to {changes.after}, each pod in the same cluster"
-        table = Listing((title, "PODS"), right=("PODS",))
-        for kind, text in KINDS.items():
-            if counts[kind]:
-                table.add(text, f"{counts[kind]:,} of {changes.pods:,}")
-        for cause, number in causes.most_common():
-            table.add(f"because of {cause}", f"{number:,}")
-        if not counts:
-            table.add("the same decision", f"{changes.pods:,} of {changes.pods:,}")
-        section(console, table)
+    """Print the changes by the releases for each pod in the same cluster, with the causes; pods of the first seed."""
+    for first in range(0, len(answer.changes), len(answer.seeds)):
+        by_seed = answer.changes[first : first + len(answer.seeds)]
+        changes = by_seed[0]
+        if changes.pods or not changes.left_out:
+            section(console, _change_table(by_seed))
         moved = [each for each in changes.changed if each.kind == "node"]
         if moved:
             shown = moved if everything else moved[:MAX_PODS]
@@ -108,8 +103,44 @@ def _show_changes(console: Console, answer: Comparison, everything: bool) -> Non
         for (before, after), number in changes.messages().most_common(MAX_MESSAGES):
             text = f"message of {count(number, 'pod')}:\n  was: {before}\n  is:  {after}"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
-        for note in changes.notes:
+        for note in (*changes.notes, *_followers(answer, changes)):
             console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _change_table(by_seed: Sequence[ReleaseChanges]) -> Listing:
+    """The numbers of changed pods, with the first seed; with several seeds, also the range and the share over all."""
+    changes, pods = by_seed[0], sum(each.pods for each in by_seed)
+    title = f"{changes.before} to {changes.after}, each pod in the same cluster"
+    seeds = [f"{len(by_seed)} SEEDS", "SHARE"] if len(by_seed) > 1 else []
+    table = Listing((title, "PODS", *seeds), right=("PODS", *seeds))
+
+    def add(text: str, numbers: Sequence[int], among: str = "") -> None:
+        if any(numbers):
+            ends = " to ".join(dict.fromkeys(f"{n:,}" for n in (min(numbers), max(numbers))))
+            of_all = [ends, f"{sum(numbers) / pods:.1%}"] if seeds else []
+            table.add(text, f"{numbers[0]:,}{among}", *of_all)
+
+    kinds, causes = [each.counts() for each in by_seed], [each.causes() for each in by_seed]
+    among = f" of {changes.pods:,}"
+    for kind, text in KINDS.items():
+        add(text, [counts[kind] for counts in kinds], among)
+    for cause, _ in sum(causes, Counter[str]()).most_common():
+        add(f"because of {cause}", [counts[cause] for counts in causes])
+    if not any(kinds):
+        add("the same decision", [each.pods for each in by_seed], among)
+    return table
+
+
+def _followers(answer: Comparison, changes: ReleaseChanges) -> Iterator[str]:
+    """A sentence about the pods that land elsewhere in the run of the second release, though decided the same way."""
+    changed = {each.pod for each in changes.changed}
+    number = sum(each.pod not in changed for each in answer.differences())
+    if number and len(answer.contenders) == 2:
+        verb = "lands" if number == 1 else "land"
+        yield (
+            f"{count(number, 'pod')} without a changed decision {verb} elsewhere in the run: "
+            "after other pods, at another time, or by ties"
+        )
 
 
 def _difference_table(

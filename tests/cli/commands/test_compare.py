@@ -79,9 +79,66 @@ def test_names_of_pods_that_land_elsewhere() -> None:
     assert all(line.startswith("pod/") and len(line.split()) == 3 for line in out.splitlines())
 
 
+# Releases
+
+RELEASES = ["--kubernetes-version", "1.36", "--kubernetes-version", "1.37"]
+GROUPS = "GenericWorkload=true"
+
+
+def compare_groups(*args: str) -> tuple[str, str]:
+    """With the gangs of the examples, which end with pods that land elsewhere by ties."""
+    files = ["-f", "gang/cluster.yaml", "-f", "gang/gangs.yaml"]
+    result = CliRunner().invoke(app, ["compare", *args, *files, *RELEASES])
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
+
+
+def test_changes_are_counted_over_the_seeds() -> None:
+    out, _ = compare("--seeds", "3", "--kubernetes-version", "1.35", "--kubernetes-version", "1.36")
+
+    lines = [line.split() for line in out.splitlines()]
+    assert ["go", "elsewhere", "1", "of", "21", "1", "4.8%"] in lines
+    assert ["because", "of", "balance_scores_change", "1", "1", "4.8%"] in lines
+
+
+def test_each_release_has_feature_gates_of_its_own() -> None:
+    out, err = compare_groups(
+        "--feature-gates", f"{GROUPS},GangScheduling=true", "--feature-gates", GROUPS
+    )
+
+    assert "v1.36.4 to v1.37.0-rc.1, each pod in the same cluster" in out
+    assert "because of groups_are_entries" in out
+    assert "without a changed decision land elsewhere in the run" in out
+    constraints = "note: scheduling constraints of PodGroup objects are ignored without "
+    assert err == f"{constraints}--feature-gates=TopologyAwareWorkloadScheduling=true\n"
+
+
+def test_groups_that_one_release_alone_places_together_are_left_out() -> None:
+    out, err = compare_groups("--feature-gates", "", "--feature-gates", GROUPS)
+
+    assert "each pod in the same cluster" not in out
+    assert "left out: members of pod groups, 27 pods, which only v1.37.0-rc.1 places" in out
+    assert err.count("note: ") == 2
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
+        pytest.param(
+            [*RELEASES, *["--feature-gates", GROUPS] * 3],
+            "--feature-gates: expected it once for all releases, or 2 times; got it 3 times",
+            id="more gates than releases",
+        ),
+        pytest.param(
+            ["--config", PACK, *["--feature-gates", GROUPS] * 2],
+            "--feature-gates: expected it once; got it 2 times",
+            id="gates twice",
+        ),
+        pytest.param(
+            [*RELEASES, "--feature-gates", "GangScheduling=true,GenericWorkload=true"],
+            "--feature-gates: unrecognized feature gate: GangScheduling; v1.37 does not have it",
+            id="a gate that one release does not have",
+        ),
         pytest.param([], "--config: expected at least one configuration", id="nothing to compare"),
         pytest.param(["--config", "absent.yaml"], "absent.yaml: ", id="no file"),
     ],
