@@ -1,9 +1,8 @@
 """The scheduling cycle of a pod group, in an embedded cluster. Decisions of kube-scheduler are in tests/conformance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -12,15 +11,7 @@ from bayplan.api.pod_groups import PodGroup
 from bayplan.errors import ApiError
 from bayplan.framework import (
     Code,
-    CycleState,
-    PermitPlugin,
-    PlacementGeneratePlugin,
-    PlacementScorePlugin,
-    Status,
-    unschedulable,
 )
-from bayplan.framework.placement import Placement, PodGroupAssignments, PodGroupInfo
-from bayplan.scheduler import Outcome
 from bayplan.scheduler.group_algorithm import SCHEDULED
 from bayplan.scheduler.group_cycle import NOT_WITH_CONSTRAINTS
 from bayplan.testing.builders import make_node, make_object, make_pod
@@ -31,14 +22,15 @@ PLACES = {**GANGS, "TopologyAwareWorkloadScheduling": True}
 PREEMPTING = {**GANGS, "WorkloadAwarePreemption": True}
 
 
-def scenario(*objects: Any, gates: dict[str, bool] = GANGS, **options: Any) -> Scenario:
+def scenario(*objects: Any, gates: Mapping[str, bool] = GANGS, **options: Any) -> Scenario:
     """A scenario with the plugins that the gates add to the default ones."""
     names = ["GangScheduling"]
     if gates.get("TopologyAwareWorkloadScheduling"):
         names += ["TopologyPlacementGenerator", "PodGroupPodsCount"]
     enabled = [{"name": name} for name in names if name not in options.get("without", ())]
     options.pop("without", None)
-    profile = {"plugins": {"multiPoint": {"enabled": enabled}}}
+    disabled = [{"name": name} for name in options.pop("disabled", ())]
+    profile = {"plugins": {"multiPoint": {"enabled": enabled, "disabled": disabled}}}
     if "plugin_config" in options:
         profile["pluginConfig"] = options.pop("plugin_config")
     return Scenario(*objects, profile=profile, feature_gates=gates, **options)
@@ -179,95 +171,6 @@ def test_more_members_come_to_the_domain_of_the_first() -> None:
     cluster.run()
 
     assert places(cluster, "p0") == ["b0"]
-
-
-class Halves(PlacementGeneratePlugin):
-    """The nodes by the first letter of their names."""
-
-    name = "Halves"
-
-    def generate_placements(
-        self, state: CycleState, group: PodGroupInfo, parent: Placement
-    ) -> Sequence[Placement]:
-        first = np.array([self.handle.table.names[row][0] for row in parent.rows])
-        return [Placement(str(one), parent.rows[first == one]) for one in np.unique(first)]
-
-
-class Alphabet(PlacementScorePlugin):
-    """Later letters are better."""
-
-    name = "Alphabet"
-
-    def score_placement(
-        self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments
-    ) -> int:
-        return ord(assigned.placement.name) - ord("a")
-
-
-def test_plugins_of_users_generate_and_score_placements() -> None:
-    cluster = scenario(
-        *(make_node(name, cpu="4") for name in ("a0", "b0", "c0")),
-        gang(2),
-        gates=PLACES,
-        without=["TopologyPlacementGenerator", "PodGroupPodsCount"],
-        plugins=[Halves, Alphabet],
-    )
-    cluster.add(member("p0"), member("p1"))
-
-    cluster.run()
-
-    assert places(cluster, "p0", "p1") == ["c0", "c0"]
-
-
-class Broken(PlacementGeneratePlugin):
-    """Raises."""
-
-    name = "Broken"
-
-    def generate_placements(
-        self, state: CycleState, group: PodGroupInfo, parent: Placement
-    ) -> Sequence[Placement]:
-        raise ValueError("no map of the racks")
-
-
-def test_a_plugin_that_raises_fails_the_group_and_nothing_else() -> None:
-    cluster = scenario(
-        make_node("a"),
-        gang(2),
-        gates=PLACES,
-        without=["TopologyPlacementGenerator"],
-        plugins=[Broken],
-    )
-    cluster.add(member("p0"), member("p1"), make_pod("alone"))
-
-    cluster.run()
-
-    first = cluster.ended[0]
-    assert first.outcome is Outcome.ERROR
-    assert first.message.startswith('running PlacementGenerate plugin "Broken": tests/scheduler/')
-    assert first.message.endswith("generate_placements: ValueError: no map of the racks")
-    assert places(cluster, "alone") == ["a"]
-
-
-class OddOnly(PermitPlugin):
-    """Permits pods with an odd number."""
-
-    name = "OddOnly"
-
-    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
-        is_odd = int(pod.name[-1]) % 2
-        return (Status(), 0.0) if is_odd else (unschedulable("it is even"), 0.0)
-
-
-def test_permit_of_other_plugins_is_asked_about_members_on_trial() -> None:
-    cluster = scenario(make_node("a", cpu="4"), gang(2), plugins=[OddOnly])
-    cluster.add(member("p0"), member("p1"), member("p3"))
-
-    cluster.run()
-
-    assert places(cluster, "p0", "p1", "p3") == ["", "a", "a"]
-    (refused,) = [a for a in cluster.ended if a.pod.name == "p0" and a.number == 1]
-    assert refused.unschedulable_plugins == {"OddOnly"}
 
 
 @pytest.mark.parametrize(
