@@ -4,6 +4,10 @@ A pod that does not fit is never an exception; that is a `Status` or a `Verdict`
 other two cases: invalid input, or an outside failure.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class BayplanError(Exception):
     """Base of every error this package raises on purpose."""
@@ -65,3 +69,9 @@ class ConflictError(ApiError):
     """The object changed, or exists already."""
 
     default_code = 409
+
+
+def one_of(choices: Sequence[str]) -> str:
+    """`A, B or C`, for the text of an error; without an empty choice."""
+    *others, last = (choice for choice in choices if choice)
+    return f"{', '.join(others)} or {last}" if others else last

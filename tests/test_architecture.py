@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "bayplan"
 
-SHARED = {"errors", "clock", "observe", "stamped_cache", "yaml_tree"}
+SHARED = {"choices", "errors", "clock", "observe", "stamped_cache", "yaml_tree"}
 BELOW_SCHEDULER = {
     "api",
     "table",
@@ -29,6 +29,7 @@ BELOW_SCHEDULER = {
     "engine",
 }
 ALLOWED: dict[str, set[str]] = {
+    "choices": set(),
     "errors": set(),
     "clock": set(),
     "observe": set(),

@@ -17,7 +17,7 @@ from .account import (
     RemedyStep,
     RunnerUp,
 )
-from .counterfactual import NEAREST, find_counterfactual
+from .counterfactual import find_counterfactual
 from .explain import explain, explain_alike
 from .group_account import (
     GroupMember,
@@ -32,7 +32,6 @@ from .manifest_changes import ChangeKind, ObjectChange, ObjectRef, apply_changes
 from .pod_search import find_group, find_pods
 
 __all__ = [
-    "NEAREST",
     "ObjectChange",
     "ChangeKind",
     "Choice",

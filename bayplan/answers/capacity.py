@@ -21,6 +21,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import PodGroup
 from ..api.pod_spec import PodSchedulingGroup
 from ..api.workloads import Namespace
+from ..choices import DEFAULT_COPIES
 from ..cluster.memory import Admission, AdmissionError
 from ..errors import InputError
 from ..manifests.timeline import InputObject
@@ -36,8 +37,6 @@ from .pod_kinds import PodKind, on_nodes
 from .references import find_node
 from .stage import PlaceOf, Stage
 
-DEFAULT_LIMIT = 100_000
-"""The most copies that are placed one after the other, if no limit is given."""
 NEVER = "Never"
 LOWEST_PRIORITY = -(2**31)
 """A pod group of this priority preempts no pod."""
@@ -187,7 +186,7 @@ def find_capacity(
 ) -> Capacity:
     """Return how many times the mix of `kinds` fits into the cluster of `objects`, up to `limit` pods.
 
-    Without a limit, copies that can be counted are all counted; others are placed up to DEFAULT_LIMIT.
+    Without a limit, copies that can be counted are all counted; others are placed up to DEFAULT_COPIES.
 
     Pending pods of the cluster are tried first; with `as_is` they take no room. `nodes` restricts the
     copies to nodes with these names or labels (`key=value`), as a node affinity would. Raises
@@ -275,7 +274,7 @@ class _Filling:
 
     def _place_rounds(self, on_progress: OnProgress | None) -> tuple[int, str]:
         """Place the mix until a kind does not fit, or up to the limit; returns the number of rounds and that kind."""
-        limit = DEFAULT_LIMIT if self._limit is None else self._limit
+        limit = DEFAULT_COPIES if self._limit is None else self._limit
         size, rounds = sum(kind.ratio * len(kind.pods) for kind in self._kinds), 0
         while self._placed + size <= limit:
             first = self._place_round()

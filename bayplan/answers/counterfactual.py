@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..api.pod import Pod
+from ..choices import NEAREST
 from ..framework import Code, Status
 from ..scheduler.all_refusals import AllRefusals
 from ..trials import TrialCluster
@@ -26,7 +27,6 @@ from .situation import Refused, Situation
 MAX_STEPS = 12
 MAX_ALTERNATIVES = 2
 MAX_TRIMMED = 32
-NEAREST = 5
 
 Cost: TypeAlias = tuple[int, int]
 Key: TypeAlias = tuple[str, tuple[str, ...], bool]

@@ -14,6 +14,7 @@ from ..api.node import Node
 from ..api.pod import DO_NOT_SCHEDULE, Pod, PodAffinityTerm, TopologySpreadConstraint
 from ..api.pod_groups import pod_group_of
 from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
+from ..choices import NEAREST
 from ..framework import Code, Status
 from ..scheduler import Attempt, Explanation
 from ..scheduler.all_refusals import AllRefusals
@@ -32,7 +33,7 @@ from .account import (
     ScoredNode,
     WeightedPlugin,
 )
-from .counterfactual import NEAREST, distances, find_counterfactuals, refusal
+from .counterfactual import distances, find_counterfactuals, refusal
 from .group_account import MemberState
 from .group_explain import judge_group, member_of
 from .manifest_changes import ObjectChange, pointer

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeAlias
 
-from ..errors import InputError
+from ..errors import InputError, one_of
 from .meta import Wire
 from .text.names import is_label_value, is_qualified_name
 
@@ -260,12 +260,6 @@ def parse_integer(text: str) -> int | None:
         return None
     number = int(text)
     return number if number in _INT64 else None
-
-
-def one_of(choices: tuple[str, ...]) -> str:
-    """`A, B or C`."""
-    named = [choice for choice in choices if choice]
-    return " or ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
 
 
 def quote(text: str) -> str:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from ..choices import (
+    AUTOSCALERS,
+    CLUSTER_AUTOSCALER,
+    EXPANDERS,
+    KARPENTER,
+    LEAST_WASTE,
+    expect_choice,
+)
 from ..errors import InputError
 from .cluster_autoscaler_flags import (
     DEFAULT_FLAGS,
-    EXPANDERS,
     ClusterAutoscalerFlags,
     PriorityRules,
+    read_flags,
 )
 
-KARPENTER, CLUSTER_AUTOSCALER = "karpenter", "cluster-autoscaler"
-AUTOSCALERS = (KARPENTER, CLUSTER_AUTOSCALER)
+ONLY_OF = {
+    KARPENTER: ("batch_idle_s", "batch_max_s"),
+    CLUSTER_AUTOSCALER: ("expander", "autoscaler_config", "autoscaler_flags"),
+}
+"""Options that one of the autoscalers has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +53,11 @@ class AutoscalerOptions:
     """Seed of the draws: groups by the expander random, and interruptions."""
 
     def __post_init__(self) -> None:
-        _check("autoscaler", self.autoscaler, AUTOSCALERS)
+        expect_choice("autoscaler", self.autoscaler, AUTOSCALERS)
         flags = self.flags
         if self.expander is not None:
             for one in self.expander.split(","):
-                _check("expander", one, EXPANDERS)
+                expect_choice("expander", one, EXPANDERS)
             flags = replace(flags, expander=self.expander)
         for name in ("batch_idle_s", "batch_max_s"):
             if not 0 <= getattr(self, name) < math.inf:
@@ -63,6 +76,28 @@ class AutoscalerOptions:
         return self.autoscaler == KARPENTER
 
 
-def _check(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InputError(f'{name}: expected {" or ".join(known)}; got "{value}"')
+def read_autoscaler(
+    given: Mapping[str, Any], has_pools: bool, seed: int | None, spell: Callable[[str], str]
+) -> tuple[AutoscalerOptions | None, Sequence[str]]:
+    """The autoscaler of a command line or a call, None without pools, and notes on flags that are not modelled.
+
+    `given` has the fields of `AutoscalerOptions` that are chosen, with `autoscaler_config`, the manifests of Cluster
+    Autoscaler, and `autoscaler_flags`; None or an empty value is not given. Raises InputError for those that exclude
+    each other. `spell` is how the caller writes the name of an option.
+    """
+    given = {name: value for name, value in given.items() if value not in (None, (), [])}
+    if not has_pools:
+        for name in given:
+            raise InputError(f"{spell(name)}: expected {spell('pools')} with it; got none")
+        return None, ()
+    autoscaler = given.get("autoscaler", KARPENTER)
+    expect_choice(spell("autoscaler"), autoscaler, AUTOSCALERS)
+    for one in given.get("expander", LEAST_WASTE).split(","):
+        expect_choice(spell("expander"), one, EXPANDERS)
+    for owner, names in ONLY_OF.items():
+        for name in names:
+            if name in given and owner != autoscaler:
+                raise InputError(f"{spell(name)}: expected {spell('autoscaler')} {owner} with it")
+    reading = read_flags(given.pop("autoscaler_config", ()), given.pop("autoscaler_flags", ()))
+    given.update(flags=reading.flags, priorities=reading.priorities, seed=seed or 0)
+    return AutoscalerOptions(**given), reading.notes

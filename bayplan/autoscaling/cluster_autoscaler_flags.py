@@ -16,16 +16,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..api.text.durations import parse_duration
+from ..choices import CLUSTER_AUTOSCALER, EXPANDERS, LEAST_WASTE
 from ..errors import InputError
 from ..manifests.sources import find_files, open_source
 from ..yaml_tree import YamlError, iter_trees
 
-LEAST_WASTE, PRICE, PRIORITY, RANDOM = "least-waste", "price", "priority", "random"
-MOST_PODS, LEAST_NODES = "most-pods", "least-nodes"
-EXPANDERS = (LEAST_WASTE, PRICE, PRIORITY, RANDOM, MOST_PODS, LEAST_NODES)
 PRIORITIES = "cluster-autoscaler-priority-expander"
 """The name of the ConfigMap."""
-PROGRAM = "cluster-autoscaler"
 
 Seconds: TypeAlias = float
 Share: TypeAlias = float
@@ -160,9 +157,11 @@ def parse_flags(
         elif name in NOT_MODELLED:
             notes.append(f"{given}: not modelled")
         elif name in REMOVED:
-            notes.append(f"{given}: no flag of {PROGRAM} since 1.33; without effect")
+            notes.append(f"{given}: no flag of {CLUSTER_AUTOSCALER} since 1.33; without effect")
         elif name not in WITHOUT_EFFECT:
-            raise InputError(f'{place}: expected a flag of {PROGRAM}; got "--{name}"{_hint(name)}')
+            raise InputError(
+                f'{place}: expected a flag of {CLUSTER_AUTOSCALER}; got "--{name}"{_hint(name)}'
+            )
     return FlagReading(replace(flags, **changes), notes=tuple(notes))
 
 
@@ -241,7 +240,8 @@ def read_flags(paths: Iterable[str | Path], words: Sequence[str] = ()) -> FlagRe
             raise InputError(f"{file}: expected YAML or JSON; {error}") from None
         if is_empty:
             raise InputError(
-                f"{file}: expected a workload that runs {PROGRAM}, or the ConfigMap {PRIORITIES}; got neither"
+                f"{file}: expected a workload that runs {CLUSTER_AUTOSCALER}, "
+                f"or the ConfigMap {PRIORITIES}; got neither"
             )
     last = parse_flags(words, "--autoscaler-flag", found.flags)
     return FlagReading(last.flags, found.priorities, (*found.notes, *last.notes))
@@ -259,8 +259,10 @@ def _read_object(tree: Any, place: str, found: FlagReading) -> bool:
     is_found = False
     for container in _containers(tree):
         words = _command_line(container, place)
-        if not any(PROGRAM in word.rpartition("/")[2].split("=")[0] for word in words[:1]) and (
-            PROGRAM not in str(container.get("name") or container.get("image") or "")
+        if not any(
+            CLUSTER_AUTOSCALER in word.rpartition("/")[2].split("=")[0] for word in words[:1]
+        ) and (
+            CLUSTER_AUTOSCALER not in str(container.get("name") or container.get("image") or "")
         ):
             continue
         reading = parse_flags(
@@ -278,7 +280,7 @@ def _command_line(container: Mapping[str, Any], place: str) -> list[str]:
         len(words) < 3
         or not words[1].startswith("-")
         or "c" not in words[1]
-        or PROGRAM not in words[2]
+        or CLUSTER_AUTOSCALER not in words[2]
     ):
         return words
     lexer = shlex.shlex(words[2], posix=True, punctuation_chars=True)
@@ -287,7 +289,7 @@ def _command_line(container: Mapping[str, Any], place: str) -> list[str]:
         inner = list(lexer)
     except ValueError as error:
         raise InputError(f"{place}: expected a shell command; {error}: {words[2]}") from None
-    start = next(i for i, word in enumerate(inner) if PROGRAM in word)
+    start = next(i for i, word in enumerate(inner) if CLUSTER_AUTOSCALER in word)
     end = next((i for i in range(start, len(inner)) if set(inner[i]) <= set("();<>|&")), len(inner))
     if end < len(inner) and inner[end - 1].isdigit() and inner[end][0] in "<>":
         end -= 1  # the number of a stream that is redirected

@@ -14,14 +14,8 @@ from dataclasses import dataclass, field
 
 from ..api.pod import Pod
 from ..api.resources import CPU, MEMORY
-from .cluster_autoscaler_flags import (
-    LEAST_NODES,
-    LEAST_WASTE,
-    MOST_PODS,
-    PRICE,
-    PRIORITY,
-    PriorityRules,
-)
+from ..choices import LEAST_NODES, LEAST_WASTE, MOST_PODS, PRICE, PRIORITY
+from .cluster_autoscaler_flags import PriorityRules
 from .launch_options import LaunchOption
 
 CORE_PRICE, GIB_PRICE = 0.033174, 0.004446

@@ -23,6 +23,7 @@ from ..api.selectors import (
 )
 from ..api.text.durations import format_go_duration
 from ..api.text.name_faults import key_faults, value_faults
+from ..errors import one_of
 from ..framework.feature_gates import DEFAULT_GATES
 from .gates import SCORING_GATE, FeatureGates
 from .plugin_args import (
@@ -47,7 +48,7 @@ from .plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from .problems import Literally, Problem, ProblemKind, Problems, Upstream, one_of, show, supported
+from .problems import Literally, Problem, ProblemKind, Problems, Upstream, show, supported
 
 WHEN_UNSATISFIABLE = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 NOT_SORTED = "values must be sorted in increasing order"

@@ -15,7 +15,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from .problems import Literally, ProblemKind, Problems, child, one_of
+from ..errors import one_of
+from .problems import Literally, ProblemKind, Problems, child
 
 T = TypeVar("T", bound=msgspec.Struct)
 

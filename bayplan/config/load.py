@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import ConfigError
+from ..errors import ConfigError, one_of
 from .defaults import default_config
 from .files import KIND
 from .gates import FeatureGates, GateSettings
@@ -18,7 +18,7 @@ from .legacy.policy import read_config_map, read_policy
 from .legacy.policy_files import API_VERSION as POLICY_VERSION
 from .legacy.policy_files import CONFIG_MAP_KIND
 from .legacy.policy_files import KIND as POLICY_KIND
-from .problems import ProblemKind, Problems, one_of
+from .problems import ProblemKind, Problems
 from .types import SchedulerConfiguration
 
 T = TypeVar("T")

@@ -140,10 +140,3 @@ def is_within(path: str, ancestor: str) -> bool:
 def child(path: str, name: str) -> str:
     """Returns the path of field `name` below `path`."""
     return f"{path}.{name}" if path else name
-
-
-def one_of(choices: tuple[str, ...]) -> str:
-    """Returns `choices` as words: `A, B or C`."""
-    if len(choices) == 1:
-        return choices[0]
-    return f"{', '.join(choices[:-1])} or {choices[-1]}"

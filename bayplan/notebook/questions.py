@@ -15,11 +15,20 @@ from ..answers.compare import Comparison
 from ..answers.compare import compare as compare_schedulers
 from ..answers.judged_replay import JudgedReplay, judge_recording
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
-from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
+from ..answers.rebalance import RebalancePlan, plan_rebalance
 from ..answers.stage import Stage
 from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if, fit_with_nodes
 from ..api.custom_workloads import CustomWorkload
 from ..api.text.durations import EXPECTED, parse_duration
+from ..choices import (
+    DEFAULT_MOVES,
+    OBJECTIVES,
+    PLAN_SEEDS,
+    PLAN_TIME_LIMIT_S,
+    SURVIVE,
+    Objective,
+    expect_choice,
+)
 from ..config import (
     FeatureGates,
     SchedulerConfiguration,
@@ -28,10 +37,10 @@ from ..config import (
     parse_feature_gates,
 )
 from ..config.releases import choose_release, release_warning
-from ..errors import InputError
-from ..planning.fleet_check import ANY_NODE, ANY_ZONE, Demands
+from ..errors import InputError, one_of
+from ..planning.fleet_check import Demands
 from ..planning.node_plan import NodePlan
-from ..planning.planner import DEFAULT_TIME_LIMIT_S, PlanRequest, plan_nodes
+from ..planning.planner import PlanRequest, plan_nodes
 from ..planning.rightsizing import rightsize
 from ..sim import SimulationReport
 from ..sim.recording_file import read_recording
@@ -145,7 +154,7 @@ def simulate(
     explain: bool = False,
     pools: PoolSource | Iterable[PoolSource] | None = None,
     instance_types: str | Path | None = None,
-    autoscaler: str = "karpenter",
+    autoscaler: str | None = None,
     expander: str | None = None,
     autoscaler_config: str | Path | Iterable[str | Path] = (),
     autoscaler_flags: Iterable[str] = (),
@@ -155,29 +164,30 @@ def simulate(
 
     `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
     records every plugin's result for each pod. With `pools`, files or NodePools, an `autoscaler` adds and removes
-    nodes: "karpenter" or "cluster-autoscaler", which has an `expander`; the report's `scaling` has nodes and costs.
+    nodes: "karpenter", the default, or "cluster-autoscaler", which has an `expander`; the report's `scaling` has nodes
+    and costs.
     `autoscaler_config` are manifests of Cluster Autoscaler, `autoscaler_flags` such as "scale-down-unneeded-time=5m".
     """
+    from ..autoscaling import autoscaled
+    from ..autoscaling.autoscaler_settings import read_autoscaler
+
     settings = settings_for("simulate", cluster, **scheduler)
-    if pools is None:
+    files = [autoscaler_config] if isinstance(autoscaler_config, str | Path) else autoscaler_config
+    given = {
+        "autoscaler": autoscaler,
+        "expander": expander,
+        "autoscaler_config": list(files),
+        "autoscaler_flags": list(autoscaler_flags),
+    }
+    options, notes = read_autoscaler(given, pools is not None, settings.seed, str)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    if options is None or pools is None:
+        if instance_types is not None:
+            raise InputError("instance_types: expected pools with it; got none")
         simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
         return simulation.run(until_s=_seconds(until))
-    from ..autoscaling import AutoscalerOptions, autoscaled
-    from ..autoscaling.cluster_autoscaler_flags import read_flags
-    from .cluster import pools_of
-
     found = pools_of("simulate", cluster, pools, instance_types)
-    files = [autoscaler_config] if isinstance(autoscaler_config, str | Path) else autoscaler_config
-    reading = read_flags(files, list(autoscaler_flags))
-    for note in reading.notes:
-        warnings.warn(note, stacklevel=2)
-    options = AutoscalerOptions(
-        autoscaler=autoscaler,
-        expander=expander,
-        flags=reading.flags,
-        priorities=reading.priorities,
-        seed=settings.seed or 0,
-    )
     simulation = autoscaled(
         settings, cluster.objects, found, options, cluster.place_of, explain=explain
     )
@@ -316,10 +326,9 @@ def rebalance(
     With `by_eviction`, only moves that the scheduler makes by itself after an eviction. The waiting pods are placed
     first; with `as_is` they are left aside.
     """
-    expect("rebalance", "objective", objective, str, f"one of {', '.join(Objective)}")
+    expect("rebalance", "objective", objective, str, one_of(OBJECTIVES))
     expect_number("rebalance", "max_moves", max_moves)
-    if objective not in tuple(Objective):
-        raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
+    expect_choice("rebalance: objective", objective, OBJECTIVES)
     settings = settings_for("rebalance", cluster, **scheduler)
     return plan_rebalance(
         cluster.objects,
@@ -363,8 +372,8 @@ def plan(
     survive: str = "",
     survive_priority: int | None = None,
     headroom: float = 0.0,
-    seeds: int = 5,
-    time_limit: str | float = DEFAULT_TIME_LIMIT_S,
+    seeds: int = PLAN_SEEDS,
+    time_limit: str | float = PLAN_TIME_LIMIT_S,
     **scheduler: Unpack[SchedulerArguments],
 ) -> NodePlan:
     """The cheapest nodes from `pools`, files or NodePools, on which the scheduler places every pod of the cluster.
@@ -374,8 +383,10 @@ def plan(
     placed: the scheduler draws among nodes with equal scores.
     """
     settings = settings_for("plan", cluster, **scheduler)
-    if survive not in ("", ANY_NODE, ANY_ZONE):
-        raise InputError(f'plan: survive: expected {ANY_NODE} or {ANY_ZONE}; got "{survive}"')
+    if survive:
+        expect_choice("plan: survive", survive, SURVIVE)
+    elif survive_priority is not None:
+        raise InputError("plan: survive_priority: expected survive with it; got none")
     if not 0 <= headroom < 1:
         raise InputError(f"plan: headroom: expected a share from 0 to below 1; got {headroom}")
     if seeds < 1:

@@ -9,7 +9,8 @@ from ..api.resources import CPU, MEMORY, PODS, is_scalar, to_unit
 from ..api.taints import TAINT_EFFECTS, Taint
 from ..api.text.name_faults import key_faults, value_faults
 from ..api.text.quantity import parse_quantity
-from ..config.problems import Literally, Problems, child, one_of
+from ..config.problems import Literally, Problems, child
+from ..errors import one_of
 
 EPHEMERAL_STORAGE = "ephemeral-storage"
 COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..api.pod import Pod
+from ..choices import ANY_NODE, ANY_ZONE, PLAN_SEEDS
 from ..cluster.memory import is_daemon
 from ..sim.settings import Settings
 from ..sim.simulation import Simulation
@@ -22,10 +23,8 @@ from .node_probe import Probe, class_key, pending_counts
 from .plan_input import PlanInput
 from .workers import WorkerPool, count_workers
 
-ANY_NODE, ANY_ZONE = "node", "zone"
 COLLECT_EVERY = 8
 MOST_OTHER_SEEDS = 16
-DEFAULT_SEEDS = 5
 LONG_S = 0.1
 """Workers are started when a fleet takes longer than this."""
 
@@ -40,7 +39,7 @@ class Demands:
     """Pods below it may wait then; None if no pod may."""
     headroom: float = 0.0
     """The share of every node that stays free."""
-    seeds: int = DEFAULT_SEEDS
+    seeds: int = PLAN_SEEDS
     """With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores."""
 
 

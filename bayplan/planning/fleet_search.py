@@ -19,11 +19,12 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choices import ANY_NODE, ANY_ZONE
 from ..table import Ints
 from .exchanges import CLOSE, FleetExchanges
 from .first_fit import grow, pack_first_fit, with_more
 from .fleet import Fleet, all_pools, next_sum, pools_allow, spread_over_zones
-from .fleet_check import ANY_NODE, ANY_ZONE, Demands, FleetVerdict, SearchClock, Verifier
+from .fleet_check import Demands, FleetVerdict, SearchClock, Verifier
 from .fluid import (
     MOST_LP_S,
     MOST_RESERVE,

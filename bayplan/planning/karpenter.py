@@ -14,7 +14,8 @@ import msgspec
 from ..api.node import ZONE
 from ..api.taints import Taint
 from ..config.decode import decode
-from ..config.problems import Literally, Problems, one_of
+from ..config.problems import Literally, Problems
+from ..errors import one_of
 from .amounts_text import check_labels, check_taints, read_amounts
 from .instance_types import InstanceTable, InstanceType
 from .node_types import (

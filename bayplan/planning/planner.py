@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..api.resources import PODS
+from ..choices import ANY_ZONE, PLAN_TIME_LIMIT_S
 from ..config.plugin_args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from ..errors import InputError
 from ..manifests.timeline import InputObject
@@ -20,7 +21,6 @@ from .attachments import UNLIMITED
 from .first_fit import with_more
 from .fleet import Fleet, NodeGroupKey, all_pools, free_of, overdrawn_pools, pools_allow
 from .fleet_check import (
-    ANY_ZONE,
     NO_DEMANDS,
     Demands,
     FleetVerdict,
@@ -34,7 +34,6 @@ from .plan_input import PlanInput, prepare_input
 from .pools import NodePool
 from .solver import load_highs
 
-DEFAULT_TIME_LIMIT_S = 60.0
 SEARCH_SHARE = 0.75
 """Share of the time limit that the search may take; the rest is for further seeds."""
 
@@ -46,7 +45,7 @@ class PlanRequest:
     demands: Demands = NO_DEMANDS
     keep_existing: bool = False
     """The nodes of the input stay, at no price."""
-    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    time_limit_s: float = PLAN_TIME_LIMIT_S
 
 
 DEFAULT_REQUEST = PlanRequest()

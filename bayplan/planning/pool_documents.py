@@ -18,8 +18,8 @@ from ..api.text.durations import parse_duration
 from ..api.text.name_faults import subdomain_faults
 from ..api.wire.decode import decode_object
 from ..config.decode import Duration, decode
-from ..config.problems import Literally, Problems, one_of
-from ..errors import DecodeError
+from ..config.problems import Literally, Problems
+from ..errors import DecodeError, one_of
 from .amounts_text import check_labels, check_taints, read_amounts
 from .instance_types import InstanceTable, InstanceType, read_price, read_rate
 from .node_types import (

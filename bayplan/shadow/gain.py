@@ -8,9 +8,10 @@ from itertools import islice
 
 import msgspec
 
-from ..answers.rebalance import Objective, plan_rebalance
+from ..answers.rebalance import plan_rebalance
 from ..api.pod import Pod
 from ..api.selectors import LabelSelector
+from ..choices import Objective
 from ..sim.settings import Settings
 from ..trials import TrialCluster
 from .decision_account import AccountPart, DecisionAccount, PointRange

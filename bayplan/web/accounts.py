@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from ..answers.counterfactual import NEAREST, find_counterfactuals
+from ..answers.counterfactual import find_counterfactuals
 from ..answers.remedy_rows import remedy_rows
 from ..api.pod import Pod
+from ..choices import NEAREST
 from ..errors import BayplanError
 from ..scheduler import Attempt, Explanation, Inquiry, PluginScore
 from ..trials import TrialCluster

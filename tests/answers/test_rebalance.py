@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.answers.rebalance import Objective, RebalancePlan, even_use, plan_rebalance
+from bayplan.answers.rebalance import RebalancePlan, even_use, plan_rebalance
 from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
+from bayplan.choices import Objective
 from bayplan.errors import InputError
 from bayplan.scheduler import Inquiry
 from bayplan.sim import Simulation

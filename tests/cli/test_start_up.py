@@ -11,15 +11,8 @@ from typer.testing import CliRunner
 
 from bayplan import __version__, compiled_kernel
 from bayplan.amounts import KERNEL
-from bayplan.answers import NEAREST
-from bayplan.answers.capacity import DEFAULT_LIMIT
-from bayplan.answers.rebalance import Objective
-from bayplan.answers.rebalance.objectives import DEFAULT_MOVES
 from bayplan.cli import main
 from bayplan.cli.command_table import COMMANDS
-from bayplan.cli.commands import capacity, explain, rebalance
-from bayplan.cli.options import config_options
-from bayplan.config import PROVIDERS
 
 HEAVY = {
     "aiohttp",
@@ -203,11 +196,3 @@ def test_a_word_that_is_no_command_is_answered_with_those_near_it() -> None:
 
     assert result.returncode == 2
     assert "explain" in result.stderr
-
-
-def test_what_help_says_without_importing_the_library_is_what_the_library_has() -> None:
-    assert tuple(PROVIDERS) == config_options.PROVIDER_NAMES
-    assert tuple(Objective) == rebalance.OBJECTIVES
-    assert rebalance.DEFAULT_MOVES == DEFAULT_MOVES
-    assert capacity.DEFAULT_LIMIT == DEFAULT_LIMIT
-    assert explain.NEAREST == NEAREST

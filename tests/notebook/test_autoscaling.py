@@ -1,5 +1,7 @@
 """`simulate` with pools: an autoscaler in a notebook."""
 
+from typing import Any
+
 import pytest
 
 from bayplan import Cluster, simulate
@@ -30,3 +32,21 @@ def test_the_report_has_nodes_and_costs(autoscaler: str) -> None:
 def test_no_pools_are_refused() -> None:
     with pytest.raises(InputError, match="simulate: expected at least one pool; got none"):
         simulate(Cluster.of(POD), pools=[])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"autoscaler": "karpenter"}, "autoscaler: expected pools with it; got none"),
+        ({"autoscaler_flags": ["scan-interval=5s"]}, "autoscaler_flags: expected pools with it"),
+        ({"instance_types": "types.csv"}, "instance_types: expected pools with it; got none"),
+        (
+            {"pools": POOL, "expander": "price"},
+            "expander: expected autoscaler cluster-autoscaler with it",
+        ),
+        ({"pools": POOL, "autoscaler": "other"}, "expected karpenter or cluster-autoscaler"),
+    ],
+)
+def test_options_without_effect_are_refused(options: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        simulate(Cluster.of(POD), **options)

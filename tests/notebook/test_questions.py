@@ -263,7 +263,7 @@ WRONG = [
     ),
     pytest.param(
         lambda: rebalance(SMALL, "beauty"),
-        'objective: expected one of spread, pack, cost, constraints; got "beauty"',
+        'objective: expected spread, pack, cost or constraints; got "beauty"',
         id="an unknown objective",
     ),
     pytest.param(lambda: compare(SMALL, {}), "at least one scheduler", id="nothing to compare"),

@@ -5,7 +5,7 @@ Contents: the plan (`move_plan.py`), moving a pod on a stage (`trial_moves.py`),
 this package.
 """
 
-from .move_plan import Move, Objective, RebalancePlan
-from .objectives import DEFAULT_MOVES, plan_rebalance
+from .move_plan import Move, RebalancePlan
+from .objectives import plan_rebalance
 
-__all__ = ["DEFAULT_MOVES", "Move", "Objective", "RebalancePlan", "plan_rebalance"]
+__all__ = ["Move", "RebalancePlan", "plan_rebalance"]

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from msgspec import to_builtins
 
+from ...choices import Objective
 from ...sim.html_summary import ShownAnswer, make_frame
 from ...sim.totals import TotalsChange
 from ...trials import NONE_WAITED, Settlement
 from ..budget_effects import BudgetUse
-
-
-class Objective(StrEnum):
-    """The quantity to minimise."""
-
-    SPREAD = "spread"
-    """Root mean square of each node's deviation from the cluster's utilisation of cpu and memory."""
-    PACK = "pack"
-    """Number of nodes that run pods other than daemons and static pods."""
-    COST = "cost"
-    """Total cost of the nodes that run pods."""
-    CONSTRAINTS = "constraints"
-    """Number of pods on nodes that the filters would reject today."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...choices import DEFAULT_MOVES, Objective
 from ...manifests.timeline import InputObject
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.totals import TotalsChange
 from ..stage import PlaceOf, Stage
 from .empty_nodes import cost_of, emptying_moves, one_each, total_price
 from .even_use import Balance, spread_moves
-from .move_plan import Move, Objective, RebalancePlan
+from .move_plan import Move, RebalancePlan
 from .repairs import Misplaced, repairing_moves
 from .trial_moves import Mover
-
-DEFAULT_MOVES = 20
 
 
 def plan_rebalance(

@@ -6,6 +6,7 @@ object is admitted (`expression_problems`), since compiling them needs an option
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ...errors import one_of
 from ..cel.device_expressions import CelError, compile_expression
 from ..devices import Device, DeviceCapacity, ResourceSlice
 from ..dra import (
@@ -22,7 +23,7 @@ from ..dra import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from ..selectors import Problem, one_of, quote
+from ..selectors import Problem, quote
 from ..text.quantity import parse_quantity
 from ..text.semver import parse_semver
 from .object_faults import node_selector_problems, quantity_problem, quantity_problems

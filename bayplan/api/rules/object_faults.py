@@ -6,6 +6,7 @@ validation. Paths are those of the manifest.
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ...errors import one_of
 from ..affinity import (
     DO_NOT_SCHEDULE,
     HONOR,
@@ -28,7 +29,6 @@ from ..selectors import (
     NodeSelectorTerm,
     Problem,
     Requirement,
-    one_of,
     quote,
 )
 from ..taints import TAINT_EFFECTS, TOLERATION_OPERATORS, Taint, Toleration

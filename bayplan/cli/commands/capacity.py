@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...choices import DEFAULT_COPIES
 from ..options.option_groups import takes_options
 from ..options.scheduler_options import (
     PENDING,
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from ...answers.measured import UseAgainstRequests
     from ...manifests.measured_use import MeasuredUse
     from ...manifests.timeline import InputObject
-
-DEFAULT_LIMIT = 100_000
-"""As in `bayplan.answers.capacity`, which is not imported for a --help."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +55,7 @@ class CapacityOptions:
             metavar="NUMBER",
             min=1,
             help="Stop at this number of pods. Default: all are counted; where they have to be placed one after the "
-            f"other, {DEFAULT_LIMIT:,}.",
+            f"other, {DEFAULT_COPIES:,}.",
         ),
     ] = None
     usage: UsageOption = None

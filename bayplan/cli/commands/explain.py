@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...api.own_documents import API_VERSION
+from ...choices import NEAREST
 from ...errors import InputError
 from ..options.cluster_options import with_namespace
 from ..options.option_groups import parameters_of, show_options, takes_options
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from ...manifests.measured_use import MeasuredUse
     from ...trials import TrialCluster
 
-NEAREST = 5
-"""As in `bayplan.answers`, which is not imported for a --help."""
 NO_NODE = 1
 INSUFFICIENT = "Insufficient "
 OF_A_LOG = ("decisions", "pod", "output", "namespace")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...choices import PLAN_SEEDS, PLAN_TIME_LIMIT_S, SURVIVE, expect_choice
 from ...errors import InputError
 from ..options.autoscaler_options import InstanceTypesOption, print_notes, read_table
 from ..options.option_groups import takes_options
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from ...planning.pools import NodePool
 
 EXISTING = "existing"
-SURVIVE = ("node", "zone")
-DEFAULT_TIME_LIMIT = "60s"
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
@@ -92,10 +91,10 @@ class PlanOptions:
             metavar="NUMBER",
             help="With how many seeds every pod must be placed: the scheduler draws among nodes with equal scores.",
         ),
-    ] = 5
+    ] = PLAN_SEEDS
     time_limit: Annotated[
         str, typer.Option(metavar="DURATION", help="How much processor time to search for.")
-    ] = DEFAULT_TIME_LIMIT
+    ] = f"{PLAN_TIME_LIMIT_S:g}s"
     to: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the nodes as manifests."),
@@ -210,8 +209,8 @@ def progress_text(price: float, bound: float) -> str:
 def _demands(survive: str, survive_priority: int | None, headroom: str, seeds: int) -> Demands:
     from ...planning.fleet_check import Demands
 
-    if survive not in ("", *SURVIVE):
-        raise InputError(f'--survive: expected {" or ".join(SURVIVE)}; got "{survive}"')
+    if survive:
+        expect_choice("--survive", survive, SURVIVE)
     if survive_priority is not None and not survive:
         raise InputError("--survive-priority: expected --survive with it; got none")
     match = _SHARE.fullmatch(headroom.strip())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...errors import InputError
+from ...choices import DEFAULT_MOVES, OBJECTIVES, Objective, expect_choice
 from ..options.scheduler_options import (
     AllOption,
     Question,
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from ...answers.rebalance import RebalancePlan
     from ...manifests.measured_use import MeasuredUse
     from ...manifests.timeline import InputObject
-
-OBJECTIVES = ("spread", "pack", "cost", "constraints")
-DEFAULT_MOVES = 20
-"""As in `bayplan.answers.rebalance`, which is not imported for a --help."""
 
 
 def complete_objective(incomplete: str) -> list[str]:
@@ -70,11 +66,10 @@ def rebalance(
 
     Example: bayplan rebalance -f cluster.yaml --objective pack --max-moves 10
     """
-    from ...answers.rebalance import Objective, plan_rebalance
+    from ...answers.rebalance import plan_rebalance
     from ..render.answer_tables import render_plan
 
-    if objective not in OBJECTIVES:
-        raise InputError(f'--objective: expected {", ".join(OBJECTIVES)}; got "{objective}"')
+    expect_choice("--objective", objective, OBJECTIVES)
     use = read_measured(usage, *question.cluster)
     with progress_bar("planning") as on_moves:
         plan = plan_rebalance(

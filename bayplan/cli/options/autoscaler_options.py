@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...api.text.durations import EXPECTED
+from ...choices import AUTOSCALERS, EXPANDERS, expect_choice
 from ...errors import InputError
 from ..render.consoles import stderr_console
 from .input_options import parse_seconds
@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from ...manifests.timeline import InputObject
     from ...planning import InstanceTable, PoolReading
 
-AUTOSCALERS = ("karpenter", "cluster-autoscaler")
-EXPANDERS = ("least-waste", "price", "priority", "random", "most-pods", "least-nodes")
+SPELLINGS = {
+    "batch_idle_s": "--batch-idle-duration",
+    "batch_max_s": "--batch-max-duration",
+    "scan_interval_s": "--scan-interval",
+    "autoscaler_flags": "--autoscaler-flag",
+}
+"""Names of options that are not those of their settings."""
 
 
 def complete_autoscaler(incomplete: str) -> list[str]:
@@ -120,46 +125,21 @@ def read_autoscaler(
     """The autoscaler that the options describe; None without pools. Raises InputError for options that exclude each
     other.
     """
-    given = {
-        "--autoscaler": autoscaler,
-        "--expander": expander,
-        "--autoscaler-config": config or None,
-        "--autoscaler-flag": flags or None,
-        "--batch-idle-duration": durations.get("batch_idle_s"),
-        "--batch-max-duration": durations.get("batch_max_s"),
-        "--scan-interval": durations.get("scan_interval_s"),
-    }
-    if not pools:
-        for flag, value in given.items():
-            if value is not None:
-                raise InputError(f"{flag}: expected --pools with it; got none")
-        return None
-    _check("--autoscaler", autoscaler, AUTOSCALERS)
-    for one in (expander or "").split(",") if expander is not None else ():
-        _check("--expander", one, EXPANDERS)
-    is_karpenter = autoscaler in (None, AUTOSCALERS[0])
-    of_groups = ("--expander", "--autoscaler-config", "--autoscaler-flag")
-    of_karpenter = ("--batch-idle-duration", "--batch-max-duration")
-    for flag in of_groups if is_karpenter else of_karpenter:
-        if given[flag] is not None:
-            other = AUTOSCALERS[1] if is_karpenter else AUTOSCALERS[0]
-            raise InputError(f"{flag}: expected --autoscaler {other} with it")
-    from ...autoscaling import AutoscalerOptions
-    from ...autoscaling.cluster_autoscaler_flags import read_flags
+    from ...autoscaling import autoscaler_settings
 
-    reading = read_flags(config or (), flags or ())
-    print_notes(reading.notes)
-    options = AutoscalerOptions(
-        seed=seed or 0,
-        autoscaler=autoscaler or AUTOSCALERS[0],
-        expander=expander,
-        flags=reading.flags,
-        priorities=reading.priorities,
-    )
-    seconds: dict[str, Any] = {
-        name: _seconds(f"--{name}", text) for name, text in durations.items() if text is not None
+    given: dict[str, Any] = {
+        "autoscaler": autoscaler,
+        "expander": expander,
+        "autoscaler_config": config,
+        "autoscaler_flags": flags,
     }
-    return replace(options, **seconds)
+    for name, text in durations.items():
+        given[name] = None if text is None else _seconds(SPELLINGS[name], text)
+    options, notes = autoscaler_settings.read_autoscaler(
+        given, bool(pools), seed, lambda name: SPELLINGS.get(name, f"--{name.replace('_', '-')}")
+    )
+    print_notes(notes)
+    return options
 
 
 def read_scaled_pools(
@@ -192,26 +172,15 @@ def read_autoscalers(
     for path in dict.fromkeys(paths):
         reading = read_scaled_pools([path], table, objects)
         for name in dict.fromkeys(names or AUTOSCALERS[:1]):
-            _check("--autoscaler", name, AUTOSCALERS)
+            expect_choice("--autoscaler", name, AUTOSCALERS)
             label = name if len(paths) == 1 else f"{path} {name}"
             found.append((label, maker_of(reading.pools, AutoscalerOptions(autoscaler=name))))
     return found
 
 
-def _check(flag: str, value: str | None, known: Sequence[str]) -> None:
-    if value is not None and value not in known:
-        *others, last = known
-        raise InputError(f'{flag}: expected {", ".join(others)} or {last}; got "{value}"')
-
-
-def _seconds(name: str, text: str) -> float:
-    flag = {
-        "--batch_idle_s": "--batch-idle-duration",
-        "--batch_max_s": "--batch-max-duration",
-        "--scan_interval_s": "--scan-interval",
-    }[name]
+def _seconds(flag: str, text: str) -> float:
     seconds = parse_seconds(flag, text)
-    if flag == "--scan-interval" and not seconds:
+    if flag == SPELLINGS["scan_interval_s"] and not seconds:
         raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
     return seconds
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...choices import PROVIDER_NAMES
 from ...errors import ConfigError
 from ..render.consoles import stderr_console
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from ...sim.settings import Settings
 
 STDIN = Path("-")
-PROVIDER_NAMES = ("DefaultProvider", "ClusterAutoscalerProvider")
-"""The names in `bayplan.config.PROVIDERS`, which is not imported for a --help."""
 
 
 def complete_providers(incomplete: str) -> list[str]:

@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ...answers.capacity import Capacity
-from ...answers.rebalance import Move, Objective, RebalancePlan
+from ...answers.rebalance import Move, RebalancePlan
 from ...answers.rightsizing import Rightsizing
+from ...choices import Objective
 from .cluster_totals import render_totals
 from .consoles import conclude
 from .node_names import NodeNames

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.text import Text
 
 from ...answers import (
-    NEAREST,
     Choice,
     Counterfactual,
     PodExplanation,
@@ -22,6 +21,7 @@ from ...answers import (
     RunnerUp,
 )
 from ...answers.remedy_rows import LineKind, remedy_rows, what_to_do
+from ...choices import NEAREST
 from .consoles import conclude
 from .node_names import NodeNames
 from .plugin_results import (

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import structs
 
-from ...errors import ConfigError
+from ...choices import PROVIDER_NAMES
+from ...errors import ConfigError, one_of
 from ..decode import decode
 from ..defaults import default_plugin_config
 from ..gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, GateSettings
@@ -22,7 +23,7 @@ from ..plugin_args import (
     ServiceAffinityArgs,
     fill_in,
 )
-from ..problems import Problem, ProblemKind, Problems, one_of
+from ..problems import Problem, ProblemKind, Problems
 from ..types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
 from ..validation import validate_config
 from .older_plugins import CLUSTER_AUTOSCALER_PROVIDER, DEFAULT_PROVIDER, with_selector_spread
@@ -52,10 +53,7 @@ from .policy_plugins import (
     PolicyPlugins,
 )
 
-PROVIDERS = {
-    "DefaultProvider": DEFAULT_PROVIDER,
-    "ClusterAutoscalerProvider": CLUSTER_AUTOSCALER_PROVIDER,
-}
+PROVIDERS = dict(zip(PROVIDER_NAMES, (DEFAULT_PROVIDER, CLUSTER_AUTOSCALER_PROVIDER), strict=True))
 _MAX_WEIGHT = 2**31 - 1
 
 
@@ -63,7 +61,7 @@ def provider_reading(name: str, feature_gates: GateSettings | None = None) -> Re
     """Returns the configuration of algorithm provider `name`; raises ConfigError if there is no
     such provider."""
     if name not in PROVIDERS:
-        choices = one_of(tuple(PROVIDERS))
+        choices = one_of(PROVIDER_NAMES)
         raise ConfigError(f'algorithm provider: expected {choices}; got "{name}"')
     plugins = PROVIDERS[name]
     gates = FeatureGates.of(feature_gates)

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...config import SchedulerConfiguration, load_config, parse_config
 from ...config.decode import decode
-from ...config.problems import Literally, ProblemKind, Problems, child, one_of
-from ...errors import InputError
+from ...config.problems import Literally, ProblemKind, Problems, child
+from ...errors import InputError, one_of
 from ..traces.table_rows import Row, read_rows
 from .expressions import Env
 from .ops import (
