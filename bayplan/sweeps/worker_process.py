@@ -1,7 +1,7 @@
 """Worker process: a worker as a program, `python -m bayplan.sweeps.worker_process`.
 
 It reads a run per line from standard input, as JSON, and writes a result per line to standard output. It ends when its
-input ends, so it does not outlive the process that started it.
+input ends, also in the middle of a run: then the process that started it is gone, and with it the reader of the result.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from queue import SimpleQueue
+from threading import Thread
 from typing import BinaryIO
 
 import msgspec
@@ -17,24 +19,27 @@ from .sweep_run import SweepRun
 from .worker import Worker
 
 
-def serve(source: BinaryIO, target: BinaryIO) -> None:
-    """Do the runs that come as lines, until there are no more."""
-    worker = Worker()
-    for line in source:
-        result = worker.run(msgspec.json.decode(line, type=SweepRun))
-        target.write(msgspec.json.encode(result) + b"\n")
-        target.flush()
-
-
 def main() -> None:
-    """Serve on standard input and output. Output of plugins goes to standard error."""
+    """Do the runs that come as lines. Output of plugins goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives out runs
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    worker, lines = Worker(), SimpleQueue[bytes]()
+    Thread(target=_read, args=(sys.stdin.buffer, lines), daemon=True).start()
     try:
-        serve(sys.stdin.buffer, target)
+        while True:
+            result = worker.run(msgspec.json.decode(lines.get(), type=SweepRun))
+            target.write(msgspec.json.encode(result) + b"\n")
+            target.flush()
     except BrokenPipeError:
         os._exit(0)  # the reader is gone, and the buffer cannot be written
+
+
+def _read(source: BinaryIO, lines: SimpleQueue[bytes]) -> None:
+    """Pass lines on until the input ends, and the process with it."""
+    for line in source:
+        lines.put(line)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Workers of sweeps: plugins from modules, pods per node, a Ray that is gone, folders of killed processes."""
 
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -122,6 +124,47 @@ def test_a_sweep_that_loses_its_ray_says_how_to_go_on(
     assert "the head of the cluster at 127.0.0.1:" in str(lost.value)
     assert str(lost.value).endswith("results.csv: the same call again goes on from there")
     crew.close()
+
+
+ENDLESS = """
+import os
+from bayplan.framework import ScorePlugin
+
+
+class Endless(ScorePlugin):
+    name = "Endless"
+
+    def score_node(self, state, pod, node):
+        self.pipe = open({pipe!r}, "w")
+        print(os.getpid(), file=self.pipe, flush=True)
+        while True:
+            pass
+"""
+
+
+def test_a_worker_in_a_run_ends_with_the_process_that_gave_it_out(
+    folder: Path, sweep_tree: dict[str, Any]
+) -> None:
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    (folder / "chosen.py").write_text(ENDLESS.replace("{pipe!r}", repr(str(pipe))))
+    del sweep_tree["configurations"][0]
+    del sweep_tree["configurations"][0]["config"]
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(sweep_tree))
+    command = (sys.executable, "-m", "bayplan", "sweep", str(folder / "sweep.yaml"), "--jobs", "1")
+    giver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with pipe.open() as told:
+        worker = int(told.readline())
+
+        giver.terminate()
+        giver.wait()
+
+        # The worker has the only other end of the pipe: its end is that of the file.
+        is_over, _, _ = select.select([told], [], [], 30)
+        if not is_over:
+            os.kill(worker, signal.SIGKILL)
+        assert is_over
+        assert told.read() == ""
 
 
 def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
