@@ -308,3 +308,38 @@ def test_the_most_promising_come_first_however_many_are_ordered_at_once(
         found = list(even_use._descending(bounds))
 
     assert found == sorted(range(len(values)), key=lambda place: (-values[place], place))
+
+
+def test_moves_that_gain_nothing_are_left_out() -> None:
+    uneven = [
+        make_node("a", cpu="100", memory="400Gi"),
+        make_node("b", cpu="100", memory="400Gi"),
+        make_owned("tiny-1", "a", cpu="3m"),
+        make_owned("tiny-2", "a", cpu="3m"),
+    ]
+    free = [
+        make_node("a", annotations={"bayplan.dev/cost": "0"}),
+        make_node("b"),
+        make_owned("p", "a", cpu="1"),
+        make_pod("without-owner", node_name="b", cpu="1"),
+    ]
+
+    assert plan_rebalance(uneven).moves == []
+    assert plan_rebalance(free, Objective.COST).moves == []
+
+
+def test_a_move_that_gains_something_only_with_others_says_so() -> None:
+    objects = [
+        make_node("a", annotations={"bayplan.dev/cost": "9"}),
+        make_node("b", annotations={"bayplan.dev/cost": "1"}),
+        make_owned("p", "a", cpu="1"),
+        make_owned("q", "a", cpu="2"),
+        make_owned("r", "b", cpu="1"),
+    ]
+
+    plan = plan_rebalance(objects, Objective.COST)
+
+    assert [(move.gain, move.why) for move in plan.moves] == [
+        (0, "1 of 2 moves that empty a"),
+        (9, "a is empty then"),
+    ]

@@ -85,8 +85,8 @@ class _NodesInUse:
             self.loads[row] += 1
 
     def ranked(self, table: NodeTable, most: int) -> Iterator[int]:
-        """The rows in use with at most `most` pods: highest price per move, then lowest utilisation."""
-        rows = np.flatnonzero((self.loads > 0) & (self.loads <= most))
+        """The rows in use with a price and at most `most` pods: highest price per move, then lowest utilisation."""
+        rows = np.flatnonzero((self.loads > 0) & (self.loads <= most) & (self.prices > 0))
         shares = np.add.reduce([utilisation(table, name)[rows] for name in MAIN_RESOURCES])
         per_move = -self.prices[rows] / self.loads[rows]
         yield from rows[np.lexsort((self._names[rows], shares, per_move))].tolist()
@@ -135,18 +135,18 @@ def _empty(mover: Mover, source: int, in_use: _NodesInUse) -> list[Move]:
         placed.append((pod, *landed))
     in_use.move_all(source, (row for _, row, _ in placed))
     after = in_use.total()
-    last = len(placed) - 1
+    name, count = table.names[source], len(placed)
     return [
         Move(
             pod.key,
-            table.names[source],
+            name,
             table.names[row],
             before,
-            after if i == last else before,
+            after if i == count else before,
             choice,
-            f"{table.names[source]} is empty then" if i == last else "",
+            f"{name} is empty then" if i == count else f"{i} of {count} moves that empty {name}",
         )
-        for i, (pod, row, choice) in enumerate(placed)
+        for i, (pod, row, choice) in enumerate(placed, 1)
     ]
 
 
