@@ -15,8 +15,8 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
-from ..sim.html_summary import ShownAnswer, make_frame
-from ..trials import AS_READ, Settlement
+from ..sim.html_summary import make_frame
+from ..trials import AS_READ, SettledAnswer, Settlement
 from .manifest_changes import Data, ObjectChange
 
 
@@ -190,7 +190,7 @@ class RunnerUp(Data, kw_only=True):
     """Alternatives; each was verified to let it win."""
 
 
-class PodExplanation(ShownAnswer, Data, kw_only=True):
+class PodExplanation(SettledAnswer, Data, kw_only=True):
     """The complete account of one pod."""
 
     api_version: str = API_VERSION

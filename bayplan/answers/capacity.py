@@ -27,11 +27,11 @@ from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
-from ..sim.html_summary import ShownAnswer, make_frame
+from ..sim.html_summary import make_frame
 from ..sim.settings import DEFAULT_SETTINGS, GROUP_GATES, OnProgress, Settings
 from ..sim.totals import TotalsChange
 from ..table import Ints
-from ..trials import NONE_WAITED, Settlement
+from ..trials import NONE_WAITED, SettledAnswer, Settlement
 from .node_use import ResourceRoom, known_resources, totals
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
@@ -78,7 +78,7 @@ class KindCapacity:
 
 
 @dataclass(slots=True, repr=False)
-class Capacity(ShownAnswer):
+class Capacity(SettledAnswer):
     """Result of a capacity question."""
 
     kinds: list[KindCapacity]

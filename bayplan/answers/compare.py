@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
 from ..manifests.timeline import InputObject
 from ..sim import Simulation, SimulationReport
@@ -38,11 +39,14 @@ class Contender:
     """The resources of all nodes before and after the run with the first seed."""
     filters: tuple[str, ...] = ()
     """The rules by which it filters nodes."""
+    release: str = DEFAULT_RELEASE.patch
+    """The kube-scheduler whose decisions these are."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "name": self.name,
+            "kubernetesVersion": self.release,
             "metrics": [m.to_dict() for m in self.metrics.values() if m.measure.is_repeatable],
             "placements": dict(self.placements),
             "totals": self.totals.to_list() if self.totals is not None else [],
@@ -73,6 +77,12 @@ class Comparison(ShownAnswer):
     """Requests of a typical pod of the workload; used to measure fragmentation."""
     changes: list[ReleaseChanges] = field(default_factory=list)
     """For schedulers of different releases: what the second and later change against the first, by seed."""
+
+    @property
+    def release(self) -> str:
+        """The kube-scheduler whose decisions these are; empty if there are several."""
+        releases = {each.release for each in self.contenders}
+        return releases.pop() if len(releases) == 1 else ""
 
     def differences(self) -> list[Difference]:
         """The pods that get different nodes, of those that are in every run, with the first seed."""
@@ -281,7 +291,8 @@ def compare(
                 on_progress(done, len(schedulers) * seeds)
         shared = [key for key in runs[0] if all(key in run for run in runs)]
         metrics = {key: Metric(key, tuple(run[key] for run in runs)) for key in shared}
-        contenders.append(Contender(name, metrics, placements, totals, filters))
+        release = settings.release.patch
+        contenders.append(Contender(name, metrics, placements, totals, filters, release))
     changes = _release_changes(objects, schedulers, numbers, place_of, runs_of or {})
     return Comparison(contenders, numbers, typical or {}, changes)
 

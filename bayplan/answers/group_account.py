@@ -13,8 +13,8 @@ import msgspec
 from msgspec import field
 
 from ..api.own_documents import API_VERSION
-from ..sim.html_summary import ShownAnswer, make_frame
-from ..trials import AS_READ, Settlement
+from ..sim.html_summary import make_frame
+from ..trials import AS_READ, SettledAnswer, Settlement
 from .account import PodRef, Refusal
 from .manifest_changes import Data, ObjectChange
 
@@ -98,7 +98,7 @@ class GroupWay(Data, kw_only=True):
     changes: list[ObjectChange]
 
 
-class PodGroupExplanation(ShownAnswer, Data, kw_only=True):
+class PodGroupExplanation(SettledAnswer, Data, kw_only=True):
     """The complete account of one pod group."""
 
     api_version: str = API_VERSION

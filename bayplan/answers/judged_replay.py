@@ -46,6 +46,8 @@ class JudgedReplay(ShownAnswer, msgspec.Struct, kw_only=True):
     """Duration of the judging on the wall clock."""
     has_extenders: bool = False
     """Whether the configuration has extenders, which are not called."""
+    release: str = ""
+    """The kube-scheduler whose rules judge."""
 
     @property
     def differing(self) -> list[JudgedDecision]:
@@ -81,6 +83,7 @@ class JudgedReplay(ShownAnswer, msgspec.Struct, kw_only=True):
         return {
             "apiVersion": API_VERSION,
             "kind": "ReplayReport",
+            "kubernetesVersion": self.release,
             "follow": Follow.RECORDED.value,
             "summary": {
                 "pods": self.pods,
@@ -113,6 +116,7 @@ def judge_recording(
         time_s=recording.duration_s,
         seconds=clock.monotonic() - started,
         has_extenders=view.has_extenders,
+        release=settings.release.patch,
     )
 
 

@@ -18,10 +18,10 @@ from ..api.workloads import workload_of
 from ..cluster.memory import is_there
 from ..manifests.measured_use import RESOURCES, MeasuredUse, Units
 from ..manifests.timeline import InputObject
-from ..sim.html_summary import ShownAnswer, make_frame
+from ..sim.html_summary import make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.totals import ClusterTotals, TotalsChange
-from ..trials import NONE_WAITED, Settlement
+from ..trials import NONE_WAITED, SettledAnswer, Settlement
 from .measured import used_by_containers, with_requests
 from .stage import PlaceOf, Stage
 
@@ -68,7 +68,7 @@ class RequestProposal:
 
 
 @dataclass(slots=True, repr=False)
-class Rightsizing(ShownAnswer):
+class Rightsizing(SettledAnswer):
     """The proposals, and the cluster with them."""
 
     proposals: list[RequestProposal]

@@ -81,7 +81,7 @@ class Stage:
         as_is: bool = False,
     ) -> None:
         self.settings = settings
-        self.settlement = Settlement(as_is=as_is)
+        self.settlement = Settlement(as_is=as_is, kubernetes_version=settings.release.patch)
         """Result for the waiting pods in `begin`."""
         present = _at_once(objects, place_of or (lambda obj: ""))
         self.simulation = settings.simulation(present, place_of, pods_end=False)
@@ -129,7 +129,11 @@ class Stage:
 
     def _beside(self) -> dict[str, Any]:
         """Parts of a settlement besides numbers of pods."""
-        return {"refused": self.refused, "remarks": list(self.simulation.remarks)}
+        return {
+            "refused": self.refused,
+            "remarks": list(self.simulation.remarks),
+            "kubernetes_version": self.settings.release.patch,
+        }
 
     @property
     def refused(self) -> list[AdmissionRefusal]:

@@ -36,7 +36,7 @@ from ..config import (
     parse_config,
     parse_feature_gates,
 )
-from ..config.releases import choose_release, release_warning
+from ..config.releases import choose_release, recorded_version, release_warning
 from ..errors import InputError, one_of
 from ..planning.fleet_check import Demands
 from ..planning.node_plan import NodePlan
@@ -428,7 +428,10 @@ def sweep(
         read = read_sweep(document)
     path = None if results is None else Path(results)
     found = Sweep(read, path, retry_failed=retry_failed)
-    return found.run(jobs=jobs, ray=ray, on_progress=on_progress)
+    done = found.run(jobs=jobs, ray=ray, on_progress=on_progress)
+    for warning in done.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return done
 
 
 @shows_scheduler
@@ -448,8 +451,10 @@ def replay(
     expect("replay", "follow", follow, str, '"recorded" or "own"')
     if follow not in set(Follow):
         raise InputError(f'replay: follow: expected "recorded" or "own"; got "{follow}"')
-    settings = scheduler_settings("replay", **scheduler)
     recorded = read_recording(Path(recording), partial)
+    if not scheduler.get("kubernetes_version"):
+        scheduler["kubernetes_version"] = recorded_version(recorded.objects)
+    settings = scheduler_settings("replay", **scheduler)
     if follow == Follow.RECORDED:
         return judge_recording(recorded, settings)
     return Replay(

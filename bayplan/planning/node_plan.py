@@ -82,6 +82,8 @@ class NodePlan(ShownAnswer):
     """None if there is no plan, or the search was interrupted."""
     exchange: NodeExchange | None = None
     """Only for a cluster whose nodes are planned again."""
+    release: str = ""
+    """The kube-scheduler whose decisions verified the plan."""
 
     @property
     def node_count(self) -> int:
@@ -172,6 +174,7 @@ class NodePlan(ShownAnswer):
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""
         document = {
+            "kubernetesVersion": self.release,
             "nodes": self.node_count,
             "price": round(self.price, 6),
             "bound": round(self.bound, 6),

@@ -110,6 +110,7 @@ def search_plan(
     plan.unplaceable = probe.unplaceable
     plan.notices += [*given.remarks, *probe.notes, *notices(plan, probe, settings)]
     plan.simulations = verifier.runs
+    plan.release = settings.release.patch
     demands = request.demands
     plan.demands = {
         "survive": demands.survive or None,

@@ -12,6 +12,7 @@ from ..api.node import ZONE, Node
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, pod_group_of
 from ..api.workloads import workload_of
+from ..config.releases import DEFAULT_RELEASE
 from ..errors import InputError
 
 # Frames: rows of plain values as a pandas DataFrame, where pandas is installed.
@@ -64,6 +65,11 @@ class ShownAnswer:
 
     __slots__ = ()
 
+    @property
+    def release(self) -> str:
+        """The kube-scheduler whose decisions the answer is made of; empty if there are several."""
+        return ""
+
     @abstractmethod
     def headline(self) -> str:
         """The answer in one line."""
@@ -73,10 +79,19 @@ class ShownAnswer:
         """The rows that a notebook shows, the most important first."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.headline()}>"
+        return f"<{type(self).__name__}: {self._told()}>"
 
     def _repr_html_(self) -> str:
-        return html_of(self.headline(), self.shown_rows())
+        return html_of(self._told(), self.shown_rows())
+
+    def _told(self) -> str:
+        """The headline, with the release unless it is the default one."""
+        return ", ".join(filter(None, (self.headline(), as_release(self.release))))
+
+
+def as_release(patch: str) -> str:
+    """`as v1.35.8 does`; empty for the default release, and without one."""
+    return f"as {patch} does" if patch not in ("", DEFAULT_RELEASE.patch) else ""
 
 
 def html_of(headline: str, rows: Iterable[Mapping[str, Any]]) -> str:

@@ -89,6 +89,7 @@ class Replay:
             report.seconds,
             report.use_over_time(),
             report.totals,
+            report.release,
         )
 
     def _happening(self, event: RecordedEvent) -> Callable[[], None]:

@@ -120,6 +120,8 @@ class ReplayReport(ShownAnswer, msgspec.Struct):
     """Use of each resource and number of pending pods over the time of the replay."""
     totals: TotalsChange = msgspec.field(default_factory=TotalsChange)
     """The resources of all nodes, before and after."""
+    release: str = ""
+    """The kube-scheduler whose decisions these are."""
 
     @property
     def differing(self) -> list[ReplayedPod]:
@@ -147,6 +149,7 @@ class ReplayReport(ShownAnswer, msgspec.Struct):
         return {
             "apiVersion": API_VERSION,
             "kind": "ReplayReport",
+            "kubernetesVersion": self.release,
             "follow": Follow.OWN.value,
             "summary": {
                 "pods": len(self.pods),

@@ -153,12 +153,11 @@ class SimulationReport(ShownAnswer):
         }
 
     def headline(self) -> str:
-        """`12 of 14 pods placed, 2 pending, on 7 nodes`; with the release, unless it is the default one."""
+        """`12 of 14 pods placed, 2 pending, on 7 nodes`."""
         pending = f", {len(self.pending):,} pending" if self.pending else ""
         nodes = sum(use.removed_s is None for use in self.nodes)
         placed = f"{len(self.placed):,} of {len(self.pods):,} pods placed"
-        release = "" if self.release == DEFAULT_RELEASE.patch else f", as {self.release} does"
-        return f"{placed}{pending}, on {nodes:,} nodes{release}"
+        return f"{placed}{pending}, on {nodes:,} nodes"
 
     def shown_rows(self) -> Iterator[dict[str, Any]]:
         """The groups of pending pods, then each resource of the cluster."""

@@ -50,7 +50,12 @@ class SweepEntry(NamedTuple):
     def _state(self) -> dict[str, Any]:
         result = self.result
         status = FAILED if result.is_failed else DONE
-        return {"status": status, "error": result.error or None, "seconds": result.seconds}
+        return {
+            "status": status,
+            "error": result.error or None,
+            "seconds": result.seconds,
+            "kubernetesVersion": result.kubernetes_version or None,
+        }
 
 
 class RunJournal:
@@ -196,6 +201,8 @@ class SweepGroup:
     """The measures of each run that did not fail."""
     filters: tuple[str, ...] = ()
     """The rules by which nodes were filtered; empty when they are not known."""
+    release: str = ""
+    """The kube-scheduler whose decisions these are; empty when it is not known."""
 
     def columns(self, paths: Iterable[str]) -> dict[str, Any]:
         """Columns that identify them."""
@@ -243,7 +250,12 @@ class SummaryLine:
         named = {k: v for k, v in group.run.to_dict().items() if k not in NOT_SHARED}
         runs = len(group.by_seed)
         counts = {"runs": runs, "failed": group.failed, "filters": list(group.filters)}
-        return {**named, **counts, "metrics": metrics}
+        return {
+            **named,
+            "kubernetesVersion": group.release or None,
+            **counts,
+            "metrics": metrics,
+        }
 
 
 def summarize(entries: Iterable[SweepEntry]) -> list[SummaryLine]:
@@ -262,6 +274,7 @@ def summarize(entries: Iterable[SweepEntry]) -> list[SummaryLine]:
         else:
             groups[key].by_seed[run.seed] = result.measures
             groups[key].filters = result.filters
+            groups[key].release = result.kubernetes_version
     return list(lines.values())
 
 

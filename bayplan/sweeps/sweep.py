@@ -46,6 +46,17 @@ class SweepResults(ShownAnswer):
         """The runs that failed."""
         return [entry for entry in self.entries if entry.result.is_failed]
 
+    @property
+    def warnings(self) -> list[str]:
+        """Notes on releases that are not known."""
+        return list(dict.fromkeys(e.result.warning for e in self.entries if e.result.warning))
+
+    @property
+    def release(self) -> str:
+        """The kube-scheduler whose decisions these are; empty if there are several."""
+        releases = {line.group.release for line in self.summary()}
+        return releases.pop() if len(releases) == 1 else ""
+
     def rows(self) -> list[dict[str, Any]]:
         """One row per finished run: its name, whether it failed and why, and its measures."""
         paths = varied_paths(self.runs)
@@ -65,7 +76,8 @@ class SweepResults(ShownAnswer):
         rows = []
         for line in self.summary():
             group = line.group
-            row = {**group.columns(paths), "runs": len(group.by_seed), "failed": group.failed}
+            row = {**group.columns(paths), "kubernetesVersion": group.release or None}
+            row |= {"runs": len(group.by_seed), "failed": group.failed}
             for name in names:
                 metric = group.metric(name)
                 row[name] = None if metric is None else metric.mean

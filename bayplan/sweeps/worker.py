@@ -12,7 +12,7 @@ import msgspec
 
 from .. import __version__
 from ..config import FeatureGates, parse_config
-from ..config.releases import choose_release
+from ..config.releases import choose_release, recorded_version, release_warning
 from ..errors import BayplanError
 from ..manifests.input_bytes import limited_input
 from ..manifests.timeline import InputObject
@@ -46,6 +46,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     measures: dict[str, float] = {}
     filters: tuple[str, ...] = ()
     """The rules by which nodes were filtered."""
+    kubernetes_version: str = ""
+    """The kube-scheduler whose decisions these are; empty for a run that failed."""
+    warning: str = ""
+    """Note that the release is not known, and another one decided."""
 
     @property
     def is_failed(self) -> bool:
@@ -74,41 +78,50 @@ class Worker:
     def run(self, run: SweepRun) -> RunResult:
         """Simulate; a failure is a result, so that other runs go on."""
         started = time.monotonic()
-        measures: dict[str, float] = {}
-        filters: tuple[str, ...] = ()
-        error = ""
+        result = RunResult(id=run.id)
         try:
-            measures, filters = self._measure(run)
+            result = self._measure(run)
         except BayplanError as failure:
-            error = str(failure)
+            result = RunResult(id=run.id, error=str(failure))
         except Exception as failure:  # a fault in one run must not end the sweep: it is in its row
-            error = f"{type(failure).__name__}: {failure}"
-        seconds = time.monotonic() - started
-        return RunResult(
-            id=run.id, seconds=seconds, error=error, measures=measures, filters=filters
-        )
+            result = RunResult(id=run.id, error=f"{type(failure).__name__}: {failure}")
+        return msgspec.structs.replace(result, seconds=time.monotonic() - started)
 
     def close(self) -> None:
         """Remove the files that were written down."""
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _measure(self, run: SweepRun) -> tuple[dict[str, float], tuple[str, ...]]:
-        """The measures of a run, and its filters."""
+    def _measure(self, run: SweepRun) -> RunResult:
+        """The result of a run, without its time."""
         if self._version != __version__:
             raise BayplanError(
                 f"expected Bayplan {self._version} on the worker, as where the sweep began; got {__version__}"
             )
-        gates = FeatureGates.of(run.feature_gates, choose_release(run.kubernetes_version))
-        config = None if run.config is None else parse_config(run.config, run.configuration, gates)
         self._check_unchanged(run, run.plugins)
-        plugins = tuple(self._paths.get(path, path) for path in run.plugins)
-        settings = Settings(config, gates, plugins, run.seed)
+        version = run.kubernetes_version
+        settings = self._settings(run, version)
         given = self._input(run, settings)
+        if not version and given.version:
+            version = given.version
+            settings = self._settings(run, version)
         ties = FirstByName() if run.ties == "name" else None
         simulation = settings.simulation(given.objects, given.place_of, ties=ties)
         report = simulation.run(until_s=run.until_s)
-        return measure_run(report), report.filters
+        return RunResult(
+            id=run.id,
+            measures=measure_run(report),
+            filters=report.filters,
+            kubernetes_version=report.release,
+            warning=release_warning(version),
+        )
+
+    def _settings(self, run: SweepRun, version: str) -> Settings:
+        """The scheduler of a run, of this release."""
+        gates = FeatureGates.of(run.feature_gates, choose_release(version))
+        config = None if run.config is None else parse_config(run.config, run.configuration, gates)
+        plugins = tuple(self._paths.get(path, path) for path in run.plugins)
+        return Settings(config, gates, plugins, run.seed)
 
     def _input(self, run: SweepRun, settings: Settings) -> ReadInput:
         """The objects of a run, decoded with the fields that its plugins need."""
@@ -154,6 +167,8 @@ class ReadInput:
 
     objects: list[InputObject]
     place_of: Callable[[InputObject], str] = _nowhere
+    version: str = ""
+    """The release that a snapshot records; empty without one."""
 
 
 def read_input(what: RunInput, paths: Mapping[str, str]) -> ReadInput:
@@ -161,7 +176,8 @@ def read_input(what: RunInput, paths: Mapping[str, str]) -> ReadInput:
     if what.files:
         manifests = read_manifests([paths.get(file, file) for file in what.files])
         manifests.refuse_remarks()
-        return ReadInput(manifests.objects, manifests.place_of)
+        version = recorded_version(manifests.objects)
+        return ReadInput(manifests.objects, manifests.place_of, version)
     return ReadInput(list(decoded_objects(_trees(what, paths))))
 
 

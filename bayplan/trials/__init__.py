@@ -5,12 +5,13 @@ the pods that waited before a question (`settlement.py`). Imports: whatever is b
 rule, or a write to the cluster that was copied. Callers: answers, shadow, planning, autoscaling, cli, web.
 """
 
-from .settlement import AS_READ, NONE_WAITED, SettledPods, Settlement
+from .settlement import AS_READ, NONE_WAITED, SettledAnswer, SettledPods, Settlement
 from .trial_cluster import Step, StillCluster, TrialCluster
 
 __all__ = [
     "AS_READ",
     "NONE_WAITED",
+    "SettledAnswer",
     "SettledPods",
     "Settlement",
     "Step",

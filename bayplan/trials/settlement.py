@@ -14,7 +14,9 @@ from msgspec import Struct
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..cluster.memory import AdmissionRefusal
+from ..config.releases import DEFAULT_RELEASE
 from ..sim import PodResult
+from ..sim.html_summary import ShownAnswer, as_release
 
 
 class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -29,6 +31,8 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
     remarks: list[str] = []
     """Notes on objects of the input that are not simulated as they are."""
+    kubernetes_version: str = DEFAULT_RELEASE.patch
+    """The kube-scheduler whose decisions these are, and those of the answer."""
 
     @property
     def notices(self) -> list[str]:
@@ -37,7 +41,11 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """`after placing 21 of 25 waiting pods`; empty when no pod waited."""
+        """`after placing 21 of 25 waiting pods`, with the release unless it is the default one; empty without both."""
+        return ", ".join(filter(None, (self._placed_text, as_release(self.kubernetes_version))))
+
+    @property
+    def _placed_text(self) -> str:
         if not self.waiting:
             return ""
         if self.as_is:
@@ -49,6 +57,19 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
         else:
             text = f"after placing {self.placed:,} of {_pods(self.waiting, 'waiting')}"
         return f"{text}, preempting {self.preempted:,}" if self.preempted else text
+
+
+class SettledAnswer(ShownAnswer):
+    """An answer to a question before which the waiting pods were placed."""
+
+    __slots__ = ()
+
+    settled: Settlement
+
+    @property
+    def release(self) -> str:
+        """The kube-scheduler whose decisions the answer is made of."""
+        return self.settled.kubernetes_version
 
 
 NONE_WAITED = Settlement()

@@ -101,7 +101,7 @@ class TrialCluster:
             _take_over(waiting, simulation.scheduler, self.scheduler)
         self.scheduler.faults.check()
         self._versions = count(1)
-        self.settlement = AS_READ
+        self.settlement = replace(AS_READ, kubernetes_version=settings.release.patch)
         """Result for the waiting pods before the question."""
         self.settled = SettledPods()
         self._depth = 0

@@ -1,17 +1,32 @@
 """Notebook: the same answers as the commands, as objects, frames and plots."""
 
 import builtins
+import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 import bayplan
-from bayplan import Cluster, capacity, compare, explain, plot, rebalance, simulate, what_if
+from bayplan import (
+    Cluster,
+    capacity,
+    compare,
+    explain,
+    plot,
+    rebalance,
+    replay,
+    simulate,
+    sweep,
+    what_if,
+)
 from bayplan.answers.what_if import Drain
 from bayplan.cli.main import app
 from bayplan.errors import InputError
@@ -20,6 +35,7 @@ from tests.rig.trees import node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = [EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"]
+RECORDING = EXAMPLES / "recording" / "run.jsonl.gz"
 
 
 def make_tree(kind: str, name: str, **fields: Any) -> dict[str, Any]:
@@ -62,6 +78,49 @@ def test_a_report_shows_the_release_unless_it_is_the_default_one() -> None:
     assert "as v1.35.8 does" in old._repr_html_()
     assert old.to_dict()["kubernetesVersion"] == "v1.35.8"
     assert "does" not in repr(simulate(cluster))
+
+
+def test_every_answer_shows_the_release_unless_it_is_the_default_one() -> None:
+    cluster = Cluster.read(*FILES)
+    ask: list[Callable[..., Any]] = [
+        partial(explain, cluster, "research/in-memory-index"),
+        partial(capacity, cluster, pod_tree("more", "1"), limit=3),
+        partial(what_if, cluster, Drain("worker-a1")),
+        partial(rebalance, cluster, max_moves=1),
+        partial(compare, cluster, {"default": None}),
+    ]
+    for question in ask:
+        old = question(kubernetes_version="1.35")
+
+        assert repr(old).endswith(", as v1.35.8 does>")
+        assert "as v1.35.8 does" in old._repr_html_()
+        assert "does" not in repr(question())
+        assert '"kubernetesVersion":"v1.35.8"' in msgspec.json.encode(old.to_dict()).decode()
+
+
+def test_a_sweep_shows_the_releases_and_warns_of_unknown_ones(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.yaml"
+    snapshot.write_text(
+        "{apiVersion: v1, kind: Namespace, metadata: {name: x, annotations: "
+        "{bayplan.dev/kubernetes-version: v1.35.3}}}\n"
+    )
+    files = [str(snapshot), *map(str, FILES)]
+    names = {"recorded": "", "newer": "1.37", "unknown": "1.99"}
+    configurations = [
+        {"name": name, **({"kubernetesVersion": version} if version else {})}
+        for name, version in names.items()
+    ]
+    document = {"inputs": [{"name": "x", "files": files}], "seeds": 1}
+
+    with pytest.warns(UserWarning, match=r"Kubernetes v1.99 is not known"):
+        found = sweep({**document, "configurations": configurations}, jobs=1)
+    alone = sweep({**document, "configurations": configurations[:1]}, jobs=1)
+
+    shown = [row["kubernetesVersion"] for row in found.rows()]
+    assert shown == ["v1.35.8", "v1.37.0-rc.1", "v1.37.0-rc.1"]
+    assert [row["kubernetesVersion"] for row in found.summary_rows()] == shown
+    assert "does" not in repr(found)
+    assert repr(alone).endswith(", as v1.35.8 does>")
 
 
 def test_explain_gives_the_result_of_the_command() -> None:
@@ -338,3 +397,21 @@ def test_strict_refuses_unknown_fields(tmp_path: Path) -> None:
         Cluster.read(file)
     with pytest.raises(InputError, match="expected nodeSelector"):
         Cluster.of(pod)
+
+
+@pytest.mark.parametrize("follow", ["recorded", "own"])
+def test_a_recording_is_replayed_as_the_release_that_it_names(tmp_path: Path, follow: str) -> None:
+    notes = {"bayplan.dev/kubernetes-version": "v1.35.3"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace"}
+    named = {**namespace, "metadata": {"name": "named", "annotations": notes}}
+    head, *lines = gzip.decompress(RECORDING.read_bytes()).decode().splitlines()
+    added = json.dumps({"t": 0.0, "type": "ADDED", "object": named})
+    file = tmp_path / "run.jsonl"
+    file.write_text("\n".join([head, added, *lines, ""]))
+
+    recorded = replay(file, follow=follow)
+    chosen = replay(file, follow=follow, kubernetes_version="1.36")
+
+    assert repr(recorded).endswith(", as v1.35.8 does>")
+    assert recorded.to_dict()["kubernetesVersion"] == "v1.35.8"
+    assert chosen.to_dict()["kubernetesVersion"] == "v1.36.4"

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import to_builtins
 
 from ...choices import Objective
-from ...sim.html_summary import ShownAnswer, make_frame
+from ...sim.html_summary import make_frame
 from ...sim.totals import TotalsChange
-from ...trials import NONE_WAITED, Settlement
+from ...trials import NONE_WAITED, SettledAnswer, Settlement
 from ..budget_effects import BudgetUse
 
 
@@ -48,7 +48,7 @@ class Move:
 
 
 @dataclass(slots=True, repr=False)
-class RebalancePlan(ShownAnswer):
+class RebalancePlan(SettledAnswer):
     """Moves in order. The plan itself moves nothing."""
 
     objective: Objective

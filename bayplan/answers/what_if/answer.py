@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import to_builtins
 
 from ...cluster.memory import AdmissionRefusal
-from ...sim.html_summary import ShownAnswer, make_frame
+from ...sim.html_summary import make_frame
 from ...sim.totals import TotalsChange
-from ...trials import NONE_WAITED, Settlement
+from ...trials import NONE_WAITED, SettledAnswer, Settlement
 from ..budget_effects import BudgetUse
 from ..courses import Course, DrainCourse, RolloutCourse, UpgradeCourse
 
@@ -197,7 +197,7 @@ class NodeSearch:
 
 
 @dataclass(slots=True, repr=False)
-class WhatIfAnswer(ShownAnswer):
+class WhatIfAnswer(SettledAnswer):
     """The consequences of `changes`. Unchanged pods are only counted."""
 
     changes: list[str]

@@ -28,6 +28,7 @@ from ..options.scheduler_options import (
     WorkloadKindsOption,
     knowing_workloads,
     note_groups,
+    note_recorded,
     read_cluster,
     reading_files,
 )
@@ -155,6 +156,7 @@ def compare(options: CompareOptions) -> None:
         reading = read_cluster(paths, options.kubeconfig, options.context, options.strict)
     if reading.version and not options.kubernetes_version:
         schedulers = _schedulers(options, reading.version)
+        note_recorded(reading, schedulers[0][1])
     manifests = reading.manifests
     note_groups(manifests, *(settings for _, settings in schedulers))
     autoscalers = read_autoscalers(

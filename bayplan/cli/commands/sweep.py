@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...api.own_documents import API_VERSION
+from ..options.config_options import warn_once
 from ..options.input_options import takes_input_limit
 from ..render.consoles import stderr_console
 from ..render.plain_data import ReportForm, ReportOption, print_in_form
@@ -92,6 +93,8 @@ def sweep(
     from ..render.sweep_table import render_results
 
     _print("SweepReport", results.to_dict, output, lambda console: render_results(console, results))
+    for warning in results.warnings:
+        warn_once(warning)
     if output is ReportForm.TABLE:
         stderr_console().print(f"{results.path}", style="dim", markup=False, soft_wrap=True)
     if results.failed:

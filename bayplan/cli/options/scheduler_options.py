@@ -261,12 +261,24 @@ def read_scheduler_and_cluster(
         not version and choose_release(reading.version) is not settings.release
     ):
         settings = read(reading.version)
+        note_recorded(reading, settings)
     if reading.is_live:
         from ...doctor.checks import short_note
 
         if note := short_note(reading.manifests.objects, settings):
             _note(note)
     return settings, reading
+
+
+def note_recorded(reading: ClusterReading, settings: Settings) -> None:
+    """Say on standard error that files name a release, unless it is the default one; a live one is named already."""
+    from ...config.releases import DEFAULT_RELEASE
+
+    is_told = reading.is_live or not reading.version
+    if not is_told and settings.release is not DEFAULT_RELEASE:
+        _note(
+            f"decisions are those of {settings.release.patch}: the files are of {reading.version}"
+        )
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ...config.releases import DEFAULT_RELEASE
 from ...sim.measures import measure_of
 from ...sweeps import SweepResults, SweepRun
 from ...sweeps.sweep import varied_paths
@@ -21,7 +22,13 @@ def render_results(console: Console, results: SweepResults) -> None:
     """Print the summary, and the first failures."""
     lines, names = results.summary(), results.shown_measures()
     paths = varied_paths(results.runs)
-    named = [line.group.columns(paths) for line in lines]
+    releases = {line.group.release for line in lines}
+    named = [
+        {**line.group.columns(paths), "release": line.group.release or None}
+        if releases - {DEFAULT_RELEASE.patch}
+        else line.group.columns(paths)
+        for line in lines
+    ]
     columns = _used(named)
     titles = [titled(measure_of(name)) for name in names]
     heads = [_head(name) for name in columns]

@@ -11,6 +11,25 @@ from tests.cli.commands.small_cluster import EXAMPLES, NODE, simulate, write
 from tests.rig.trees import pod_tree
 
 
+def test_the_release_that_files_record_is_named(tmp_path: Path) -> None:
+    notes = {"bayplan.dev/kubernetes-version": "v1.35.3"}
+    recorded = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "x", "annotations": notes},
+    }
+    (tmp_path / "recorded.json").write_text(json.dumps(recorded))
+    cluster = Path(__file__).parents[3] / "examples" / "cluster.yaml"
+    files = ["-f", str(tmp_path / "recorded.json"), "-f", str(cluster)]
+
+    result = CliRunner().invoke(app, ["simulate", *files, "-o", "json"])
+    chosen = CliRunner().invoke(app, ["simulate", *files, "--kubernetes-version", "1.36"])
+
+    assert json.loads(result.stdout)["kubernetesVersion"] == "v1.35.8"
+    assert result.stderr == "note: decisions are those of v1.35.8: the files are of v1.35.3\n"
+    assert chosen.stderr == ""
+
+
 def test_kinds_without_use_are_named_on_standard_error(folder: Path) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
 

@@ -51,6 +51,23 @@ def test_a_sweep_ends_with_a_table_and_a_file(tmp_path: Path) -> None:
     assert (document["kind"], document["total"], document["reused"]) == ("SweepReport", 9, 9)
 
 
+def test_releases_are_shown_and_an_unknown_one_is_a_warning() -> None:
+    example = Path(EXAMPLE).parents[1]
+    tree = {
+        "apiVersion": "bayplan.dev/v1",
+        "kind": "Sweep",
+        "inputs": [{"name": "shop", "files": [str(example / "cluster.yaml")]}],
+        "configurations": [{"name": "old", "kubernetesVersion": "1.20"}, {"name": "default"}],
+    }
+
+    out, err = sweep(write("sweep.json", tree), "--jobs", "1")
+    head, first, second = out.splitlines()[:3]
+
+    assert head.split()[:3] == ["INPUT", "CONFIGURATION", "RELEASE"]
+    assert (first.split()[2], second.split()[2]) == ("v1.33.13", "v1.36.4")
+    assert "warning: Kubernetes v1.20 is not known" in err
+
+
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     out, _ = sweep(EXAMPLE, "--dry-run")
     document = json.loads(sweep(EXAMPLE, "--dry-run", "-o", "json")[0])
