@@ -193,12 +193,10 @@ class GroupQueue(SchedulingQueue):
             self.in_flight.start(info)
             self.counters.count_rejectors(info, -1)
 
-    def add_unschedulable_if_not_present(
-        self, info: QueuedPodInfo, scheduling_cycle: int = 0
-    ) -> str | None:
+    def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> str | None:
         name = group_name(info.pod)
         if name is None:
-            return super().add_unschedulable_if_not_present(info, scheduling_cycle)
+            return super().add_unschedulable_if_not_present(info)
         self.in_flight.done(info.pod.uid)
         self._note_failure(info, self._now())
         self._add_member(info, name)

@@ -95,11 +95,6 @@ class SchedulingQueue:
         self.nominator = PodNominator() if nominator is None else nominator
         self.move_request_cycle = -1
 
-    @property
-    def scheduling_cycle(self) -> int:
-        """Number of pops."""
-        return self.active.scheduling_cycle
-
     # Adding, updating and deleting pods.
 
     def add(self, pod: Pod) -> None:
@@ -154,14 +149,11 @@ class SchedulingQueue:
         self._activate(pod.key)
         return self.active.pop_specific(pod.key)
 
-    def add_unschedulable_if_not_present(
-        self, info: QueuedPodInfo, scheduling_cycle: int = 0
-    ) -> str | None:
+    def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> str | None:
         """Requeue a popped pod whose attempt failed; no rejectors means an error.
 
         Returns the part of the queue it is in now; None when a pod of its name was added meanwhile,
-        and this one is dropped. `scheduling_cycle` is not used: with hints, the events since the
-        pop decide.
+        and this one is dropped.
         """
         pod = info.pod
         try:
@@ -237,7 +229,7 @@ class SchedulingQueue:
             if not self._activate(pod.key):
                 if pod.uid in self.in_flight:
                     self.in_flight.record(FORCE_ACTIVATE, None, pod)
-                self.move_request_cycle = self.scheduling_cycle
+                self.move_request_cycle = self.active.scheduling_cycle
 
     def activate_members(self, pods: Mapping[str, Pod]) -> None:
         """The same for members of a pod group, by uid; no event moves one that is in flight."""
@@ -258,9 +250,25 @@ class SchedulingQueue:
             self._leave_backoff(info, BACKOFF_COMPLETE, now)
         return len(completed)
 
-    def flush_unschedulable_leftover(self) -> int:
-        """Retry the pods that exceeded the unschedulable limit; return how many moved."""
-        return self._flush_leftover(self._now())
+    def flush_unschedulable_leftover(self, tick: float) -> int:
+        """Retry the pods that exceeded the unschedulable limit at `tick`; return how many moved."""
+        now = self._now()
+        limit, leftover = micros(self._max_waiting_s), []
+        while (info := self.unschedulable.oldest()) is not None:
+            if micros(tick) - micros(info.waiting_since) <= limit:
+                break
+            is_left = not info.is_gated or is_flushed(info.gating_plugin, self._gated_pods)
+            info.was_flushed_from_unschedulable = is_left
+            info.flush_timestamp = now
+            self.unschedulable.put(info)  # restarts its limit in case it stays
+            if is_left:
+                leftover.append((info, AFTER_BACKOFF))
+        moved = self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
+        if self._gated_pods in (GatedPods.ALL_EVENTS, GatedPods.EVERY_FLUSH):
+            for info in (info for info, _ in leftover if info.is_gated):
+                info.flush_timestamp = 0.0
+                self.unschedulable.put(info)
+        return moved
 
     def flush_due(self) -> int:
         """Run the periodic flushes due by now, every second and every 30 seconds; return how many
@@ -269,7 +277,7 @@ class SchedulingQueue:
         tick = leftover_tick(self._started, self._now())
         if tick > self._last_tick:
             self._last_tick = tick
-            moved += self._flush_leftover(tick)
+            moved += self.flush_unschedulable_leftover(tick)
         return moved
 
     def next_timer(self) -> float | None:
@@ -327,26 +335,6 @@ class SchedulingQueue:
 
     def _now(self) -> float:
         return self._clock.timestamp()
-
-    def _flush_leftover(self, tick: float) -> int:
-        """Move the pods that exceeded the limit at `tick`."""
-        now = self._now()
-        limit, leftover = micros(self._max_waiting_s), []
-        while (info := self.unschedulable.oldest()) is not None:
-            if micros(tick) - micros(info.waiting_since) <= limit:
-                break
-            is_left = not info.is_gated or is_flushed(info.gating_plugin, self._gated_pods)
-            info.was_flushed_from_unschedulable = is_left
-            info.flush_timestamp = now
-            self.unschedulable.put(info)  # restarts its limit in case it stays
-            if is_left:
-                leftover.append((info, AFTER_BACKOFF))
-        moved = self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
-        if self._gated_pods in (GatedPods.ALL_EVENTS, GatedPods.EVERY_FLUSH):
-            for info in (info for info, _ in leftover if info.is_gated):
-                info.flush_timestamp = 0.0
-                self.unschedulable.put(info)
-        return moved
 
     def _note_failure(self, info: QueuedPodInfo, now: float) -> None:
         """Count a failed attempt, and set the backoff."""
@@ -408,7 +396,7 @@ class SchedulingQueue:
         for info, strategy in moving:
             self.unschedulable.delete(info.pod.key)
             moved += self._requeue(info, strategy, label, now) != UNSCHEDULABLE
-        self.move_request_cycle = self.scheduling_cycle
+        self.move_request_cycle = self.active.scheduling_cycle
         self.in_flight.record(event, old, new)
         return moved
 

@@ -41,10 +41,10 @@ class Crowd(Scenario):
 
     def moved(self, event: Callable[[], Any]) -> dict[str, int]:
         """The number of pods, by the first part of their name, that the event requeues."""
-        pops = self.scheduler.queue.scheduling_cycle
+        pops = self.scheduler.queue.active.scheduling_cycle
         event()
         queue = self.scheduler.queue
-        assert queue.scheduling_cycle == pops, "no pod is tried by the event itself"
+        assert queue.active.scheduling_cycle == pops, "no pod is tried by the event itself"
         ready = [*queue.active.heap, *queue.backoff.rejected, *queue.backoff.errors]
         names = [info.pod.name.split("-")[0] for info in ready]
         return {name: names.count(name) for name in set(names)}

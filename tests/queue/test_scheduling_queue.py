@@ -33,7 +33,7 @@ def test_pop_gives_the_highest_priority_first_then_the_longest_waiting() -> None
     assert [info.pod.name for info in popped] == ["first", "second", "low"]
     assert [info.attempts for info in popped] == [1, 1, 1]
     assert bench.queue.pop() is None
-    assert bench.queue.scheduling_cycle == 3
+    assert bench.queue.active.scheduling_cycle == 3
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_pods_that_exceed_the_limit_are_requeued(waited_s: float, moved: int) ->
     info = bench.fail("Unregistered")
     bench.clock.advance(waited_s)
 
-    assert bench.queue.flush_unschedulable_leftover() == moved
+    assert bench.queue.flush_unschedulable_leftover(bench.clock.timestamp()) == moved
     assert info.was_flushed_from_unschedulable is bool(moved)
 
 
@@ -190,7 +190,7 @@ def test_the_flush_runs_pre_enqueue_again_and_restarts_the_limit_of_a_gated_pod(
     bench.queue.add(gated_pod())
     bench.clock.advance(301)
 
-    assert bench.queue.flush_unschedulable_leftover() == 0
+    assert bench.queue.flush_unschedulable_leftover(bench.clock.timestamp()) == 0
     assert bench.where("p") == "unschedulable"
     (info,) = bench.queue.gated()
     assert not info.was_flushed_from_unschedulable

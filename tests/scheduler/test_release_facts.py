@@ -52,7 +52,7 @@ def test_which_flushes_look_at_a_gated_pod(release: str, expected: list[int]) ->
     found = []
     for _ in expected:
         bench.gated.clear()
-        bench.queue.flush_unschedulable_leftover()
+        bench.queue.flush_unschedulable_leftover(bench.clock.timestamp())
         found.append(len(bench.gated))
         bench.clock.advance(30)
 

@@ -163,7 +163,7 @@ class Script:
             "unschedulable": sorted(_uids(held)),
             "inFlight": sorted(_uids(flying)),
             "inFlightEvents": queue.in_flight.event_count,
-            "schedulingCycle": queue.scheduling_cycle,
+            "schedulingCycle": queue.active.scheduling_cycle,
             "moveRequestCycle": queue.move_request_cycle,
             "nominated": {node: [pod.uid for pod in pods] for node, pods in nominated.items()},
             "pods": queued | {info.pod.uid: _record(info, True) for info in flying},
@@ -234,7 +234,7 @@ class Script:
             return
         else:
             info.pod = current
-            self.queue.add_unschedulable_if_not_present(info, self.queue.scheduling_cycle)
+            self.queue.add_unschedulable_if_not_present(info)
         self.queue.nominator.add(info.pod, step.get("node"))
 
     def _on_event(self, number: int, step: dict[str, Any]) -> None:
@@ -255,7 +255,7 @@ class Script:
         self.queue.flush_backoff_completed()
 
     def _on_flushUnschedulable(self, number: int, step: dict[str, Any]) -> None:  # noqa: N802
-        self.queue.flush_unschedulable_leftover()
+        self.queue.flush_unschedulable_leftover(self._clock.timestamp())
 
     def _on_nominate(self, number: int, step: dict[str, Any]) -> None:
         self.queue.nominator.add(self._latest[step["pod"]], step.get("node"))
