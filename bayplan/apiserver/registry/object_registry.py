@@ -209,43 +209,13 @@ class ObjectRegistry:
         self._check_identity(resource, tree, old)
         server_fields.keep_server_set(tree, old)
         if subresource in STATUS_WRITES:
-            tree = server_fields.only_status(resource, tree, old)
-            canonical_status(tree, _type_of(resource))
-            causes = [
-                *status_causes(resource.storage, tree),
-                *self.groups.status_causes(resource, tree),
-                *self.definitions.status_causes(resource, tree, old),
-            ]
-            if causes:
-                raise invalid(resource, name, causes)
+            tree = self._with_status(resource, tree, old)
         elif subresource == "finalize":
             tree = {**old, "spec": tree.get("spec") or {}}
         elif subresource == "resize":
-            tree = resize_subresource.resized(tree, old)
-            _set_defaults(resource, tree, self.now())
-            causes = list(resize_subresource.resize_causes(tree, old))
-            if causes:
-                raise invalid(resource, name, causes)
-            tree["metadata"] = dict(tree["metadata"])
-            complete(tree, _type_of(resource))
-            server_fields.count_generation(resource, tree, old)
+            tree = self._resized(resource, tree, old)
         else:
-            tree = server_fields.all_but_status(resource, tree, old)
-            _set_defaults(resource, tree, self.now())
-            self.groups.prepare(resource, tree, old)
-            self.definitions.prepare(resource, tree, old)
-            causes = [
-                *update_causes(resource.storage, resource.kind, tree, old),
-                *(event_causes(tree) if resource.stored_as == "events" else ()),
-                *self.groups.causes(resource, tree, old),
-                *self.definitions.causes(resource, tree, old),
-            ]
-            if causes:
-                raise invalid(resource, name, causes)
-            self.groups.check(resource, tree, old)
-            self.definitions.complete(resource, tree, self.now())
-            complete(tree, _type_of(resource))
-            server_fields.count_generation(resource, tree, old)
+            tree = self._with_all_but_status(resource, tree, old)
         tree = server_fields.bare(tree)
         self._admitting.check(resource, tree, old if subresource == "" else None)
         if resource.storage == "services" and subresource == "":
@@ -253,6 +223,49 @@ class ObjectRegistry:
             if refusal:
                 raise forbidden(resource, name, refusal)
         return self._replace(resource, record, tree, old, dry_run)
+
+    def _with_status(self, resource: ApiResource, tree: Tree, old: Tree) -> Tree:
+        """`old` with the status of `tree`; raises StatusError for faults of it."""
+        tree = server_fields.only_status(resource, tree, old)
+        canonical_status(tree, _type_of(resource))
+        _refuse(
+            resource,
+            old,
+            *status_causes(resource.storage, tree),
+            *self.groups.status_causes(resource, tree),
+            *self.definitions.status_causes(resource, tree, old),
+        )
+        return tree
+
+    def _resized(self, resource: ApiResource, tree: Tree, old: Tree) -> Tree:
+        """`old` with the resources of the containers of `tree`."""
+        tree = resize_subresource.resized(tree, old)
+        _set_defaults(resource, tree, self.now())
+        _refuse(resource, old, *resize_subresource.resize_causes(tree, old))
+        tree["metadata"] = dict(tree["metadata"])
+        complete(tree, _type_of(resource))
+        server_fields.count_generation(resource, tree, old)
+        return tree
+
+    def _with_all_but_status(self, resource: ApiResource, tree: Tree, old: Tree) -> Tree:
+        """`tree` with the status of `old`."""
+        tree = server_fields.all_but_status(resource, tree, old)
+        _set_defaults(resource, tree, self.now())
+        self.groups.prepare(resource, tree, old)
+        self.definitions.prepare(resource, tree, old)
+        _refuse(
+            resource,
+            old,
+            *update_causes(resource.storage, resource.kind, tree, old),
+            *(event_causes(tree) if resource.stored_as == "events" else ()),
+            *self.groups.causes(resource, tree, old),
+            *self.definitions.causes(resource, tree, old),
+        )
+        self.groups.check(resource, tree, old)
+        self.definitions.complete(resource, tree, self.now())
+        complete(tree, _type_of(resource))
+        server_fields.count_generation(resource, tree, old)
+        return tree
 
     def write(self, resource: ApiResource, record: Record, tree: Tree) -> Record:
         """Replace `record` by `tree` without any rule: for the server's own bookkeeping."""
@@ -391,3 +404,9 @@ def _type_of(resource: ApiResource) -> str:
         return ""
     stored = resource if resource.storage in GROUP_STORAGES else BY_STORAGE[resource.storage]
     return stored.schema
+
+
+def _refuse(resource: ApiResource, old: Tree, *causes: Cause) -> None:
+    """Raise StatusError if the change of an object has faults."""
+    if causes:
+        raise invalid(resource, old["metadata"]["name"], causes)

@@ -184,8 +184,8 @@ async def first_of(
     ending.cancel()
 
 
-async def serve(settings: RunSettings, flags: FlagValues) -> int:
-    """Schedule until a signal comes; returns the exit status."""
+def on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+    """An event that the first SIGINT or SIGTERM sets; the second one ends the process."""
     told = asyncio.Event()
 
     def on_signal() -> None:
@@ -194,9 +194,15 @@ async def serve(settings: RunSettings, flags: FlagValues) -> int:
             end_at_once(SECOND_SIGNAL)
         told.set()
 
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
+    return told
+
+
+async def serve(settings: RunSettings, flags: FlagValues) -> int:
+    """Schedule until a signal comes; returns the exit status."""
+    loop = asyncio.get_running_loop()
+    told = on_signals(loop)
     connection = await connect(settings)
     # The scheduler is imported while the API server answers.
     importing = loop.run_in_executor(None, import_module, "...drivers.kube_driver", __package__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ import typer
 
 from ...errors import InputError
 from ..options.cluster_options import ContextOption, KubeconfigOption, chosen_cluster
+from ..options.option_groups import takes_options
 from ..options.output_files import write_whole
 from ..options.scheduler_options import RecursiveOption, reading_files
 from ..render.consoles import stderr_console
@@ -39,9 +41,12 @@ AnnotationsOption = Annotated[
 ]
 
 
-def snapshot(
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+@dataclass(frozen=True, kw_only=True)
+class SnapshotOptions:
+    """The options of `bayplan snapshot`."""
+
+    kubeconfig: KubeconfigOption = None
+    context: ContextOption = None
     namespace: Annotated[
         str,
         typer.Option(
@@ -50,11 +55,11 @@ def snapshot(
             metavar="NAME",
             help="Only objects in this namespace, and objects without one.",
         ),
-    ] = "",
+    ] = ""
     all_namespaces: Annotated[
         bool,
         typer.Option("-A", "--all-namespaces", help="Objects of all namespaces. The default."),
-    ] = False,
+    ] = False
     output: Annotated[
         SnapshotOutput | None,
         typer.Option(
@@ -64,7 +69,7 @@ def snapshot(
             help=f"How to write it: {FORMS}. Default: by the end of the name of --to, else yaml.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     to: Annotated[
         Path | None,
         typer.Option(
@@ -73,8 +78,8 @@ def snapshot(
             help="Where to write it, all or nothing: in YAML, in JSON if the name ends with .json, or as columns, "
             "which open at once, if it ends with .bay; gzipped if .gz follows. Default: standard output.",
         ),
-    ] = None,
-    annotation: AnnotationsOption = None,
+    ] = None
+    annotation: AnnotationsOption = None
     filename: Annotated[
         list[Path] | None,
         typer.Option(
@@ -84,9 +89,12 @@ def snapshot(
             help="Read a file or folder instead of a live cluster, - for standard input. May be given several times.",
             show_default=False,
         ),
-    ] = None,
-    recursive: RecursiveOption = False,
-) -> None:
+    ] = None
+    recursive: RecursiveOption = False
+
+
+@takes_options(SnapshotOptions)
+def snapshot(options: SnapshotOptions) -> None:
     """Write the objects of a live cluster, or of files, that matter for scheduling to a file, for the other commands.
 
     Reads only. The file has no environment variables, commands or arguments, no secrets or config maps, no managed
@@ -97,17 +105,12 @@ def snapshot(
     """
     from ...api.wire.placement_fields import KEPT_ANNOTATIONS, clipped_tree, note_version
 
-    if namespace and all_namespaces:
+    namespace, to = options.namespace, options.to
+    if namespace and options.all_namespaces:
         raise InputError(f"expected -n or -A; got both, -n {namespace} and it")
-    form = _form(output, to)
-    if filename:
-        if kubeconfig or context or namespace:
-            raise InputError("-f: expected no --kubeconfig, --context or -n with it; got one")
-        with reading_files(filename, recursive=recursive) as paths:
-            version, objects = "", _objects_in(paths or ())
-    else:
-        version, objects = _live_objects(kubeconfig, context, namespace)
-    kept = KEPT_ANNOTATIONS | frozenset(annotation or ())
+    form = _form(options.output, to)
+    version, objects = _objects(options)
+    kept = KEPT_ANNOTATIONS | frozenset(options.annotation or ())
     trees = (note_version(clipped_tree(obj, kept), version) for obj in objects)
     pieces = cluster_pieces(trees, form)
     if to is not None:
@@ -118,6 +121,16 @@ def snapshot(
     if namespace:
         note = "note: pods of other namespaces are left out, so nodes look emptier than they are"
         stderr_console().print(note, style="dim", markup=False, soft_wrap=True)
+
+
+def _objects(options: SnapshotOptions) -> tuple[str, Sequence[Any]]:
+    """The version and the objects of a live cluster, or the objects of files."""
+    if not options.filename:
+        return _live_objects(options.kubeconfig, options.context, options.namespace)
+    if options.kubeconfig or options.context or options.namespace:
+        raise InputError("-f: expected no --kubeconfig, --context or -n with it; got one")
+    with reading_files(options.filename, recursive=options.recursive) as paths:
+        return "", _objects_in(paths or ())
 
 
 def _form(output: SnapshotOutput | None, to: Path | None) -> str:

@@ -6,7 +6,7 @@ Mirrors stateData and PostFilter of pkg/scheduler/framework/plugins/dynamicresou
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,7 +15,7 @@ from ...api.pod import Pod
 from ...errors import ApiError, BayplanError
 from ...framework import Handle, Status, failure, unresolvable, unschedulable
 from ...framework.devices import Devices
-from .claim_writes import ClaimBinder, Given, drive
+from .claim_writes import ClaimBinder, Given
 from .extended import SPECIAL_NAME
 from .node_answers import CachedAnswers
 from .pod_claims import group_of, unused_claims
@@ -59,12 +59,11 @@ log = logging.getLogger(__name__)
 
 
 class Giving:
-    """Gives back one claim; `do` runs the remaining work of a client."""
+    """Gives back one claim."""
 
-    def __init__(self, handle: Handle, binder: ClaimBinder, do: Callable[[object], None]) -> None:
+    def __init__(self, handle: Handle, binder: ClaimBinder) -> None:
         self._handle = handle
         self._binder = binder
-        self._do = do
 
     def give_back(self, known: ClaimState, pod: Pod, has_group_claims: bool) -> Status | None:
         """Give back one claim that keeps the pod from its node; it may get other devices then. None without one."""
@@ -74,10 +73,10 @@ class Giving:
             users = claim.status.reserved_for or ()
             is_used = len(users) > 1 or any(user.uid != pod.uid for user in users)
             if claim is not known.extended and not is_used:
-                self._do(drive(binder.deallocate(claim)))
+                binder.do(binder.deallocate(claim))
                 return unschedulable("deallocation of ResourceClaim completed")
         if known.is_stale and known.extended is not None:
-            self._do(drive(binder.remove(known.extended)))
+            binder.do(binder.remove(known.extended))
             return unschedulable("deletion of ResourceClaim completed")
         if has_group_claims and self._unreserve_group(pod):
             return unresolvable("ResourceClaim unreserved for PodGroup")
@@ -104,7 +103,7 @@ class Giving:
         claims = Devices.of(self._handle).claims
         for claim in unused_claims(group, pod, claims.get):
             try:
-                self._do(drive(self._binder.release(claim, group.uid)))
+                self._binder.do(self._binder.release(claim, group.uid))
             except ApiError as error:
                 log.warning("claim %s: cannot be unreserved: %s", claim.key, error)
             else:

@@ -76,6 +76,12 @@ class ClaimBinder:
         self._timeout_s = timeout_s
         self._turns = Turns()
 
+    def do(self, steps: Steps[Any]) -> None:
+        """Do the work; the part for which a client needs time is done beside the scheduling of other pods."""
+        rest = drive(steps, lambda _: SUCCESS)
+        if rest is not SUCCESS and self._handle.executor is not None:
+            self._handle.executor.run(lambda: or_failure(rest), lambda status: None)
+
     # PreBind
 
     def bind(

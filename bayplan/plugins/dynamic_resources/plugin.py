@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Collection, Hashable, Iterator, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -359,7 +359,7 @@ class DynamicResources(
         known: ClaimState | None = state.get(STATE)
         if known is None or not known.claims:
             return PostFilterResult(), self._refused("no new claims to deallocate")
-        giver = Giving(self.handle, self._binder, self._do)
+        giver = Giving(self.handle, self._binder)
         try:
             given = giver.give_back(known, pod, self._has_group_claims)
         except BayplanError as error:
@@ -381,27 +381,13 @@ class DynamicResources(
             return (), failure("not found")
         known = {key: found for key, state in reached.items() if (found := state.get(STATE))}
         if any(found.claims for found in known.values()):
-            giver = Giving(self.handle, self._binder, self._do)
+            giver = Giving(self.handle, self._binder)
             return (), giver.give_back_of_group(pods, known)
         return (), unschedulable(GROUP_DONE)
 
     def _refused(self, reason: str) -> Status:
         """The status when no claim is given up; whether it has a reason depends on the release."""
         return unschedulable(reason) if self._tells_claims_kept else unschedulable()
-
-    def _do(self, rest: object) -> None:
-        """Run the remaining work of a client beside the scheduling of other pods."""
-        if rest is None or self.handle.executor is None:
-            return
-
-        async def finish() -> Status:
-            try:
-                await cast("Awaitable[None]", rest)
-            except BayplanError as error:
-                return failure(error)
-            return SUCCESS
-
-        self.handle.executor.run(finish, lambda status: None)
 
     # Score
 
@@ -480,7 +466,7 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         known: ClaimState | None = state.get(STATE)
         if known is not None and known.given:
-            self._do(drive(self._binder.undo(pod, known.given, known.has_written_pod)))
+            self._binder.do(self._binder.undo(pod, known.given, known.has_written_pod))
             known.has_written_pod = False
             by_group, claims = pending_in(state), self._keep().claims
             by_group -= {uid for uid in by_group if claims.pending(uid) is None}
