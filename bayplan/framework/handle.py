@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ..api.custom import CustomResource
+from ..api.custom import CustomObject, CustomResource
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod, PodCondition
@@ -20,17 +20,44 @@ from ..errors import PluginError
 from ..observe import SchedulerMetrics
 from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
-from .custom_objects import CustomObjects
 from .cycle_state import CycleState
 from .faults import PluginFaults
 from .feature_gates import DEFAULT_GATES, FeatureGates
 from .group_options import GroupOptions
 from .lister import Lister
+from .lister_changes import Follower
 from .release import DEFAULT_RELEASE, Release
 from .status import Status
 
 if TYPE_CHECKING:
     from .victims import Victims
+
+
+class CustomObjects:
+    """The objects of one custom resource, as the cluster has them now. `name` is `plural.version.group`."""
+
+    def __init__(self, name: str, lister: Lister) -> None:
+        self.name = name
+        self._lister = lister
+        self._follower = Follower(lister)
+        self._version = 0
+
+    def get(self, name: str, namespace: str = "") -> CustomObject | None:
+        """One object, or None; a cluster-scoped one has no namespace."""
+        found: CustomObject | None = self._lister.get(self.name, namespace, name)
+        return found
+
+    def list(self, namespace: str | None = None) -> list[CustomObject]:
+        """All objects, in `namespace` when given."""
+        return list(self._lister.list(self.name, namespace))
+
+    @property
+    def version(self) -> int:
+        """Changes when an object of the resource does; a possible value of `Plugin.cluster_key`."""
+        changes = self._follower.changes()
+        if changes is None or any(key.kind == self.name for key in changes):
+            self._version += 1
+        return self._version
 
 
 Object = TypeVar("Object", bound=KubeObject)

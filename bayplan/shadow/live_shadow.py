@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from ..answers.judged_decision import Agreement, JudgedDecision
 from ..api.pod import Pod
 from ..clock import Clock
 from ..kube.cluster_reader import ClusterFollower
 from ..kube.connection import Connection
-from ..kube.reflector import ADDED, DELETED, Batch
+from ..kube.reflector import ADDED, DELETED, Batch, ObjectEvent
 from ..kube.watched_kinds import RESOURCES
-from .arrival_delays import ArrivalDelays
-from .backlog import Backlog
 from .freshness import FreshnessCheck
 from .shadow_run import ShadowRun
 
@@ -304,3 +304,97 @@ async def _first(*tasks: asyncio.Future[Any]) -> None:
     tasks[-1].cancel()
     if tasks[0].done():
         tasks[0].result()
+
+
+LATE_S = 3.0
+"""A delay that is this much longer than the shortest shows a late watch; creation times have whole seconds."""
+DRIFT = 0.001
+"""Seconds per second by which clocks may differ."""
+LASTING_S = 60.0
+"""Delays that are longer for this time are a change of clocks, not a late watch."""
+
+
+class ArrivalDelays:
+    """Follows the shortest delay, which is latency and the difference of two clocks."""
+
+    def __init__(self) -> None:
+        self._least_s: float | None = None
+        self._least_at_s = 0.0
+        self._late_since_s: float | None = None
+
+    def is_late(self, now_s: float, now: datetime, created: Iterable[str]) -> bool:
+        """Note the pods that arrived at once; returns whether they are late."""
+        delay_s = max((now - _time_of(text)).total_seconds() for text in created)
+        least = self._least_s
+        if least is not None:
+            least += (now_s - self._least_at_s) * DRIFT
+        if least is None or delay_s <= least:
+            self._accept(now_s, delay_s)
+            return False
+        if delay_s <= least + LATE_S:
+            self._late_since_s = None
+            return False
+        if self._late_since_s is None:
+            self._late_since_s = now_s
+        if now_s - self._late_since_s > LASTING_S:
+            self._accept(now_s, delay_s)
+        return True
+
+    def _accept(self, now_s: float, delay_s: float) -> None:
+        self._least_s, self._least_at_s, self._late_since_s = delay_s, now_s, None
+
+
+def _time_of(text: str) -> datetime:
+    """A time of the API; without a zone it is UTC."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+MOST_CHANGES = 50_000
+"""From here on only the latest change of each object is kept."""
+
+
+class ReceivedChange(NamedTuple):
+    """A change, and when it was received. `cause`: why a decision in it cannot be judged; "" if it can."""
+
+    at_s: float
+    obj: Any
+    is_deleted: bool
+    cause: str
+
+
+class Backlog:
+    """A queue of changes in the order in which they were received."""
+
+    def __init__(self, most: int = MOST_CHANGES) -> None:
+        self._changes: deque[ReceivedChange] = deque()
+        self._most = self._limit = most
+        self.merged = 0
+        """Number of changes that were dropped for a later one of the same object."""
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def add(self, at_s: float, batch: Iterable[ObjectEvent], cause: str) -> None:
+        """Append received changes."""
+        for type, obj in batch:
+            self._changes.append(ReceivedChange(at_s, obj, type == DELETED, cause))
+        if len(self._changes) > self._limit:
+            self._merge()
+
+    def oldest_s(self, now_s: float) -> float:
+        """Time when the first change was received; now if there is none."""
+        return self._changes[0].at_s if self._changes else now_s
+
+    def pop(self) -> ReceivedChange:
+        """Remove the first change."""
+        return self._changes.popleft()
+
+    def _merge(self) -> None:
+        """Keep the latest change of each object, in order of time."""
+        latest = {(one.obj.kind, one.obj.namespace, one.obj.name): one for one in self._changes}
+        kept = sorted(latest.values(), key=lambda one: one.at_s)
+        self.merged += len(self._changes) - len(kept)
+        self._changes = deque(kept)
+        # as many objects as there are may have changed; merge again when the queue has doubled
+        self._limit = max(self._most, 2 * len(kept))

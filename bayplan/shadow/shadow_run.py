@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..answers.decisions import DecisionFollower
@@ -11,12 +11,11 @@ from ..api.pod import Pod
 from ..cluster.objects import ClusterObject
 from ..scheduler import RandomTies
 from ..sim.recording_file import DELETED, Recording
+from ..sim.replay_report import ReplayVerdict
 from ..sim.settings import OnProgress, Settings
 from ..trials import TrialCluster
-from .avoided_nodes import avoided_labels
-from .decision_account import DecisionAccount
+from .decision_account import DecisionAccount, DecisionDifference, WaitAccount, is_refused_here
 from .evidence import EvidenceFolder
-from .wait_probe import WaitProbe
 
 OnDecision = Callable[[JudgedDecision, Agreement], None]
 
@@ -127,3 +126,97 @@ def shadow_recording(
         if on_progress is not None:
             on_progress(run.follower.settled, run.follower.pods)
     run.finish(recording.duration_s)
+
+
+FEWEST = 5
+"""Decisions that a label is drawn from, at least."""
+FEWEST_NODES = 2
+Labels = Callable[[str], Mapping[str, str]]
+"""Gives the labels of the node of a name; none if there is no such node."""
+
+
+def avoided_labels(differences: Iterable[DecisionDifference], labels: Labels) -> dict[str, str]:
+    """By name of a scheduler: a label of all nodes that are best here and were never chosen, and of no chosen one."""
+    rows: dict[str, list[DecisionDifference]] = {}
+    for one in differences:
+        if one.result == ReplayVerdict.OTHER and one.here and not is_refused_here(one):
+            rows.setdefault(one.scheduler, []).append(one)
+    found = {name: _label_of(each, labels) for name, each in rows.items() if len(each) >= FEWEST}
+    return {name: label for name, label in found.items() if label}
+
+
+def _label_of(rows: list[DecisionDifference], labels: Labels) -> str:
+    """The label as `key=value`, "" if there is none."""
+    chosen = {one.node for one in rows}
+    avoided = {one.here for one in rows} - chosen
+    if len(avoided) < FEWEST_NODES:
+        return ""
+    first, *others = (set(labels(name).items()) for name in avoided)
+    common = first.intersection(*others)
+    for name in chosen:
+        common -= set(labels(name).items())
+    return min((f"{key}={value}" for key, value in common), default="")
+
+
+EVERY_S = 5.0
+MOST_SPECS = 200
+"""Limit on the distinct pods that are probed at a time."""
+
+
+class WaitProbe:
+    """Notes since when each waiting pod has had a feasible node; `has_room` is true if one has, now."""
+
+    def __init__(self, account: WaitAccount, has_room: Callable[[Pod], bool]) -> None:
+        self._account = account
+        self._account.every_s = EVERY_S
+        self._has_room = has_room
+        self._since: dict[str, tuple[str, float]] = {}
+        """By uid: the pod's key, and when a node had room for it first."""
+        self._next_s = EVERY_S
+        self._last_s = 0.0
+        self._round: Iterator[None] | None = None
+        """The probes of one time that are under way."""
+
+    def look(
+        self,
+        at_s: float,
+        waiting: Callable[[], Iterable[Pod]],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Probe again if it is time, until it `is_over`; the next call goes on."""
+        if self._round is None:
+            if at_s < self._next_s:
+                return
+            self._next_s = at_s + EVERY_S
+            self._round = self._probes(at_s, list(waiting()))
+        for _ in self._round:
+            if is_over():
+                return
+        self._round = None
+
+    def _probes(self, at_s: float, waiting: Sequence[Pod]) -> Iterator[None]:
+        """Probe all that wait, with a pause after each."""
+        rooms: dict[int, bool] = {}
+        found: dict[str, tuple[str, float]] = {}
+        for pod in waiting:
+            key = id(pod.spec)  # equal specs are one object
+            if key not in rooms and len(rooms) < MOST_SPECS:
+                rooms[key] = self._has_room(pod)
+                yield
+            if rooms.get(key):
+                found[pod.uid] = self._since.get(pod.uid) or (pod.key, at_s)
+        self._count(self._since.keys() - found.keys())
+        self._since, self._last_s = found, at_s
+
+    def finish(self) -> None:
+        """Count the pods that still wait."""
+        self._round = None
+        self._count(self._since.keys())
+        self._since = {}
+
+    def _count(self, gone: Iterable[str]) -> None:
+        """Count pods that had room at two questions or more: from the first to the last of them."""
+        for uid in gone:
+            key, since_s = self._since[uid]
+            if self._last_s > since_s:
+                self._account.add(key, self._last_s - since_s)

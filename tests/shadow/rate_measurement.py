@@ -28,7 +28,7 @@ from bayplan.cli.main import app
 from bayplan.scheduler import RandomTies
 from bayplan.scheduler.assessment import choose
 from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find
-from bayplan.shadow import arrival_delays, live_shadow
+from bayplan.shadow import live_shadow
 from bayplan.trials import TrialCluster
 
 from .live_measurement import NAMESPACE, PRIORITIES, cpu_s, nodes, peak_memory_mb, pods
@@ -102,7 +102,7 @@ async def until_idle(pid: int) -> None:
 
 def run_patient_shadow() -> None:
     """The command `bayplan`, with a shadow that never skips a decision and is always in a hurry."""
-    live_shadow.BEHIND_S = arrival_delays.LATE_S = math.inf
+    live_shadow.BEHIND_S = live_shadow.LATE_S = math.inf
     live_shadow.MOST_OPEN = 10**9
     live_shadow.HURRIED = -1
     app()

@@ -20,9 +20,7 @@ from bayplan.kube.reflector import ADDED, ObjectEvent
 from bayplan.kube.reviews import missing_permissions
 from bayplan.kube.watched_kinds import RESOURCES
 from bayplan.shadow import live_shadow
-from bayplan.shadow.arrival_delays import LASTING_S, ArrivalDelays
-from bayplan.shadow.backlog import Backlog
-from bayplan.shadow.live_shadow import BEHIND, LiveShadow
+from bayplan.shadow.live_shadow import BEHIND, LASTING_S, ArrivalDelays, Backlog, LiveShadow
 from bayplan.shadow.report import StateFile
 from bayplan.shadow.shadow_run import ShadowRun
 from bayplan.sim.settings import Settings

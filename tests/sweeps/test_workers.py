@@ -170,7 +170,7 @@ def test_a_worker_in_a_run_ends_with_the_process_that_gave_it_out(
 def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
     code = """
 import os, signal
-from bayplan.sweeps.guarded_folder import GuardedFolder
+from bayplan.sweeps.worker import GuardedFolder
 folder = GuardedFolder("guarded-")
 open(folder.name + "/file", "w").close()
 print(folder.name, flush=True)

@@ -207,8 +207,6 @@ class Watching:
 
     async def _show(self, live: LiveShadow) -> None:
         """Print a line about the state: one that changes on a terminal, else one a minute."""
-        from .shadow_line import line_of
-
         is_terminal = sys.stderr.isatty()
         while True:
             text = line_of(live)
@@ -244,3 +242,22 @@ def _print(run: ShadowRun, output: AnswerForm) -> None:
     )
     if run.account.count_of(Agreement.DIFFERENT):
         raise typer.Exit(DIFFERS)
+
+
+def line_of(live: LiveShadow) -> str:
+    """`312 pods seen, 290 same, 22 sampled, 0 other state, 0 different, lag 0.1s`."""
+    from ...answers.judged_decision import Agreement
+
+    if live.run is None:
+        return "reading the cluster"
+    account = live.run.account
+    parts = [f"{live.run.follower.pods:,} pods seen"]
+    parts += [f"{account.count_of(one):,} {one}" for one in Agreement]
+    if account.skipped_decisions:
+        parts.append(f"{account.skipped_decisions:,} not judged")
+    parts.append(f"lag {live.lag_s:.1f}s")
+    if live.interrupted:
+        parts.append(f"interrupted: {', '.join(sorted(live.interrupted))}")
+    elif live.is_behind:
+        parts.append("behind")
+    return ", ".join(parts)
