@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Protocol, TypeAlias
 
+from ..api.dra import ResourceClaim
 from ..api.pod import Pod
 from ..api.storage import PersistentVolumeClaim
 from ..api.wire.whole import whole
@@ -329,7 +330,8 @@ class Progress:
 
     A plugin that always fails, or pods that preempt each other, would be retried for ever. So the
     run stops when only retries happened for a while. A claim that is changed again and again, and
-    still has no volume, is no progress either: its provisioner fails.
+    still has no volume, is no progress either: its provisioner fails. Neither are claims for devices
+    that change while nothing else does: a pod whose binding fails makes and gives up one per attempt.
     """
 
     def __init__(self, clock: Clock, agenda: Agenda, max_backoff_s: float) -> None:
@@ -340,6 +342,8 @@ class Progress:
         self._attempts = 0
         self._under_way: dict[str, float] = {}
         self._changes: Counter[str] = Counter()
+        self._claim_changes = 0
+        """Changes of claims for devices since something else changed."""
 
     def attempted(self, uid: str, goes_on: bool) -> None:
         """Record an attempt; `goes_on` when the pod waits on Permit or is being bound."""
@@ -371,7 +375,7 @@ class Progress:
         return not any(since <= limit for since in self._under_way.values())
 
     def on_add(self, obj: Any) -> None:
-        self._move()
+        self._move(isinstance(obj, ResourceClaim))
 
     def on_update(self, old: Any, new: Any) -> None:
         if isinstance(new, Pod):
@@ -386,11 +390,14 @@ class Progress:
             self._changes[new.uid] += 1
             if self._changes[new.uid] > PATIENCE_CHANGES:
                 return
-        self._move()
+        self._move(isinstance(new, ResourceClaim))
 
     def on_delete(self, obj: Any) -> None:
-        self._move()
+        self._move(isinstance(obj, ResourceClaim))
 
-    def _move(self) -> None:
+    def _move(self, is_claim: bool = False) -> None:
+        self._claim_changes = self._claim_changes + 1 if is_claim else 0
+        if self._claim_changes > PATIENCE_CHANGES:
+            return
         self._last_s = self._clock.monotonic()
         self._attempts = 0
