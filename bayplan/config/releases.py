@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..api.own_documents import KUBERNETES_VERSION
+from ..api.wire.placement_fields import note_version
+from ..api.wire.written_versions import written_as
 from ..errors import ConfigError
 from ..framework.release import DEFAULT_RELEASE, RELEASES, Release, find_release, parse_release
 
@@ -35,6 +37,16 @@ def release_warning(version: str) -> str:
     return f"{start}; what v{major}.{minor} does otherwise is missing, such as {differs}"
 
 
+def as_recorded(tree: dict[str, Any], version: str) -> dict[str, Any]:
+    """The object as a snapshot or a recording of a cluster of this version has it: as it is for an empty text.
+
+    Namespaces have the version in an annotation, other kinds the API version that the release serves.
+    """
+    if not version:
+        return tree
+    return note_version(written_as(tree, choose_release(version).api_versions), version)
+
+
 def recorded_version(objects: Iterable[Any]) -> str:
     """The version of Kubernetes that a snapshot or a recording has in an annotation of a namespace; empty without."""
     for obj in objects:
@@ -51,6 +63,7 @@ __all__ = [
     "KUBERNETES_VERSION",
     "RELEASES",
     "Release",
+    "as_recorded",
     "choose_release",
     "recorded_version",
     "release_warning",

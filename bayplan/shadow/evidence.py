@@ -17,7 +17,8 @@ from ..answers.judged_replay import reason_of
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import EMPTY_STATUS, Pod
-from ..api.wire.placement_fields import clipped_tree, note_version
+from ..api.wire.placement_fields import clipped_tree
+from ..config.releases import as_recorded
 from ..errors import InputError, OutputError
 from ..scheduler.assessment import assess
 from ..sim.settings import Settings
@@ -75,7 +76,7 @@ class EvidenceFolder:
         objects = self._needed(decision, view)
         name = _UNSAFE.sub("-", f"{self._written:03}-{decision.pod.namespace}-{decision.pod.name}")
         path = self._folder / f"{name}.json.gz"
-        trees = [note_version(clipped_tree(obj), self._version) for obj in objects]
+        trees = [as_recorded(clipped_tree(obj), self._version) for obj in objects]
         line = {
             "file": path.name,
             "time": time,

@@ -11,6 +11,7 @@ from ..api.dra import ResourceClaim
 from ..api.pod import Pod
 from ..api.storage import PersistentVolumeClaim
 from ..api.wire.whole import whole
+from ..api.wire.written_versions import written_as
 from ..clock import Clock, SystemClock
 from ..cluster.memory import AdmissionRefusal, Provisioning
 from ..cluster.memory.default_class import missing_classes
@@ -174,7 +175,7 @@ class Simulation:
         """The cluster as it is now, as manifests, without later objects of its times or a timeline."""
         for kind in sorted(self.cluster.kinds(), key=lambda kind: kind == "Pod"):
             for obj in self.cluster.list(kind):
-                tree = whole(obj)
+                tree = written_as(whole(obj), self.scheduler.release.api_versions)
                 notes = tree["metadata"].get("annotations") or {}
                 if notes.pop(CREATED_AT, None) is not None and not notes:
                     del tree["metadata"]["annotations"]

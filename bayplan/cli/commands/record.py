@@ -164,14 +164,15 @@ class Recorder:
 
     def _begin(self) -> None:
         """All that is there is known: write it down."""
-        from ...api.wire.placement_fields import clipped_tree, note_version
+        from ...api.wire.placement_fields import clipped_tree
+        from ...config.releases import as_recorded
         from ...sim.recording_file import ADDED, RecordingWriter
         from ..render.tables import count
 
         self._started_s = self._clock.monotonic()
         self._writer = RecordingWriter(self._open_stream(), self._clock.now())
         for obj in self._present.values():
-            tree = note_version(clipped_tree(obj, self._annotations), self._version)
+            tree = as_recorded(clipped_tree(obj, self._annotations), self._version)
             self._writer.add(0.0, ADDED, tree)
         self._writer.synced()
         self.objects = len(self._present)
@@ -182,11 +183,13 @@ class Recorder:
     def _write(self) -> None:
         """Write the noted lines. Not when they are read: a full disk must not look like a lost connection."""
         from ...api.wire.placement_fields import clipped_tree
+        from ...config.releases import as_recorded
 
         assert self._writer is not None
         noted, self._noted = self._noted, []
         for at_s, type, obj in noted:
-            self._writer.add(at_s, type, clipped_tree(obj, self._annotations))
+            tree = as_recorded(clipped_tree(obj, self._annotations), self._version)
+            self._writer.add(at_s, type, tree)
         self._writer.flush()
 
     def _end(self) -> None:

@@ -103,7 +103,8 @@ def snapshot(options: SnapshotOptions) -> None:
 
     Example: bayplan snapshot --to cluster.bay && bayplan simulate -f cluster.bay
     """
-    from ...api.wire.placement_fields import KEPT_ANNOTATIONS, clipped_tree, note_version
+    from ...api.wire.placement_fields import KEPT_ANNOTATIONS, clipped_tree
+    from ...config.releases import as_recorded
 
     namespace, to = options.namespace, options.to
     if namespace and options.all_namespaces:
@@ -111,7 +112,7 @@ def snapshot(options: SnapshotOptions) -> None:
     form = _form(options.output, to)
     version, objects = _objects(options)
     kept = KEPT_ANNOTATIONS | frozenset(options.annotation or ())
-    trees = (note_version(clipped_tree(obj, kept), version) for obj in objects)
+    trees = (as_recorded(clipped_tree(obj, kept), version) for obj in objects)
     pieces = cluster_pieces(trees, form)
     if to is not None:
         write_whole("--to", to, pieces)
@@ -124,13 +125,16 @@ def snapshot(options: SnapshotOptions) -> None:
 
 
 def _objects(options: SnapshotOptions) -> tuple[str, Sequence[Any]]:
-    """The version and the objects of a live cluster, or the objects of files."""
+    """The version and the objects of a live cluster, or of files."""
+    from ...config.releases import recorded_version
+
     if not options.filename:
         return _live_objects(options.kubeconfig, options.context, options.namespace)
     if options.kubeconfig or options.context or options.namespace:
         raise InputError("-f: expected no --kubeconfig, --context or -n with it; got one")
     with reading_files(options.filename, recursive=options.recursive) as paths:
-        return "", _objects_in(paths or ())
+        objects = _objects_in(paths or ())
+    return recorded_version(objects), objects
 
 
 def _form(output: SnapshotOutput | None, to: Path | None) -> str:

@@ -28,6 +28,34 @@ def test_every_form_has_the_same_objects(name: str, tmp_path: Path) -> None:
     assert [to_dict(obj) for obj in found] == [to_dict(obj) for obj in given]  # type: ignore[arg-type]  # no timeline
 
 
+GROUP = """
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: red, namespace: default}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: default, annotations: {bayplan.dev/kubernetes-version: v1.37.0}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+"""
+
+
+@pytest.mark.parametrize("command", ["snapshot", "simulate"])
+@pytest.mark.parametrize("name", ["c.json", "c.bay"])
+def test_groups_keep_the_version_of_their_release(command: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "given.yaml").write_text(GROUP)
+
+    for given, target in (("given.yaml", name), (name, "again.json")):
+        files = ["-f", str(tmp_path / given), "--to", str(tmp_path / target)]
+        assert CliRunner().invoke(app, [command, *files]).exit_code == 0
+
+    assert '"scheduling.k8s.io/v1beta1"' in (tmp_path / "again.json").read_text()
+
+
 def test_columns_go_to_standard_output_with_their_option(tmp_path: Path) -> None:
     result = snapshot("-f", CLUSTER, "-o", "bay")
 
