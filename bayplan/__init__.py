@@ -8,14 +8,14 @@ The folders below hold everything else; start with `bayplan.scheduler` to run on
 extend one.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .notebook import (
+    from .answers.what_if import (
         Add,
         AddNodes,
         AddTaint,
-        Cluster,
         Cordon,
         Delete,
         Drain,
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
         Scale,
         Uncordon,
         Upgrade,
+    )
+    from .notebook.cluster import Cluster
+    from .notebook.pictures import plot
+    from .notebook.questions import (
         capacity,
         compare,
         explain,
         plan,
-        plot,
         rebalance,
         replay,
         simulate,
@@ -68,9 +71,15 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that importing one folder does not load all of them."""
     if name in __all__:
-        from . import notebook
-
-        return getattr(notebook, name)
+        for home in (
+            "notebook.questions",
+            "notebook.cluster",
+            "notebook.pictures",
+            "answers.what_if",
+        ):
+            found = getattr(import_module(f"bayplan.{home}"), name, None)
+            if found is not None:
+                return found
     raise AttributeError(f"module 'bayplan' has no attribute {name!r}")
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..notebook import Cluster
+from ..notebook.cluster import Cluster
 from .placement_env import PlacementEnv
 
 

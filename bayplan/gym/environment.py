@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ..api.node import Node
 from ..errors import InputError
 from ..manifests.timeline import InputObject
-from ..notebook import Cluster
-from ..notebook.cluster import PluginLike
+from ..notebook.cluster import Cluster, PluginLike
 from ..notebook.questions import ConfigSource, Gates, settings_for
 from ..scheduler import QueuedPodInfo
 from ..sim.settings import Settings

@@ -5,20 +5,16 @@ the nominator. May enter: `api`, `framework`. Must not happen: judging whether a
 reading the machine's clock. Called by: `scheduler`.
 """
 
-from .active import QueueCounters
 from .backoff import QueueSettings
 from .group_queue import GroupQueue, QueuedGroupInfo
-from .nominator import FindPod, PodNominator
+from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo
-from .queueing_hints import HintMap, Registration
+from .queueing_hints import Registration
 from .scheduling_queue import SchedulingQueue
 
 __all__ = [
-    "FindPod",
     "GroupQueue",
-    "HintMap",
     "PodNominator",
-    "QueueCounters",
     "QueueSettings",
     "QueuedGroupInfo",
     "QueuedPodInfo",

@@ -5,14 +5,12 @@ May enter: `api`. Must not happen: a rule about where a pod may go; writing outs
 Called by: `cache` (the only writer), plugins and `runtime` (readers).
 """
 
-from .carried import CarriedTerm, CarriedTerms, TermKind, term_selects
+from .carried import CarriedTerm, TermKind, term_selects
 from .changes import ChangeLog, RowLog
 from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, RowValues, Size
-from .images import ImageStates
-from .labels import ABSENT, LabelColumn, LabelColumns
+from .labels import ABSENT, LabelColumn
 from .node_table import AmountColumns, AmountsCopy, NodeInfo, NodeTable
-from .sets import SetColumn
-from .terms import DomainCounts, PodTerm, TermCounts, marks_of_domains, sum_by_domain
+from .terms import DomainCounts, PodTerm, marks_of_domains, sum_by_domain
 
 __all__ = [
     "ABSENT",
@@ -22,14 +20,11 @@ __all__ = [
     "AmountsCopy",
     "Bools",
     "CarriedTerm",
-    "CarriedTerms",
     "ChangeLog",
     "Column",
     "DomainCounts",
-    "ImageStates",
     "Ints",
     "LabelColumn",
-    "LabelColumns",
     "NodeInfo",
     "NodeTable",
     "PodTerm",
@@ -37,9 +32,7 @@ __all__ = [
     "RowLog",
     "RowValues",
     "Rows",
-    "SetColumn",
     "Size",
-    "TermCounts",
     "TermKind",
     "marks_of_domains",
     "sum_by_domain",

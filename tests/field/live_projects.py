@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from bayplan.notebook import Cluster, simulate
+from bayplan import Cluster, simulate
 from bayplan.yaml_tree import iter_trees
 from tests.e2e.test_change_requests import LiveServer
 from tests.rig.live.client import RefusedError, Tree

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from bayplan import Cluster, simulate
 from bayplan.api.custom_workloads import CustomWorkload
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.pod_spec import PodSpec
 from bayplan.api.workloads import pod_template
-from bayplan.notebook import Cluster, simulate
 from bayplan.sim import read_manifests
 
 CORPUS = Path(__file__).resolve().parent / "corpus"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.notebook import Cluster, explain, simulate
+from bayplan import Cluster, explain, simulate
 
 from .material import CORPUS, SHARED
 

@@ -12,9 +12,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from bayplan import Cluster, explain
 from bayplan.answers.judged_decision import JudgedDecision
 from bayplan.config.releases import recorded_version
-from bayplan.notebook import Cluster, explain
 from bayplan.shadow import evidence
 from bayplan.shadow.evidence import INDEX, EvidenceFolder
 from bayplan.shadow.shadow_run import ShadowRun, shadow_recording

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from bayplan import Cluster, explain
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
-from bayplan.notebook import Cluster, explain
 from bayplan.shadow.evidence import INDEX, EvidenceFolder
 from bayplan.shadow.shadow_run import ShadowRun
 from bayplan.sim.settings import Settings

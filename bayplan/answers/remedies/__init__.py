@@ -47,4 +47,4 @@ def propose(ask: Ask) -> Iterator[Remedy]:
         yield from proposer(ask)
 
 
-__all__ = ["PROPOSERS", "Ask", "Remedy", "propose"]
+__all__ = ["Ask", "Remedy", "propose"]

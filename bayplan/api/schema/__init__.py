@@ -5,6 +5,6 @@ the fields that affect placement. Callers: the API server of `up` for validation
 buffers; the reading of files for fields that do not exist.
 """
 
-from .fields import FIELDS, Field, Fields, FieldType
+from .fields import FIELDS, Field, FieldType
 
-__all__ = ["FIELDS", "Field", "FieldType", "Fields"]
+__all__ = ["FIELDS", "Field", "FieldType"]

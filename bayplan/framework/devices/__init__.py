@@ -14,12 +14,12 @@ from ...table import NodeTable
 from ..handle import Handle
 from ..lister import Lister
 from ..lister_changes import Follower
-from .allocated import Allocated, take
+from .allocated import Allocated
 from .claims import TrackedClaims
 from .classes import DeviceClasses
 from .device_pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .features import ALL_FEATURES, DeviceFeatures
-from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers, Picked
+from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
 from .selection import ExpressionFault, Selection
 
 SHARED = "devices"
@@ -128,13 +128,9 @@ __all__ = [
     "DeviceId",
     "Devices",
     "ExpressionFault",
-    "Inventory",
     "NodeOffers",
     "Offer",
-    "Picked",
     "PoolId",
     "PoolView",
     "Selection",
-    "TrackedClaims",
-    "take",
 ]

@@ -8,6 +8,6 @@ the seed. Callers: cli, sweeps, users' scripts.
 
 from .fit import fit_model
 from .generator import generate
-from .model import WorkloadModel, parse_model, read_model
+from .model import parse_model, read_model
 
-__all__ = ["WorkloadModel", "fit_model", "generate", "parse_model", "read_model"]
+__all__ = ["fit_model", "generate", "parse_model", "read_model"]
