@@ -88,10 +88,6 @@ class Requirement(Wire, frozen=True):
         return (number > bound) - (number < bound)
 
 
-LabelSelectorRequirement = Requirement
-NodeSelectorRequirement = Requirement
-
-
 class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
     """Selects objects by their labels. Empty selects all; a missing selector (None) selects nothing.
 

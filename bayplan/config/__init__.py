@@ -12,7 +12,7 @@ from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
 from .extender_order import extender_order, with_ignored_resources
 from .gates import FeatureGates, parse_feature_gates
 from .internal_form import Reading, gate_notes
-from .legacy.policy import provider_config, provider_reading
+from .legacy.policy import provider_reading
 from .load import Check, load_config, load_reading, no_check, parse_config, parse_reading
 from .plugin_args import (
     ARGS_TYPES,
@@ -100,7 +100,6 @@ __all__ = [
     "parse_config",
     "parse_feature_gates",
     "parse_reading",
-    "provider_config",
     "provider_reading",
     "validate_config",
     "with_ignored_resources",

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from ..api.node import Node
-from ..api.pod import Pod
 from ..api.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from ..api.text.quantity import format_quantity
 from .outcomes import NodeUse
@@ -79,18 +78,6 @@ class TotalsChange(msgspec.Struct, frozen=True):
             }
             for name in self.resources
         ]
-
-
-def totals_of(nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterTotals:
-    """The totals of nodes with these pods on them; finished pods use nothing."""
-    sums: dict[str, dict[str, int]] = {}
-    for pod in pods:
-        if pod.node_name and not pod.is_finished:
-            used = sums.setdefault(pod.node_name, {})
-            for resource, amount in pod.usage.items():
-                used[resource] = used.get(resource, 0) + amount
-            used[PODS] = used.get(PODS, 0) + 1
-    return _add_up((node, sums.get(node.name, {})) for node in nodes)
 
 
 def totals_of_uses(uses: Iterable[NodeUse]) -> TotalsChange:

@@ -13,7 +13,7 @@ from bayplan.config import (
     PodTopologySpreadArgs,
     parse_config,
     parse_reading,
-    provider_config,
+    provider_reading,
 )
 from bayplan.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
 from bayplan.config.legacy.policy import PROVIDERS
@@ -148,7 +148,7 @@ def test_an_empty_file_has_them(
 
 
 def test_a_provider_adds_the_pre_filter_that_volume_restrictions_needs_now() -> None:
-    plugins = provider_config("DefaultProvider").profiles[0].plugins
+    plugins = provider_reading("DefaultProvider").config.profiles[0].plugins
 
     added = f"{PROVIDER_OF_20['preFilter']} VolumeRestrictions"
     assert written(plugins) == {**PROVIDER_OF_20, "preFilter": added}
@@ -156,7 +156,7 @@ def test_a_provider_adds_the_pre_filter_that_volume_restrictions_needs_now() -> 
 
 def test_an_unknown_provider_is_reported() -> None:
     with pytest.raises(ConfigError) as caught:
-        provider_config("Best")
+        provider_reading("Best")
 
     assert str(caught.value) == (
         'algorithm provider: expected DefaultProvider or ClusterAutoscalerProvider; got "Best"'

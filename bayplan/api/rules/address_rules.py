@@ -111,12 +111,6 @@ def _peer_causes(block: Tree, path: str) -> Iterator[Cause]:
             yield invalid_value(where, part, "must be a strict subset of `cidr`")
 
 
-def node_block_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of the blocks of a Node."""
-    for i, block in enumerate((tree.get("spec") or {}).get("podCIDRs") or ()):
-        yield from block_causes(block, f"spec.podCIDRs[{i}]")
-
-
 def _strict(text: str) -> Address | None:
     try:
         address = ip_address(text)

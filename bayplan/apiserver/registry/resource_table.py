@@ -153,9 +153,6 @@ _EVENT_NAMES = {
     if name != "source"
 }
 """The names of fields in events.k8s.io, and those of the stored objects."""
-BY_PATH: Mapping[tuple[str, str, str], ApiResource] = {
-    (resource.group, resource.version, resource.plural): resource for resource in ALL_RESOURCES
-}
 BY_STORAGE: Mapping[str, ApiResource] = {
     resource.name: resource for resource in RESOURCES if not resource.stored_as
 }

@@ -89,7 +89,6 @@ class ServedConnection(asyncio.Protocol):
         """Whether a request was answered."""
         self._admitted: WholeRequest | None = None
         self._held_bytes = 0
-        self._handled = 0
         self._is_reading = True
         self._is_half_closed = False
         self._reader = RequestReader()

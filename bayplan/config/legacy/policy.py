@@ -71,11 +71,6 @@ def provider_reading(name: str, feature_gates: GateSettings | None = None) -> Re
     return Reading(config, API_VERSION, notes=gate_notes(gates))
 
 
-def provider_config(name: str, feature_gates: GateSettings | None = None) -> SchedulerConfiguration:
-    """Returns the configuration of algorithm provider `name`; see provider_reading."""
-    return provider_reading(name, feature_gates).config
-
-
 def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
     """Return the configuration in the policy of a ConfigMap."""
     file = decode(ConfigMapFile, data, "", problems)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -192,7 +192,6 @@ class PlanRun(_Run, frozen=True, kw_only=True, rename="camel", tag="plan"):
 
 
 Run: TypeAlias = PodRun | EventRun | LoadRun | CommandRun | QuestionRun | PlanRun
-AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun, CommandRun, QuestionRun, PlanRun)
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):

@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.apiserver.registry.query_selectors import make_matcher
-from bayplan.apiserver.registry.resource_table import BY_PATH, BY_STORAGE, selectable_fields
+from bayplan.apiserver.registry.resource_table import BY_KIND, BY_STORAGE, selectable_fields
 from bayplan.apiserver.registry.status_errors import StatusError
 from bayplan.apiserver.store import Record
 
@@ -68,7 +68,7 @@ def test_the_other_version_of_events_has_other_names() -> None:
     kept = Record(("default", "e"), "u", 1, b"{}", None, selectable_fields("events", event))
 
     matches = make_matcher(
-        BY_PATH["events.k8s.io", "v1", "events"],
+        BY_KIND["events.k8s.io", "Event"],
         "",
         "regarding.name=web,reportingController=sched",
     )

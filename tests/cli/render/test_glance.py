@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bayplan.answers.stage import Stage
 from bayplan.cli.render.cluster_totals import render_totals, render_use, sparkline
 from bayplan.cli.render.consoles import PIPE_WIDTH
 from bayplan.cli.render.node_names import NodeNames, common_suffix
@@ -13,7 +14,7 @@ from bayplan.cli.render.pending_rows import render_pending
 from bayplan.cli.render.run_tables import render_report
 from bayplan.sim import Simulation
 from bayplan.sim.pending_pods import PendingGroup
-from bayplan.sim.totals import TotalsChange, totals_of
+from bayplan.sim.totals import TotalsChange
 from bayplan.sim.use_over_time import UseSeries
 from bayplan.testing.builders import make_node, make_pod
 
@@ -108,8 +109,8 @@ def test_totals_have_what_is_free_on_other_nodes_apart() -> None:
         make_node("tainted", cpu="8", memory="8Gi", taints=["gpu=yes:NoSchedule"]),
         make_node("closed", cpu="2", memory="8Gi", unschedulable=True),
     ]
-    before = totals_of(nodes, [])
-    after = totals_of(nodes, [make_pod("p", cpu="1", node_name="a")])
+    before = Stage(nodes).totals()
+    after = Stage([*nodes, make_pod("p", cpu="1", node_name="a")]).totals()
 
     lines = printed(render_totals, TotalsChange(before, after), width=100)
 
