@@ -98,15 +98,15 @@ def make_workload_of(number: int, workload: Any) -> Any:
     rule = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": ZONE} | selector
     term = selector | {"topologyKey": "kubernetes.io/hostname"}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    more: dict[str, Any] = {
+    demands: dict[str, dict[str, Any]] = {
         "": {},
         "zone": {"nodeSelector": {ZONE: "b"}},
         "family": {"nodeSelector": {FAMILY: "x"}},
         "priority": {"priority": 5},
         "spread": {"topologySpreadConstraints": [rule]},
         "apart": {"affinity": {"podAntiAffinity": required}},
-    }[demand]
-    return make_workload(f"app-{number}", replicas, cpu, **more)
+    }
+    return make_workload(f"app-{number}", replicas, cpu, **demands[demand])
 
 
 @settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))

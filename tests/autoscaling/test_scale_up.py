@@ -30,7 +30,7 @@ BOTH = [
     pytest.param(GROUPS, id="Cluster Autoscaler"),
 ]
 ZONED = make_type("zoned", 4, 0.2, zones=("a", "b", "c"))
-SPREAD = {
+SPREAD: dict[str, Any] = {
     "topologySpreadConstraints": [
         {
             "maxSkew": 1,
@@ -40,7 +40,7 @@ SPREAD = {
         }
     ]
 }
-APART = {
+APART: dict[str, Any] = {
     "affinity": {
         "podAntiAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -138,7 +138,7 @@ def test_karpenter_launches_the_cheapest_type_that_holds_a_batch(
 
 
 def test_karpenter_narrows_the_types_to_what_every_pod_of_a_node_accepts() -> None:
-    chosen = {"nodeSelector": {"node.kubernetes.io/instance-type": "small"}}
+    chosen: dict[str, Any] = {"nodeSelector": {"node.kubernetes.io/instance-type": "small"}}
 
     objects = [make_workload("any", 1), make_workload("picky", 1, **chosen)]
 

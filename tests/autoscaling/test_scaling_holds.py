@@ -127,10 +127,9 @@ def shadow_pods(simulation: Simulation) -> dict[str, str]:
     scaler = simulation._controller
     assert isinstance(scaler, Autoscaler)
     shadow = scaler.shadow
+    stored = simulation.cluster.by_name("Pod")
     return {
-        pod.name: simulation.cluster.get("Pod", pod.namespace, pod.name).node_name
-        if pod.uid in shadow._moved
-        else name
+        pod.name: stored[pod.namespace, pod.name].node_name if pod.uid in shadow._moved else name
         for name in shadow.table.row_of
         for pod in shadow.pods_on(name).values()
         if not pod.is_terminating

@@ -211,7 +211,7 @@ MISSING = {
     ],
 )
 def test_gates_change_the_default_plugins(gates: dict[str, bool], last: str) -> None:
-    assert plugins_of("v1", **gates).multi_point.enabled[-1].name == last
+    assert plugins_of("v1", None, **gates).multi_point.enabled[-1].name == last
 
 
 @pytest.mark.parametrize(

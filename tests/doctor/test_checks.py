@@ -224,7 +224,7 @@ def test_a_live_cluster_is_looked_at(live: tuple[ServerInThread, Path]) -> None:
 
 def test_a_snapshot_is_looked_at(tmp_path: Path) -> None:
     annotations = {"bayplan.dev/kubernetes-version": "v1.36.4"}
-    namespace = {"apiVersion": "v1", "kind": "Namespace"}
+    namespace: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace"}
     namespace |= {"metadata": {"name": "default", "annotations": annotations}}
     file = tmp_path / "snapshot.json"
     file.write_text(json.dumps(namespace))

@@ -118,8 +118,8 @@ def _changes(project: Project, breadth: int) -> Iterator[Question]:
         target = (f"{kind}/{workload}", "-n", namespace)
         changes.append((f"scale {name}", ("scale", target[0], "7", *target[1:])))
         container = ("-c", project.container_of(name))
-        words = ("resize", target[0], "cpu=300m", *container, *target[1:])
-        changes.append((f"resize {name}", words))
+        resize = ("resize", target[0], "cpu=300m", *container, *target[1:])
+        changes.append((f"resize {name}", resize))
     for name, words in changes:
         yield Question(f"what-if {name}", ("what-if", *words))
 

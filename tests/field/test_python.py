@@ -17,7 +17,7 @@ def test_every_function_answers(project: Project) -> None:
     assert len(simulate(cluster).to_frame())
     assert explain(cluster, "shop/too-big").message.startswith("0/5 nodes are available")
     assert compare(cluster, {"default": None, "packed": str(PACKED)}).to_frame() is not None
-    assert what_if(cluster, Cordon(node)).to_dict()
+    assert what_if(cluster, Cordon(node)).to_dict()  # type: ignore[arg-type]  # a single name will do
     assert what_if(cluster, Drain((node,))).to_dict()
     assert capacity(cluster, str(POD)).to_dict()
     assert rebalance(cluster).to_dict()

@@ -70,7 +70,7 @@ def test_what_is_right_is_passed_on(check: Callable[[Any], Any], answer: Any) ->
     ("check", "answer", "expected"),
     [
         pytest.param(check_status, None, "a Status; got None", id="no status"),
-        pytest.param(check_status, Status(1), "a Status with a Code; got 1", id="no code"),
+        pytest.param(check_status, Status(1), "a Status with a Code; got 1", id="no code"),  # type: ignore[arg-type]  # wrong on purpose
         pytest.param(
             check_status,
             Status(Code.Error, ["no"]),  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def test_what_is_right_is_passed_on(check: Callable[[Any], Any], answer: Any) ->
         pytest.param(
             pair, tuple(range(6)), "got (0, 1, 2, 3, ...)", id="a long tuple is not written out"
         ),
-        pytest.param(pair, (Status(1), 3), "a Status with a Code", id="a wrong status in a pair"),
+        pytest.param(pair, (Status(1), 3), "a Status with a Code", id="a wrong status in a pair"),  # type: ignore[arg-type]  # wrong on purpose
         pytest.param(of_two, SUCCESS, "a Verdict about 2 nodes; got a Status", id="no verdict"),
         pytest.param(of_two, Verdict(1), "about 2 nodes; got one about 1 node", id="too short"),
         pytest.param(
@@ -138,7 +138,8 @@ def test_what_is_wrong_is_named(check: Callable[[Any], Any], answer: Any, expect
 def test_scores_given_one_by_one_become_an_array() -> None:
     scores = check_each_score([1, np.int64(2)])
 
-    assert (scores.dtype, scores.tolist()) == (np.int64, [1, 2])
+    assert scores.dtype == np.int64
+    assert scores.tolist() == [1, 2]
 
 
 @pytest.mark.filterwarnings("error")

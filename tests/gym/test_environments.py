@@ -135,6 +135,7 @@ def test_the_mask_has_the_nodes_that_the_filters_accept(cluster: Cluster) -> Non
         episode = env.episode
         assert episode is not None
         queued = episode.simulation.cluster.get("Pod", *info["pod"].split("/"))
+        assert queued is not None
         asked = Inquiry(episode.simulation.scheduler, queued)
         expected = np.zeros(env.rows, np.int8)
         expected[episode.table.numbers(asked.rows)] = 1

@@ -387,7 +387,8 @@ class Life(RuleBasedStateMachine):
             }
             for entry in pod.spec.resource_claims or ():
                 name = entry.resource_claim_name or names[entry.name]
-                claim: ResourceClaim = self.real.get("ResourceClaim", "default", name)
+                claim = self.real.get("ResourceClaim", "default", name)
+                assert isinstance(claim, ResourceClaim)
                 assert claim.is_reserved_for(pod), f"{pod.name} does not have {name}"
                 assert claim.allocation is not None
                 selector = claim.allocation.node_selector

@@ -220,7 +220,7 @@ class Life(RuleBasedStateMachine):
         self.scheduler.run_timers()
         self.try_pods(attempts)
 
-    @precondition(lambda self: len(self.scheduler.waiting_pods))
+    @precondition(lambda self: len(self.scheduler.waiting_pods) > 0)
     @rule(data=st.data(), how=st.sampled_from(["allow", "reject", "preempt"]))
     def a_pod_that_waits_on_permit_is_decided(self, data: st.DataObject, how: str) -> None:
         waiting = list(self.scheduler.waiting_pods)

@@ -394,9 +394,11 @@ def history_of(seed: int, length: int) -> list[Step]:
     """A long history."""
     drawn = random.Random(seed)
     kinds = OFTEN + KINDS
-    return [
-        (drawn.choice(kinds), *(drawn.randint(0, LAST) for _ in range(3))) for _ in range(length)
-    ]
+
+    def number() -> int:
+        return drawn.randint(0, LAST)
+
+    return [(drawn.choice(kinds), number(), number(), number()) for _ in range(length)]
 
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if EXAMPLES else [])]

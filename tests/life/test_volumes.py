@@ -286,7 +286,9 @@ def test_a_node_deleted_during_provisioning_releases_the_claim() -> None:
     life = Life(*zones(), make_class(delay="10s"), make_claim(), uses("claim"))
     life.advance(3)
 
-    life.cluster.delete(life.cluster.get("Node", "", "n-a"))
+    node = life.cluster.get("Node", "", "n-a")
+    assert node is not None
+    life.cluster.delete(node)
     life.advance(1)
     assert life.messages[0].startswith(f'{PRE_BIND}binding volumes: failed to get node "n-a"')
     assert life.messages[0].endswith('node "n-a" not found')

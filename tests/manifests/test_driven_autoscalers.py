@@ -83,7 +83,7 @@ def test_the_simulation_scales_the_workload(tmp_path: Path) -> None:
     simulation = Simulation([*found.objects, make_node("n")], pods_end=False)
     simulation.run()
 
-    assert len(simulation.cluster.list("Pod")) == 5
+    assert len(list(simulation.cluster.list("Pod"))) == 5
 
 
 def test_an_autoscaler_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
 
 
 def make_file(*objects: Any) -> Manifests:
-    places = [ManifestPlace("new.yaml", number, -1) for number in range(1, len(objects) + 1)]
+    places: list[Any] = [
+        ManifestPlace("new.yaml", number, -1) for number in range(1, len(objects) + 1)
+    ]
     return Manifests(list(objects), places)
 
 

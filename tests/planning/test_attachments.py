@@ -22,7 +22,7 @@ DRIVER = "disks.example.com"
 WITH_DISKS = make_type("disks", 8, 16, 0.4, csi_limits={DRIVER: 4})
 POOL = NodePool("p", (WITH_DISKS,))
 VOLUMES = f"volumes of {DRIVER}"
-STORAGE = decode_object(
+STORAGE: Any = decode_object(
     {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

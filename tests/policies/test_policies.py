@@ -58,7 +58,7 @@ def gpu_node(name: str, gpus: int, cpu: str = "64", model: str = "") -> Node:
 
 
 def gpu_pod(name: str, milli: int, cpu: str = "4", node_name: str = "", **more: Any) -> Pod:
-    requests = {"cpu": cpu, **({GPU_MILLI: milli} if milli else {})}
+    requests: dict[str, int | str] = {"cpu": cpu, **({GPU_MILLI: milli} if milli else {})}
     return make_pod(name, requests=requests, node_name=node_name, **more)
 
 

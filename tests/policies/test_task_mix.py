@@ -196,7 +196,9 @@ def test_no_task_makes_nothing_unusable() -> None:
 
 def test_typical_tasks_are_the_most_frequent_ones() -> None:
     def pods(count: int, cpu: str, milli: int, memory: str = "1Gi") -> list:  # type: ignore[type-arg]
-        requests = {"cpu": cpu, "memory": memory, **({GPU_MILLI: milli} if milli else {})}
+        requests: dict[str, int | str] = {"cpu": cpu, "memory": memory}
+        if milli:
+            requests[GPU_MILLI] = milli
         return [make_pod(f"p{cpu}{milli}{i}", requests=requests) for i in range(count)]
 
     listed = [*pods(2, "1", 0), *pods(3, "4", 500), *pods(3, "4", 500, "2Gi"), *pods(2, "8", 1000)]

@@ -54,7 +54,7 @@ PATCH = "application/json-patch+json"
 class StormReport(NamedTuple):
     """The outcome of a storm."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
     statuses: dict[int, int]
     problems: list[str]
     slowest_s: float

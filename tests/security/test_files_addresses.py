@@ -40,7 +40,7 @@ VOLUMES = [
 
 def placed(trees: list[dict[str, Any]]) -> dict[str, str]:
     """Nodes of the pods."""
-    pods = [decode_object(tree) for tree in trees]
+    pods: list[Any] = [decode_object(tree) for tree in trees]
     report = Simulation([make_node("a"), make_node("b"), *pods], seed=1).run()
     return {result.pod.name: result.attempt.node_name for result in report.pods}
 

@@ -39,7 +39,8 @@ SLICE_S = 0.02
 
 def plan(node_trees: list[Tree], pod_trees: list[Tree], sampled: float) -> list[str]:
     """The node of each pod, decided in order; "" for a pod without one."""
-    view = TrialCluster([decode_object(tree) for tree in node_trees])
+    nodes: list[Any] = [decode_object(tree) for tree in node_trees]
+    view = TrialCluster(nodes)
     ties, draw, names = RandomTies(0), random.Random(0), []
     most = num_feasible_nodes_to_find(0, len(node_trees))
     for number, tree in enumerate(pod_trees):

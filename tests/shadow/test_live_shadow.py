@@ -58,7 +58,8 @@ def followed_pods(live: LiveShadow) -> int:
 
 def cpu_pod(name: str, cpu: str, node: str = "") -> dict[str, Any]:
     container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
-    return pod_tree(name, containers=[container], **({"nodeName": node} if node else {}))
+    more: dict[str, Any] = {"nodeName": node} if node else {}
+    return pod_tree(name, containers=[container], **more)
 
 
 def bind(api: ServerInThread, name: str, node: str) -> None:

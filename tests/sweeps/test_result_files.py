@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from bayplan.sweeps.result_files import ResultTable, RunJournal
 from bayplan.sweeps.worker import RunResult
 
 parquet = pytest.importorskip("pyarrow.parquet")
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"run": "a", "weight.X": None, "seed": 0, "status": "done", "placed": 3.0},
     {"run": "b", "weight.X": 2, "seed": 0, "status": "failed"},
     {"run": "c", "weight.X": "many", "seed": 1, "status": "done", "placed": 4.0, "extra": 0.5},

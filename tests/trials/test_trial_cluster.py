@@ -64,11 +64,14 @@ def test_a_pod_that_will_move_is_where_it_goes_until_it_is_evicted(
     assert pods_of(shadow) == {first: [other.name], second: [*there, pod.name]}
 
     stored = simulation.cluster.get("Pod", pod.namespace, pod.name)
+    assert stored is not None
     labelled = simulation.cluster.update(stored.replace(labels={"app": "other"}))
     assert pods_of(shadow) == {first: [other.name], second: [*there, pod.name]}
 
     simulation.cluster.delete(labelled, grace_s=30)
-    assert simulation.cluster.get("Pod", pod.namespace, pod.name).is_terminating
+    ending = simulation.cluster.get("Pod", pod.namespace, pod.name)
+    assert ending is not None
+    assert ending.is_terminating
     assert pods_of(shadow) == {first: [other.name], second: there}
     assert here == [pod.name, other.name]
 
@@ -114,7 +117,7 @@ def test_the_scheduler_is_told_of_pods_that_count_for_others(
     pods: list[Pod], told: list[str]
 ) -> None:
     scheduler, cluster = ToldScheduler(), StillCluster()
-    cluster.watch(_FeedOfOthers(scheduler))
+    cluster.watch(_FeedOfOthers(scheduler))  # type: ignore[arg-type]  # a fake
 
     for pod in pods:
         cluster.put_in(pod)

@@ -46,9 +46,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Tab]]:
 
 def follow(*objects: Any, **options: Any) -> tuple[Simulation, History, Any]:
     """A finished run, its history and its report."""
-    simulation = Simulation(
-        [decode_object(obj) if isinstance(obj, dict) else obj for obj in objects], **options
-    )
+    decoded: list[Any] = [decode_object(o) if isinstance(o, dict) else o for o in objects]
+    simulation = Simulation(decoded, **options)
     history = History(simulation.clock)
     history.scheduler = simulation.scheduler
     simulation.watch(history)

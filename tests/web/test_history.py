@@ -125,8 +125,9 @@ def test_changes_of_pods_and_nodes_are_recorded() -> None:
     cluster.update(make_pod("a", node_name="n", cpu="1", labels={"app": "web"}))
     cluster.update(make_node("n", unschedulable=True))
     cluster.update(make_node("n", unschedulable=True))
-    cluster.delete(cluster.get("Pod", "default", "a"))
-    cluster.delete(cluster.get("Node", "", "n"))
+    for gone in (cluster.get("Pod", "default", "a"), cluster.get("Node", "", "n")):
+        assert gone is not None
+        cluster.delete(gone)
 
     assert [HistoryState(what).name for _, what, _, _ in history.events] == [
         "KIND",

@@ -109,7 +109,7 @@ def test_changes_since_the_offsets() -> None:
 def test_pod_groups_are_told_with_their_members_and_why_they_wait() -> None:
     gates = {"GenericWorkload": True, "GangScheduling": True}
     enabled = {"plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}}
-    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": 2}}}
     spec["schedulingConstraints"] = {"topology": [{"key": "rack"}]}
     scenario = Scenario(
         make_node("n", cpu="1", labels={"rack": "r1"}),

@@ -18,7 +18,7 @@ def owned(name: str, number: int, cpu: str, namespace: str = "shop") -> list[dic
     """Pods of a Deployment."""
     template = {"pod-template-hash": "5d4f", "app": name}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-5d4f", "uid": name}
-    more = {"labels": template, "namespace": namespace}
+    more: dict[str, Any] = {"labels": template, "namespace": namespace}
     more |= {"ownerReferences": [{**owner, "controller": True}]}
     return [web_pod(f"{name}-5d4f-{i}", cpu, **more) for i in range(number)]
 

@@ -58,7 +58,7 @@ def draw_struct(data: st.DataObject, schema: str, depth: int) -> dict[str, Any]:
     """An object with a few fields, mostly of the right form."""
     fields = FIELDS.of(schema)
     names = data.draw(st.lists(st.sampled_from([*fields, "unknown"]), max_size=3, unique=True))
-    tree = {}
+    tree: dict[str, Any] = {}
     for name in names:
         kind = fields[name].type if name in fields else None
         if kind is not None and kind.form == "struct" and depth < 4:

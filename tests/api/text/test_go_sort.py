@@ -16,7 +16,8 @@ def cases() -> list[tuple[str, list[int], list[int]]]:
     for line in CASES.read_text().splitlines():
         if not line.startswith("#"):
             keys, places = line.partition(" ")[2].split(";")
-            found.append((line.split()[0], *[list(map(int, p.split(","))) for p in (keys, places)]))
+            lists = [list(map(int, part.split(","))) for part in (keys, places)]
+            found.append((line.split()[0], lists[0], lists[1]))
     return found
 
 

@@ -440,7 +440,7 @@ def test_a_binding_to_a_role_with_more_rights_is_refused(rbac: RbacApi) -> None:
     rbac.make(ROLES, role("reader", READ))
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
     binding = {"metadata": {"name": "b"}, "roleRef": ref, "subjects": [user("jane")]}
-    missing = {**binding, "roleRef": {**ref, "name": "none"}}
+    missing = {**binding, "roleRef": ref | {"name": "none"}}
 
     status, answer = rbac.ask("POST", BINDINGS, binding, "jane")
 

@@ -159,9 +159,8 @@ def write(api: ServerInThread, group: PodGroup, *conditions: PodGroupCondition) 
 
 
 def read(api: ServerInThread) -> PodGroup:
-    group: PodGroup = api.within(
-        lambda server: server.plane.cluster.get("PodGroup", "default", "g")
-    )
+    group = api.within(lambda server: server.plane.cluster.get("PodGroup", "default", "g"))
+    assert isinstance(group, PodGroup)
     return group
 
 

@@ -121,7 +121,7 @@ class OffByOne(CountsPods):
 
 class Floats(CountsPods):
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        return table.pod_count[rows] / 2
+        return table.pod_count[rows] / 2  # type: ignore[return-value]  # wrong on purpose
 
 
 class CountsPodsOfTheNode(CountsPods):
@@ -176,7 +176,7 @@ class ByPriorityKey(ByPriority):
 class ByLabel(ByPriority):
     """Correct: without a key, answers are for pods that are alike in everything."""
 
-    def spec_key(self, spec: PodSpec) -> None:
+    def spec_key(self, spec: PodSpec) -> None:  # type: ignore[override]  # wrong on purpose
         return None
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
@@ -186,7 +186,7 @@ class ByLabel(ByPriority):
 class ByLabelOfOneSpec(ByLabel):
     """Claims to read the spec alone."""
 
-    def spec_key(self, spec: PodSpec) -> PodSpec:
+    def spec_key(self, spec: PodSpec) -> PodSpec:  # type: ignore[override]  # wrong on purpose
         return spec
 
 

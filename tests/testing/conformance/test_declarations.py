@@ -114,7 +114,7 @@ class Commits(ReservePlugin, PermitPlugin, PreBindPlugin):
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         if pod.priority:
-            self.handle.client.update(pod)
+            self.handle.client.update(pod)  # type: ignore[type-var]  # a pod has no generation
         return SUCCESS
 
 
@@ -131,7 +131,7 @@ class HoldsAll(Commits):
 
 class WritesForAll(Commits):
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        self.handle.client.update(pod)
+        self.handle.client.update(pod)  # type: ignore[type-var]  # a pod has no generation
         return SUCCESS
 
 
