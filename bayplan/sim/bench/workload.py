@@ -56,9 +56,12 @@ class BenchWorkload:
 
     @property
     def feature_gates(self) -> FeatureGates:
-        """The gates of the case and of the size, in the release."""
-        settings = self.case.file.feature_gates | self.size.feature_gates
-        return FeatureGates.of(settings, choose_release(self.kubernetes_version))
+        """The gates of the case and of the size, in the release; one that it merged into another switches that on."""
+        given = self.case.file.feature_gates | self.size.feature_gates
+        release = choose_release(self.kubernetes_version)
+        merged = {new: True for old, new in release.merged_gates.items() if given.get(old)}
+        kept = {n: on for n, on in given.items() if not (on and n in release.merged_gates)}
+        return FeatureGates.of(kept | merged, release)
 
     @property
     def threshold(self) -> float:

@@ -146,6 +146,14 @@ def test_a_workload_has_the_gates_of_the_release() -> None:
     assert find_workload(Request("basic")).feature_gates.release.version == "1.36"
 
 
+def test_gates_of_a_workload_that_the_release_merged_are_on_with_the_other_gate() -> None:
+    groups = find_workload(Request("pod-groups", nodes=8, pods=16, kubernetes_version="1.37"))
+
+    assert groups.feature_gates.settings == {"GenericWorkload": True}
+    assert groups.feature_gates.enabled("GangScheduling")
+    assert "GangScheduling" in find_workload(Request("pod-groups")).feature_gates.settings
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
