@@ -16,12 +16,14 @@ from ..api.node import ContainerImage
 from .columns import Column, Ints, Size
 
 HISTORY_LIMIT = 256
+FEW_ROWS = 16
+"""Rows up to which one by one is quicker than in vectors."""
 
 
 class ImageState:
     """One image name: size in bytes (of the node that reported it first) and the rows that have it."""
 
-    __slots__ = ("_array", "counts", "moments", "rows", "size_bytes")
+    __slots__ = ("_array", "_limit", "counts", "moments", "rows", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
@@ -29,6 +31,7 @@ class ImageState:
         self.moments: list[int] = []  # ascending; counts[i] held from moments[i] on
         self.counts: list[int] = []
         self._array: Ints | None = None
+        self._limit = HISTORY_LIMIT
 
     def row_array(self) -> Ints:
         """The rows that have the image, ascending."""
@@ -42,9 +45,15 @@ class ImageState:
         self.moments.append(moment)
         self.counts.append(len(self.rows))
 
+    @property
+    def is_long(self) -> bool:
+        """Whether the history is twice as long as after the last `forget_before`."""
+        return len(self.moments) > self._limit
+
     def forget_before(self, moment: int) -> None:
         """Drop history that no row can see any more."""
         keep = max(bisect_right(self.moments, moment) - 1, 0)
+        self._limit = max(HISTORY_LIMIT, 2 * (len(self.moments) - keep))
         del self.moments[:keep]
         del self.counts[:keep]
 
@@ -104,7 +113,7 @@ class ImageStates:
                 state = self._states[name] = ImageState(after[name])
             state.rows.add(row)
             state.change(self._moment)
-            if len(state.moments) > HISTORY_LIMIT:
+            if state.is_long:
                 state.forget_before(int(self._seen.view.min()))
 
     def _drop(self, row: int, name: str) -> None:
@@ -117,12 +126,23 @@ class ImageStates:
 
     def refresh(self) -> None:
         """A snapshot is taken: rows that changed since the last one see the current counts."""
-        if self._touched:
-            # Without a moment no node has ever had an image.
-            if self._moment and (self._seen.data[self._touched] != self._moment).any():
-                self._seen.data[self._touched] = self._moment
-                self.version += 1
-            self._touched.clear()
+        touched, moment = self._touched, self._moment
+        if not touched:
+            return
+        if moment and self._is_behind(touched, moment):  # without a moment no node ever had an image
+            self._seen.data[touched] = moment
+            self.version += 1
+        touched.clear()
+
+    def _is_behind(self, rows: list[int], moment: int) -> bool:
+        """Whether some of these rows see older counts than those of `moment`."""
+        if len(rows) > FEW_ROWS:
+            return bool((self._seen.data[rows] != moment).any())
+        seen = self._seen.cells
+        for row in rows:
+            if seen[row] != moment:
+                return True
+        return False
 
     def total(self, names: Iterable[str], node_count: int) -> Ints:
         """int64 per row: the sizes of the images `names` on the row, each scaled by its share of nodes."""
