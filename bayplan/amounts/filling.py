@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..api.pod import Pod
-from ..table import AmountsCopy, Ints, NodeTable
+from ..table import AmountsCopy, Ints, NodeTable, shares_of
 from . import kernel
 from .fitting import copies_that_fit
 from .kernel import JudgeRules, RowJudge, make_judge
@@ -91,7 +91,7 @@ def fill(
     places follow each other in `rows`, `ends` has where each of them ends.
     """
     copy = AmountsCopy(table)
-    uses = [copy.cells_used_by(kind.pod) for kind in kinds]  # may add columns, so judges come after
+    uses = [shares_of(copy, kind.pod) for kind in kinds]  # may add columns, so judges come after
     judges = [make_judge(copy, kind.rules) for kind in kinds]
     values, bases = [kind.values for kind in kinds], [kind.base for kind in kinds]
     compiled = kernel.compiled

@@ -9,7 +9,7 @@ from .carried import CarriedTerm, TermKind, term_selects
 from .changes import ChangeLog, RowLog
 from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, RowValues, Size
 from .labels import ABSENT, LabelColumn
-from .node_table import AmountColumns, AmountsCopy, NodeInfo, NodeTable
+from .node_table import AmountColumns, AmountsCopy, NodeInfo, NodeTable, shares_of
 from .terms import DomainCounts, PodTerm, marks_of_domains, sum_by_domain
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Size",
     "TermKind",
     "marks_of_domains",
+    "shares_of",
     "sum_by_domain",
     "term_selects",
 ]

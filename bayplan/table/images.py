@@ -129,7 +129,9 @@ class ImageStates:
         touched, moment = self._touched, self._moment
         if not touched:
             return
-        if moment and self._is_behind(touched, moment):  # without a moment no node ever had an image
+        if moment and self._is_behind(
+            touched, moment
+        ):  # without a moment no node ever had an image
             self._seen.data[touched] = moment
             self.version += 1
         touched.clear()
@@ -139,10 +141,7 @@ class ImageStates:
         if len(rows) > FEW_ROWS:
             return bool((self._seen.data[rows] != moment).any())
         seen = self._seen.cells
-        for row in rows:
-            if seen[row] != moment:
-                return True
-        return False
+        return any(seen[row] != moment for row in rows)
 
     def total(self, names: Iterable[str], node_count: int) -> Ints:
         """int64 per row: the sizes of the images `names` on the row, each scaled by its share of nodes."""

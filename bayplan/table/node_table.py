@@ -6,14 +6,16 @@ also be there before its node, holding the pods that name it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import EMPTY_STATUS, Pod
+from ..api.pod_spec import PodSpec
 from ..api.taints import Taint
+from ..stamped_cache import StampedCache
 from .carried import CarriedTerms
 from .changes import RowLog
 from .columns import ALL, Bools, Column, Ints, ResourceColumns, Rows, Size
@@ -70,6 +72,7 @@ class NodeTable:
         self.unschedulable_column = Column(self.size, np.bool_, False)
         self.pod_count_column = Column(self.size)
         self.max_pods_column = Column(self.size)
+        self._shares: StampedCache[PodSpec, Shares] = StampedCache("amounts of specs")
         self._live_rows: tuple[int, Rows] = (-1, ALL)
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
         self._infos: list[NodeInfo] = []
@@ -144,6 +147,22 @@ class NodeTable:
         """A view of the node at `row`."""
         return NodeInfo(self, row)
 
+    def count_amounts(self, row: int, pod: Pod, change: int) -> None:
+        """Count the amounts of a pod at `row` so many times (writer only)."""
+        spec, status = pod.spec, pod.status
+        if status is EMPTY_STATUS or not status.has_resources:
+            shares = self._shares.get(spec, self.size.capacity)
+            if shares is None:
+                shares = self._shares.put(spec, self._shares_of(pod))
+        else:
+            shares = self._shares_of(pod)
+        for cells, amount in shares:
+            cells[row] += change * amount
+
+    def _shares_of(self, pod: Pod) -> Shares:
+        priority = self.priorities.column(pod.spec.priority or 0)
+        return (*shares_of(self, pod), (priority.cells, 1))
+
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """Labels of `namespace`; empty when it is not known."""
         return self.namespaces.get(namespace, {})
@@ -190,13 +209,19 @@ class AmountsCopy:
         """Number of rows that `rows` stands for."""
         return self._table.count(rows)
 
-    def cells_used_by(self, pod: Pod) -> list[tuple[memoryview, int]]:
-        """(cells of a column, amount) for each column that the pod changes at the row it is put on."""
-        used = [(self.requested.cells_of(name), amount) for name, amount in pod.usage.items()]
-        for name, amount in pod.scoring_usage.items():
-            used.append((self.scoring_usage.cells_of(name), amount))
-        used.append((self.pod_count_column.cells, 1))
-        return used
+
+Shares = Sequence[tuple[memoryview, int]]
+"""(cells of a column, amount) for each column that a pod changes at the row it is put on."""
+
+
+def shares_of(columns: AmountColumns, pod: Pod) -> Shares:
+    """The changes of amounts by a pod; valid while the capacity stays. Missing columns are made."""
+    requested, scoring = columns.requested, columns.scoring_usage
+    return [
+        *[(requested.cells_of(name), amount) for name, amount in pod.usage.items()],
+        *[(scoring.cells_of(name), amount) for name, amount in pod.scoring_usage.items()],
+        (columns.pod_count_column.cells, 1),
+    ]
 
 
 class RowFork(NodeTable):
@@ -204,6 +229,8 @@ class RowFork(NodeTable):
 
     Columns are copied when they are first asked for: filters look at few of them.
     """
+
+    priorities: OneRowPriorities
 
     def __init__(self, source: NodeTable, row: int) -> None:
         self._source, self._row = source, row
@@ -221,6 +248,12 @@ class RowFork(NodeTable):
     def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
         """A view of the node; nothing refers to it, so that it and the copy are freed at once."""
         return (NodeInfo(self, row) for row in self.numbers(rows).tolist())
+
+    def count_amounts(self, row: int, pod: Pod, change: int) -> None:
+        """Count the amounts of a pod so many times."""
+        self.requested.add(row, pod.usage, change)
+        self.scoring_usage.add(row, pod.scoring_usage, change)
+        self.priorities.add(pod.spec.priority or 0, change)
 
     def __getattr__(self, name: str) -> Any:
         """Called for missing attributes."""

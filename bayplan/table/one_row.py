@@ -71,7 +71,8 @@ class OneRowPriorities(PriorityColumns):
     def __init__(self, counts: dict[int, int]) -> None:
         self._counts = counts
 
-    def add(self, row: int, priority: int, change: int) -> None:
+    def add(self, priority: int, change: int) -> None:
+        """Count a pod so many times."""
         self._counts[priority] = self._counts.get(priority, 0) + change
 
     def below(self, priority: int) -> Ints:

@@ -14,13 +14,6 @@ class PriorityColumns:
         self._size = size
         self._columns: dict[int, Column] = {}
 
-    def add(self, row: int, priority: int, change: int) -> None:
-        """Count a pod at `row` (writer only)."""
-        column = self._columns.get(priority)
-        if column is None:
-            column = self.column(priority)
-        column.cells[row] += change
-
     def column(self, priority: int) -> Column:
         """The counts of one priority, made when they are first asked for (writer only)."""
         column = self._columns.get(priority)

@@ -8,13 +8,13 @@ on a row, and host ports that several pods of a row hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from heapq import heappop, heappush
 
 import numpy as np
 
 from ..api.node import Node
-from ..api.pod import Pod, PodClass, classes_of
+from ..api.pod import Pod, classes_of
 from .carried import NONE_HIDDEN, Hidden
 from .columns import Column
 from .node_table import NodeTable
@@ -99,31 +99,31 @@ class TableWriter:
     def add_pods(self, pods: Collection[Pod]) -> None:
         """Count many pods on their nodes; those that count alike are counted together."""
         row_of, on_rows = self.table.row_of, self.table.pods
-        plain: dict[PodClass, bool] = {}
-        has_resources: dict[int, bool] = {}
-        alike: dict[tuple[PodClass, bool], tuple[Pod, list[int]]] = {}
+        alike: dict[Hashable, tuple[Pod, list[int]] | None] = {}
         for pod, pod_class in zip(pods, classes_of(pods), strict=True):
             row = row_of.get(pod.node_name)
             if row is None:
                 row = self.row_for(pod.node_name)
             assert pod.uid not in on_rows[row], f"pod {pod.key} is on {pod.node_name} already"
             on_rows[row][pod.uid] = pod
-            is_plain, status = plain.get(pod_class), pod.status
-            if is_plain is None:
-                is_plain = plain[pod_class] = _counts_by_class(pod)
-            differs = has_resources.get(id(status))
-            if differs is None:
-                differs = has_resources[id(status)] = status.has_resources
-            if differs or not is_plain or pod.counts_claims:
+            status = pod.status
+            key = (
+                pod_class,
+                pod.deletion_timestamp is None,
+                id(status.container_statuses),  # equal ones are one object in most cases
+                id(status.init_container_statuses),
+                id(status.resources),
+                id(status.allocated_resources),
+                id(status.conditions),
+            )
+            if key not in alike:
+                alike[key] = (pod, []) if _can_be_multiplied(pod) else None
+            group = alike[key]
+            if group is None or pod.counts_claims:
                 self._count(row, pod, 1)
-                continue
-            key = (pod_class, pod.deletion_timestamp is None)
-            known = alike.get(key)
-            if known is None:
-                alike[key] = (pod, [row])
             else:
-                known[1].append(row)
-        self._count_alike(alike.values())
+                group[1].append(row)
+        self._count_alike(filter(None, alike.values()))
 
     def _count_alike(self, alike: Iterable[tuple[Pod, list[int]]]) -> None:
         """Count pods like each of these, one for each row that is listed with it."""
@@ -278,15 +278,12 @@ class TableWriter:
         if self._ports_before and hidden is None:
             self._restore_ports_at(row)
         spec = pod.spec
-        table.requested.add(row, pod.usage, change)
-        table.scoring_usage.add(row, pod.scoring_usage, change)
-        table.pod_count_column.cells[row] += change
+        table.count_amounts(row, pod, change)
         if spec.host_ports:
             ports = table.ports
             (ports.add if change > 0 else ports.remove)(row, spec.host_ports)
         if spec.volumes:
             table.volumes.add_pod(row, pod, change)
-        table.priorities.add(row, spec.priority or 0, change)
         table.terms.add_pod(row, pod, change)
         if spec.affinity is not None:
             table.carried.add_pod(row, pod, change, hidden or NONE_HIDDEN)
@@ -322,12 +319,12 @@ class TableWriter:
             heappush(self._free, row)
 
 
-def _counts_by_class(pod: Pod) -> bool:
-    """Whether all pods of its class count alike unless their statuses differ, in amounts that can be multiplied."""
+def _can_be_multiplied(pod: Pod) -> bool:
+    """Whether many pods like `pod` can be counted by multiplying its amounts."""
     spec = pod.spec
     if spec.host_ports or spec.volumes or spec.has_pod_terms:
         return False
-    return all(amount < MOST_MULTIPLIED for amount in spec.scoring_usage.values())
+    return all(amount < MOST_MULTIPLIED for amount in pod.scoring_usage.values())
 
 
 def _take_out(pods: dict[str, Pod], uid: str) -> None:

@@ -125,6 +125,18 @@ TABLE_MUTANTS = [
         "plan.version < 0",
     ),
     Mutant(
+        "amounts are counted in the columns of before the table grew",
+        "table/node_table.py",
+        "self._shares.get(spec, self.size.capacity)",
+        "self._shares.get(spec)",
+    ),
+    Mutant(
+        "a resized pod counts by its spec",
+        "table/node_table.py",
+        "if status is EMPTY_STATUS or not status.has_resources:",
+        "if True:",
+    ),
+    Mutant(
         "images have no version",
         "table/images.py",
         "self._moment += 1\n        self.version += 1",

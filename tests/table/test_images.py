@@ -129,7 +129,8 @@ def test_history_is_cut_to_what_some_row_may_still_see(monkeypatch: pytest.Monke
     writer.set_node(make_node("old", images=images, labels={"touched": "yes"}))
     come_and_go()
     assert seen(table) == [100, 0], "it saw the other row with the image"
-    for _ in range(20):
+    for i in range(20):
+        writer.set_node(make_node("old", images=images, labels={"touched": str(i)}))
         come_and_go()
     assert len(table.images._states["i:1"].moments) < 10, "of 62"
 

@@ -17,6 +17,20 @@ NODES = ("a", "b", "c", "not-there-yet")
 APPS = ("web", "db")
 TERMS = [PodTerm(frozenset({"default"}), LabelSelector(match_labels={"app": app})) for app in APPS]
 
+INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
+
+
+def granted(cpu: str, *conditions: dict[str, str]) -> dict[str, Any]:
+    """A status as kubelets write it from v1.33 on, with the resources of the container."""
+    resources = {"requests": {"cpu": cpu, "memory": "1Mi"}}
+    container = {
+        "name": "container-0",
+        "resources": resources,
+        "allocatedResources": resources["requests"],
+    }
+    return {"phase": "Running", "containerStatuses": [container], "conditions": list(conditions)}
+
+
 KINDS: list[dict[str, Any]] = [
     {"cpu": "100m", "memory": "1Mi", "labels": {"app": "web"}},
     {"cpu": "100m", "memory": "1Mi", "labels": {"app": "db"}},
@@ -25,6 +39,10 @@ KINDS: list[dict[str, Any]] = [
     {"cpu": "1", "host_ports": [80]},
     {"cpu": "100m", "memory": "1Mi", "labels": {"app": "web"}, "terminating": True},
     {"requests": {"example.com/gpu": str(2**55)}},
+    {"cpu": "100m", "memory": "1Mi", "labels": {"app": "web"}, "status": granted("100m")},
+    {"cpu": "100m", "memory": "1Mi", "labels": {"app": "web"}, "status": granted("300m")},
+    {"cpu": "500m", "status": granted("300m")},
+    {"cpu": "500m", "status": granted("300m", INFEASIBLE)},
 ]
 
 
@@ -84,6 +102,21 @@ def test_the_table_is_the_same(pods: list[Pod], is_counted_before: bool) -> None
     assert cells(together) == cells(one_by_one)
     changed = set(np.asarray(together.row_changes.rows_since(versions)).tolist())
     assert {together.row_of[pod.node_name] for pod in pods} <= changed
+
+
+def test_pods_of_all_kinds_count_as_one_by_one() -> None:
+    mixed = [
+        make_pod(f"p{i}-{kind}", node_name=NODES[i % 3], **KINDS[kind])
+        for i in range(30)
+        for kind in range(len(KINDS))
+    ]
+    one_by_one, together = make_table(True), make_table(True)
+    writer = TableWriter(one_by_one)
+    for pod in mixed:
+        writer.add_pod(pod)
+    TableWriter(together).add_pods(mixed)
+
+    assert cells(together) == cells(one_by_one)
 
 
 def test_pods_that_are_being_deleted_are_counted_apart() -> None:
