@@ -22,14 +22,14 @@ TABLE_MUTANTS = [
     Mutant(
         "pods with volumes or host ports are counted together",
         WRITER,
-        "is_plain = plain[pod_class] = _counts_by_class(pod)",
-        "is_plain = plain[pod_class] = True",
+        "(pod, []) if _can_be_multiplied(pod) else None",
+        "(pod, [])",
     ),
     Mutant(
         "pods that leave count like those that stay",
         WRITER,
-        "key = (pod_class, pod.deletion_timestamp is None)",
-        "key = (pod_class, True)",
+        "                pod.deletion_timestamp is None,\n",
+        "                True,\n",
     ),
     # Entries of the table's logs
     Mutant(
@@ -129,12 +129,6 @@ TABLE_MUTANTS = [
         "table/node_table.py",
         "self._shares.get(spec, self.size.capacity)",
         "self._shares.get(spec)",
-    ),
-    Mutant(
-        "a resized pod counts by its spec",
-        "table/node_table.py",
-        "if status is EMPTY_STATUS or not status.has_resources:",
-        "if True:",
     ),
     Mutant(
         "images have no version",

@@ -34,6 +34,24 @@ def test_every_column_grows_with_the_table() -> None:
     assert table.live.all()
 
 
+def test_a_resized_pod_counts_by_its_status_beside_others_of_its_spec() -> None:
+    granted = {"name": "container-0", "resources": {"requests": {"cpu": "3"}}}
+    table = make_table(make_node("a"))
+    writer = TableWriter(table)
+    pods = [
+        make_pod("plain", node_name="a", cpu="1"),
+        make_pod("resized", node_name="a", cpu="1", status={"containerStatuses": [granted]}),
+        make_pod("another", node_name="a", cpu="1"),
+    ]
+
+    for pod in pods:
+        writer.add_pod(pod)
+    assert table.requested["cpu"].tolist() == [5000]
+    for pod in pods[1:]:
+        writer.remove_pod(pod)
+    assert table.requested["cpu"].tolist() == [1000]
+
+
 def test_a_resource_that_no_node_has_is_a_column_of_zeros() -> None:
     table = make_table(make_node("a"), make_node("b"))
 
