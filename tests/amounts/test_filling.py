@@ -12,7 +12,7 @@ import bayplan
 from bayplan.amounts import BalanceRule, FitRule, ShareKind, ShareRule, kernel
 from bayplan.amounts.filling import Filled, Filling, fill
 from bayplan.amounts.kernel import JudgeRules, Weighted, make_judge
-from bayplan.table import AmountsCopy, Ints, NodeTable
+from bayplan.table import AmountsCopy, Ints, NodeTable, shares_of
 from bayplan.testing.builders import make_node, make_pod, make_table
 from tests.rig.random_examples import examples
 
@@ -69,7 +69,7 @@ def test_a_copy_of_amounts_does_not_write_to_the_table() -> None:
     table = make_table(make_node("n", cpu="2"))
     copy = AmountsCopy(table)
 
-    for cells, amount in copy.cells_used_by(make_pod("p", cpu="1", memory="1Ki")):
+    for cells, amount in shares_of(copy, make_pod("p", cpu="1", memory="1Ki")):
         cells[0] += amount
 
     assert copy.requested["cpu"].tolist() == [1000]
