@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..api.cron_jobs import CronJob
 from ..api.node import Node
+from ..api.rules.creation import refusal_text
 from ..api.rules.immutable import immutable_causes
 from ..api.storage import StorageClass
 from ..api.wire.encode import to_dict
-from ..api.wire.kinds import group_of
 from ..api.workloads import pod_template
 from ..cluster.memory import AdmissionError, provisioning_problems, stage_problem
 from ..cluster.objects import ClusterObject
@@ -44,11 +44,7 @@ def refuse_immutable(stored: ClusterObject, changed: ClusterObject) -> None:
     """Raise InputError, in kube-apiserver's words, for a change of a field that cannot be changed."""
     causes = list(immutable_causes(stored.kind, to_dict(changed), to_dict(stored)))
     if causes:
-        group = group_of(stored.api_version)
-        kind = f"{stored.kind}.{group}" if group else stored.kind
-        found = [f"{cause.field}: {cause.message}" for cause in causes]
-        listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
-        raise InputError(f'{kind} "{stored.name}" is invalid: {listed}')
+        raise InputError(refusal_text(stored.api_version, stored.kind, stored.name, causes))
 
 
 def joined(*parts: str) -> str:

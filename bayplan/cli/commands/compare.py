@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...choices import AUTOSCALERS
 from ...errors import InputError
-from ..options.autoscaler_options import InstanceTypesOption, complete_autoscaler, read_autoscalers
+from ..options.autoscaler_options import InstanceTypesOption, read_autoscalers
 from ..options.cluster_options import LiveContextOption, LiveKubeconfigOption, NamespaceOption
 from ..options.config_options import (
     PluginFilesOption,
@@ -18,7 +19,7 @@ from ..options.config_options import (
     read_settings,
 )
 from ..options.input_options import seconds_if_given, takes_input_limit
-from ..options.option_groups import takes_options
+from ..options.option_groups import completing, takes_options
 from ..options.scheduler_options import (
     AllOption,
     FilenameOption,
@@ -113,7 +114,7 @@ class CompareOptions:
             "--autoscaler",
             metavar="NAME",
             help="With --pools: karpenter or cluster-autoscaler, or both. Default: karpenter.",
-            autocompletion=complete_autoscaler,
+            autocompletion=completing(AUTOSCALERS),
         ),
     ] = None
     until: Annotated[

@@ -14,7 +14,7 @@ import typer
 from ...choices import PLAN_SEEDS, PLAN_TIME_LIMIT_S, SURVIVE, expect_choice
 from ...errors import InputError
 from ..options.autoscaler_options import InstanceTypesOption, print_notes, read_table
-from ..options.option_groups import takes_options
+from ..options.option_groups import completing, takes_options
 from ..options.scheduler_options import PENDING, Question, takes_cluster
 from ..options.usage_options import UsageOption, read_measured
 from ..render.answer_output import print_answer
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 
 EXISTING = "existing"
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
-
-
-def complete_survive(incomplete: str) -> list[str]:
-    """The failures that a plan can survive."""
-    return [name for name in SURVIVE if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +66,7 @@ class PlanOptions:
         typer.Option(
             metavar="WHAT",
             help="What may be gone: node or zone; every pod must fit on the rest.",
-            autocompletion=complete_survive,
+            autocompletion=completing(SURVIVE),
         ),
     ] = ""
     survive_priority: Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...choices import DEFAULT_MOVES, OBJECTIVES, Objective, expect_choice
+from ..options.option_groups import completing
 from ..options.scheduler_options import (
     AllOption,
     Question,
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
     from ...manifests.timeline import InputObject
 
 
-def complete_objective(incomplete: str) -> list[str]:
-    """The objectives whose names begin like that."""
-    return [name for name in OBJECTIVES if name.startswith(incomplete)]
-
-
 @takes_question
 def rebalance(
     question: Question,
@@ -38,7 +34,7 @@ def rebalance(
         typer.Option(
             metavar="OBJECTIVE",
             help=f"What to improve: {', '.join(OBJECTIVES)}.",
-            autocompletion=complete_objective,
+            autocompletion=completing(OBJECTIVES),
         ),
     ] = OBJECTIVES[0],
     max_moves: Annotated[

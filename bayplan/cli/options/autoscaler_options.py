@@ -13,6 +13,7 @@ from ...choices import AUTOSCALERS, EXPANDERS, expect_choice
 from ...errors import InputError
 from ..render.consoles import stderr_console
 from .input_options import parse_seconds
+from .option_groups import completing
 
 if TYPE_CHECKING:
     from ...answers.compare import MakeSimulation
@@ -27,16 +28,6 @@ SPELLINGS = {
     "autoscaler_flags": "--autoscaler-flag",
 }
 """Names of options that are not those of their settings."""
-
-
-def complete_autoscaler(incomplete: str) -> list[str]:
-    """The autoscalers."""
-    return [name for name in AUTOSCALERS if name.startswith(incomplete)]
-
-
-def complete_expander(incomplete: str) -> list[str]:
-    """The expanders of Cluster Autoscaler."""
-    return [name for name in EXPANDERS if name.startswith(incomplete)]
 
 
 PoolsOption = Annotated[
@@ -55,7 +46,7 @@ AutoscalerOption = Annotated[
         "--autoscaler",
         metavar="NAME",
         help="With --pools: karpenter or cluster-autoscaler. Default: karpenter.",
-        autocompletion=complete_autoscaler,
+        autocompletion=completing(AUTOSCALERS),
     ),
 ]
 ExpanderOption = Annotated[
@@ -65,7 +56,7 @@ ExpanderOption = Annotated[
         metavar="NAME",
         help="How Cluster Autoscaler chooses a group: least-waste, most-pods, least-nodes, price, priority or random; "
         "or several, separated by commas. Default: least-waste.",
-        autocompletion=complete_expander,
+        autocompletion=completing(EXPANDERS),
     ),
 ]
 BatchIdleOption = Annotated[

@@ -13,17 +13,13 @@ import typer
 from ...choices import PROVIDER_NAMES
 from ...errors import ConfigError
 from ..render.consoles import stderr_console
+from .option_groups import completing
 
 if TYPE_CHECKING:
     from ...config import Check, FeatureGates, Reading
     from ...sim.settings import Settings
 
 STDIN = Path("-")
-
-
-def complete_providers(incomplete: str) -> list[str]:
-    """The algorithm providers whose names begin like that."""
-    return [name for name in PROVIDER_NAMES if name.startswith(incomplete)]
 
 
 ConfigOption = Annotated[
@@ -63,7 +59,7 @@ ProviderOption = Annotated[
         "--algorithm-provider",
         metavar="NAME",
         help=f"Instead of a file, an algorithm provider of v1.20: {' or '.join(PROVIDER_NAMES)}.",
-        autocompletion=complete_providers,
+        autocompletion=completing(PROVIDER_NAMES),
     ),
 ]
 SeedOption = Annotated[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import is_dataclass
 from typing import Any, get_type_hints
 
@@ -40,6 +40,15 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
         each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[name])
         for name, each in sorted(found.parameters.items(), key=lambda item: item[0] not in own)
     ]
+
+
+def completing(choices: Iterable[str]) -> Callable[[str], list[str]]:
+    """A completion of shells: the choices that begin like the word."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in choices if name.startswith(incomplete)]
+
+    return complete
 
 
 def show_options(command: Callable[..., None], parameters: list[inspect.Parameter]) -> None:

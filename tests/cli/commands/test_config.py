@@ -8,8 +8,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from bayplan.choices import PROVIDER_NAMES
 from bayplan.cli.main import app
-from bayplan.cli.options.config_options import complete_providers
+from bayplan.cli.options.option_groups import completing
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -364,5 +365,6 @@ def test_help_has_an_example(command: list[str]) -> None:
 
 
 def test_providers_are_completed() -> None:
-    assert complete_providers("") == ["DefaultProvider", "ClusterAutoscalerProvider"]
-    assert complete_providers("C") == ["ClusterAutoscalerProvider"]
+    complete = completing(PROVIDER_NAMES)
+    assert complete("") == ["DefaultProvider", "ClusterAutoscalerProvider"]
+    assert complete("C") == ["ClusterAutoscalerProvider"]
