@@ -8,6 +8,7 @@ import numpy as np
 
 from ..api.storage import CSINode
 from ..table import Bools, Column, Ints, NodeTable, Rows
+from ..table.what_if import rows_in
 from .lister import Lister
 from .lister_changes import ObjectKey
 
@@ -49,10 +50,7 @@ class CSINodes:
 
     def rows_of(self, table: NodeTable, rows: Rows) -> Rows:
         """The rows here that `rows` of `table` stand for, which may be a what-if."""
-        if table is self._table:
-            return rows
-        names = [table.names[row] for row in table.numbers(rows)]
-        return np.array([self._table.row_of[name] for name in names], dtype=np.int64)
+        return rows_in(self._table, table, rows)
 
     @property
     def exists(self) -> Bools:

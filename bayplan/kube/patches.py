@@ -13,6 +13,7 @@ from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition, PodStatus
 from ..api.pod_groups import PodGroup, PodGroupCondition
 from ..api.wire.encode import to_dict
+from ..api.wire.whole import merge_difference
 
 Tree = dict[str, Any]
 
@@ -73,25 +74,9 @@ def object_patch(old: KubeObject | Pod, new: KubeObject | Pod) -> bytes:
     """The merge patch from one state of an object to another; it fails when the object has changed
     since the first."""
     before, after = to_dict(old), to_dict(new)
-    patch = _difference(before, after)
+    patch = merge_difference(before, after)
     metadata = patch.setdefault("metadata", {})
     metadata["uid"] = old.uid
     if isinstance(old, KubeObject):
         metadata["resourceVersion"] = old.resource_version
     return msgspec.json.encode(patch)
-
-
-def _difference(before: Tree, after: Tree) -> Tree:
-    patch: Tree = {}
-    for name, value in after.items():
-        was = before.get(name)
-        if isinstance(value, dict) and isinstance(was, dict):
-            inner = _difference(was, value)
-            if inner:
-                patch[name] = inner
-        elif value != was:
-            patch[name] = value
-    for name in before:
-        if name not in after:
-            patch[name] = None
-    return patch

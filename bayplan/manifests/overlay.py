@@ -19,7 +19,7 @@ from ..api.schema.unknown import schema_type
 from ..api.wire.decode import without_nulls
 from ..api.wire.placement_fields import APPLIED_TEMPLATE, LAST_APPLIED, template_digest
 from ..api.wire.sourced import Documents
-from ..api.wire.whole import apply_patch, whole
+from ..api.wire.whole import apply_patch, merge_difference, whole
 from ..api.workloads import pod_template
 from ..cluster.objects import ClusterObject
 from ..errors import DecodeError, InputError
@@ -97,7 +97,7 @@ def patch_of(
     except PatchError as error:
         raise InputError(f"{there.kind} {there.key}: {error}") from None
     made["metadata"] = {**made["metadata"], **_only(current["metadata"], IDENTITY)}
-    patch = _difference(current, made)
+    patch = merge_difference(current, made)
     if last is None:
         return ApplicationPatch(patch)
     if document is None or pod_template(there) is None:
@@ -121,20 +121,6 @@ def _last_applied(there: ClusterObject) -> Tree | None:
     metadata = last.get("metadata")
     last["metadata"] = _without(metadata if isinstance(metadata, dict) else {}, IDENTITY)
     return _without(last, ("status",))
-
-
-def _difference(before: Tree, after: Tree) -> Tree:
-    """The merge patch that makes `before` as `after`."""
-    patch: Tree = {name: None for name in before if name not in after}
-    for name, value in after.items():
-        old = before.get(name)
-        if isinstance(value, dict) and isinstance(old, dict):
-            inner = _difference(old, value)
-            if inner:
-                patch[name] = inner
-        elif value != old:
-            patch[name] = value
-    return patch
 
 
 def _applied(

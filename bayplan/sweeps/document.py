@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from ..api.own_documents import API_VERSION
-from ..api.text.durations import EXPECTED, parse_duration
-from ..errors import InputError
-from ..manifests.sources import open_source
+from ..errors import InputError, one_of
+from ..manifests.document_fields import (
+    duration_of,
+    entries_of,
+    fields_of,
+    mapping_of,
+    read_document,
+)
 from ..manifests.timeline import found
 from ..scheduler import names_module
 from ..sim.traces import PUBLISHED_NAMES
-from ..yaml_tree import YamlError, iter_trees
 
 KIND = "Sweep"
 OPENB, OWN_TABLES, GENERATED = "openb", "csv", "generated"
@@ -92,14 +96,7 @@ class SweepDocument:
 
 def read_sweep(path: str | Path) -> SweepDocument:
     """Read the one Sweep in a file; raises InputError with file and field. Paths in it are relative to its folder."""
-    source = open_source(str(path))
-    try:
-        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
-    except YamlError as error:
-        raise InputError(f"{source.name}: {error}") from None
-    if len(trees) != 1:
-        raise InputError(f"{source.name}: expected one document of kind {KIND}; got {len(trees)}")
-    return parse_sweep(trees[0], source.name, Path(path).parent)
+    return parse_sweep(*read_document(path, f"document of kind {KIND}"), Path(path).parent)
 
 
 def parse_sweep(tree: Any, source: str, folder: Path) -> SweepDocument:
@@ -117,7 +114,7 @@ class _Reader:
         self._folder = folder
 
     def sweep(self, tree: Any, source: str) -> SweepDocument:
-        fields = _fields(
+        fields = fields_of(
             tree,
             "",
             *(
@@ -135,11 +132,11 @@ class _Reader:
             if fields.get(name, expected) != expected:
                 raise InputError(f"{name}: expected {expected}; got {found(fields[name])}")
         inputs = tuple(
-            self._input(entry, path) for path, entry in _listed(fields.get("inputs"), "inputs")
+            self._input(entry, path) for path, entry in entries_of(fields.get("inputs"), "inputs")
         )
         listed = fields.get("configurations", [{"name": "default"}])
         configurations = tuple(
-            self._configuration(entry, path) for path, entry in _listed(listed, "configurations")
+            self._configuration(entry, path) for path, entry in entries_of(listed, "configurations")
         )
         for name, parts in (("inputs", inputs), ("configurations", configurations)):
             _refuse_second_names(name, [part.name for part in parts])
@@ -155,7 +152,7 @@ class _Reader:
 
     def _input(self, entry: Any, path: str) -> SweepInput:
         of_traces = {*PUBLISHED_FIELDS, *(name for names in ALLOWED.values() for name in names)}
-        fields = _fields(entry, path, "name", "files", "trace", *sorted(of_traces))
+        fields = fields_of(entry, path, "name", "files", "trace", *sorted(of_traces))
         files = tuple(self._paths(fields.get("files", []), f"{path}.files"))
         trace = fields.get("trace", "")
         if bool(files) == bool(trace):
@@ -205,7 +202,7 @@ class _Reader:
 
     def _configuration(self, entry: Any, path: str) -> SweepConfiguration:
         known = ("name", "file", "config", "plugins", "featureGates", "kubernetesVersion", "vary")
-        fields = _fields(entry, path, *known)
+        fields = fields_of(entry, path, *known)
         if "file" in fields and "config" in fields:
             raise InputError(f"{path}: expected file or config; got both")
         tree, name = fields.get("config"), "default"
@@ -214,7 +211,7 @@ class _Reader:
             tree, name = _configuration_in(file), Path(file).stem
         if tree is not None and not isinstance(tree, Mapping):
             raise InputError(f"{path}.config: expected a configuration; got {found(tree)}")
-        gates = _mapping(fields.get("featureGates"), f"{path}.featureGates")
+        gates = mapping_of(fields.get("featureGates"), f"{path}.featureGates")
         for gate, value in gates.items():
             if not isinstance(value, bool):
                 where = f"{path}.featureGates.{gate}"
@@ -228,8 +225,8 @@ class _Reader:
             if "kubernetesVersion" in fields
             else "",
             {
-                key: tuple(value for _, value in _listed(values, f"{path}.vary.{key}"))
-                for key, values in _mapping(fields.get("vary"), f"{path}.vary").items()
+                key: tuple(value for _, value in entries_of(values, f"{path}.vary.{key}"))
+                for key, values in mapping_of(fields.get("vary"), f"{path}.vary").items()
             },
         )
 
@@ -249,14 +246,10 @@ class _Reader:
 
 def _configuration_in(file: str) -> Any:
     """The one document in a file of configuration, as plain data."""
-    source = open_source(file)
-    try:
-        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
-    except YamlError as error:
-        raise InputError(f"{file}: {error}") from None
-    if len(trees) != 1 or not isinstance(trees[0], Mapping):
-        raise InputError(f"{file}: expected one KubeSchedulerConfiguration; got {len(trees)}")
-    return trees[0]
+    tree, source = read_document(file, "KubeSchedulerConfiguration")
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{source}: expected a KubeSchedulerConfiguration; got {found(tree)}")
+    return tree
 
 
 def _openb_table(folder: str, name: str) -> str:
@@ -297,44 +290,14 @@ def _window(fields: Mapping[str, Any], path: str) -> tuple[float, float | None]:
 
 def _one_of(value: Any, names: Sequence[str], path: str) -> str:
     if value not in names:
-        expected = f"{', '.join(names[:-1])} or {names[-1]}"
-        raise InputError(f"{path}: expected {expected}; got {found(value)}")
+        raise InputError(f"{path}: expected {one_of(names)}; got {found(value)}")
     return str(value)
-
-
-def _fields(tree: Any, path: str, *names: str) -> Mapping[str, Any]:
-    """An object that has no other fields."""
-    if not isinstance(tree, Mapping):
-        where = f"{path}: " if path else ""
-        raise InputError(f"{where}expected an object with {', '.join(names)}; got {found(tree)}")
-    for name in tree:
-        if name not in names:
-            where = f"{path}.{name}" if path else str(name)
-            raise InputError(f"{where}: expected one of {', '.join(names)}")
-    return tree
-
-
-def _listed(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The entries of a list that is not empty, each with its path."""
-    if not isinstance(value, list | tuple) or not value:
-        shown = "an empty list" if value == [] else found(value)
-        raise InputError(f"{path}: expected a list with at least one entry; got {shown}")
-    for i, entry in enumerate(value):
-        yield f"{path}[{i}]", entry
 
 
 def _refuse_second_names(what: str, names: list[str]) -> None:
     for i, name in enumerate(names):
         if name in names[:i]:
             raise InputError(f'{what}[{i}].name: expected a name of its own; got "{name}" again')
-
-
-def _mapping(value: Any, path: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"{path}: expected an object; got {found(value)}")
-    return value
 
 
 def _text(value: Any, path: str) -> str:
@@ -361,7 +324,7 @@ def _whole(value: Any, path: str) -> int | None:
 def _seeds(value: Any) -> tuple[int, ...]:
     """A number of seeds from 0 on, or a list of them."""
     if isinstance(value, list | tuple):
-        seeds = tuple(_whole(seed, path) or 0 for path, seed in _listed(value, "seeds"))
+        seeds = tuple(_whole(seed, path) or 0 for path, seed in entries_of(value, "seeds"))
         _refuse_second_names("seeds", [str(seed) for seed in seeds])
         return seeds
     number = _whole(value, "seeds")
@@ -385,9 +348,4 @@ def _demands(value: Any, path: str) -> tuple[float | None, ...]:
 
 
 def _duration(value: Any, path: str) -> float | None:
-    if value is None:
-        return None
-    seconds = None if isinstance(value, bool) else parse_duration(str(value))
-    if seconds is None:
-        raise InputError(f"{path}: {EXPECTED}; got {found(value)}")
-    return seconds
+    return None if value is None else duration_of(value, path)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..api.pod import Pod
+from .columns import Rows
 from .images import ImageStates
 from .node_table import NodeInfo, NodeTable
 from .writer import TableWriter
@@ -35,3 +38,11 @@ def bare_node(table: NodeTable, row: int) -> NodeInfo:
     bare = what_if.node.table
     bare.images = ImageStates(bare.size)
     return what_if.node
+
+
+def rows_in(whole: NodeTable, table: NodeTable, rows: Rows) -> Rows:
+    """The rows of `whole` that `rows` of `table` stand for, which may be a what-if."""
+    if table is whole:
+        return rows
+    names = [table.names[row] for row in table.numbers(rows)]
+    return np.array([whole.row_of[name] for name in names], dtype=np.int64)

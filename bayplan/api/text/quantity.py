@@ -185,3 +185,11 @@ def _decimal(nano: int, as_exponent: bool) -> str:
     if as_exponent:
         suffix = f"e{exponent}" if exponent else ""
     return f"{'-' if nano < 0 else ''}{value}{suffix}"
+
+
+def is_amount(text: str) -> bool:
+    """Whether the text is a quantity that is not negative."""
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return False

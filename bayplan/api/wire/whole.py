@@ -87,3 +87,17 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             merged[name] = merge_patch(merged.get(name), value)
     return merged
+
+
+def merge_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes `before` as `after`."""
+    patch: dict[str, Any] = {}
+    for name, value in after.items():
+        was = before.get(name)
+        if isinstance(value, dict) and isinstance(was, dict):
+            inner = merge_difference(was, value)
+            if inner:
+                patch[name] = inner
+        elif value != was:
+            patch[name] = value
+    return patch | {name: None for name in before if name not in after}

@@ -174,27 +174,16 @@ def _roll(
     may_go = total - must_stay - (new.replicas - new.available)
     if may_go <= 0:
         return False
-    gone = _clean_up(old, may_go)
+    gone = _shrink(old, may_go, spares_available=True)
     spare = sum(count.available for count in counts.values()) - must_stay
     return gone + _shrink(old, spare) > 0
 
 
-def _clean_up(old: Iterable[ReplicaCount], most: int) -> int:
-    """Remove old pods that are not available, at most so many; returns how many."""
-    gone = 0
-    for count in old:
-        number = min(count.replicas - count.available, most - gone)
-        if number > 0:
-            count.shrink(number)
-            gone += number
-    return gone
-
-
-def _shrink(old: Iterable[ReplicaCount], most: int) -> int:
+def _shrink(old: Iterable[ReplicaCount], most: int, *, spares_available: bool = False) -> int:
     """Remove old pods, at most so many; returns how many."""
     gone = 0
     for count in old:
-        number = min(count.replicas, most - gone)
+        number = min(count.replicas - spares_available * count.available, most - gone)
         if number > 0:
             count.shrink(number)
             gone += number

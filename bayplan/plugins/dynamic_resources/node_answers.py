@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...api.pod import PodSpec
 from ...framework.devices import EVERY_ROW, DeviceId, Devices
-from ...table import Bools, Ints, NodeTable, Rows
+from ...table import Bools, Ints, Rows
 from .allocation_results import score_taken
 from .claim_plans import AllocationError, ClaimPlan, plan_claim
 from .extended import ExtendedRequests, requests_for
@@ -230,11 +230,3 @@ class CachedAnswers:
         except RecursionError:
             raise AllocationError("too many devices to search for") from None
         return (FITS, search.taken) if reason is None else (_CODES[reason], [])
-
-
-def rows_in(devices: Devices, table: NodeTable, rows: Rows) -> Rows:
-    """The rows of the cluster that `rows` of `table` stand for, which may be a what-if."""
-    if table is devices.table:
-        return rows
-    names = [table.names[row] for row in table.numbers(rows)]
-    return np.array([devices.table.row_of[name] for name in names], dtype=np.int64)

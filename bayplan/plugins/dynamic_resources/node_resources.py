@@ -27,9 +27,9 @@ from ...api.text.quantity import NANO, ExactAmount, Quantity
 from ...framework import SUCCESS, CycleState, Status, Verdict, failure, unresolvable, unschedulable
 from ...framework.devices import Devices
 from ...table import NodeInfo, NodeTable, Rows
+from ...table.what_if import rows_in
 from .claim_plans import AllocationError
 from .claim_state import ClaimState
-from .node_answers import rows_in
 from .search import Taken
 
 ONE = ExactAmount(NANO)
@@ -78,7 +78,7 @@ class NodeResources:
         """
         if known.answers is None or state.node_claims is None:
             return
-        there = self._devices.table.numbers(rows_in(self._devices, table, rows)).tolist()
+        there = self._devices.table.numbers(rows_in(self._devices.table, table, rows)).tolist()
         pending = self._pending(known)
         statuses = []
         for position, row in enumerate(table.numbers(rows).tolist()):

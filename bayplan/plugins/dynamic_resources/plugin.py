@@ -51,13 +51,14 @@ from ...framework.placement import GroupTrial, TryGroup
 from ...stamped_cache import Budget, BudgetedCache
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.node_selection import match_selector
+from ...table.what_if import rows_in
 from .allocation_results import has_alternatives, make_allocation, score_allocated
 from .claim_plans import AllocationError, NoSuchClassError, plan_claim
 from .claim_state import GROUP_DONE, ClaimState, Giving
 from .claim_writes import ClaimBinder, Given, drive, is_unready, or_failure, wait_for_devices
 from .extended import make_claim
 from .hints import ClaimHints
-from .node_answers import REASONS, CachedAnswers, Wanted, rows_in
+from .node_answers import REASONS, CachedAnswers, Wanted
 from .node_resources import NodeResources
 from .pod_claims import consumers, pending_in, pod_claims
 
@@ -320,7 +321,7 @@ class DynamicResources(
         """Refuse the nodes without devices for the claims, and without the resources that the devices use up."""
         assert known.answers is not None, "there is something to allocate"
         known.answers.follow()
-        codes = known.answers.judge(rows_in(self._keep(), table, rows), known.keys)
+        codes = known.answers.judge(rows_in(self._keep().table, table, rows), known.keys)
         if np.count_nonzero(codes):
             may_fit = verdict.feasible
             for code, reason in REASONS.items():
@@ -400,7 +401,7 @@ class DynamicResources(
             return none
         scores = none
         if known.answers is not None:
-            scores = known.answers.scores(rows_in(self._keep(), table, rows))
+            scores = known.answers.scores(rows_in(self._keep().table, table, rows))
         had = sum(
             score_allocated(claim, claim.allocation or known.pending.get(position))
             for position, claim in enumerate(known.claims)

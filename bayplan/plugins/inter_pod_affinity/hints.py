@@ -39,14 +39,15 @@ def affinity_events(
     )
 
 
-def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
+def after_pod_change(pod: Pod, old: Any, new: Any, matches_any: bool = False) -> Hint:
     """A pod on a node came to match a term of the pod, or no longer matches a term that it avoids."""
     before, after = typed(Pod, old), typed(Pod, new)
     if before is not None and after is not None and after.uid == pod.uid:
         return Hint.QUEUE  # its labels changed, and with them the terms of others that it matches
     if any(p is not None and not p.is_assigned_or_nominated for p in (before, after)):
         return Hint.SKIP
-    return Hint.QUEUE if _pod_helps(pod, before, after) else Hint.SKIP
+    helps = _pod_helps(pod, before, after, matches_any=matches_any)
+    return Hint.QUEUE if helps else Hint.SKIP
 
 
 def after_placed_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
@@ -59,12 +60,7 @@ def after_placed_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
 
 def after_any_term(pod: Pod, old: Any, new: Any) -> Hint:
     """The same from v1.37 on: one term of an anti-affinity is enough."""
-    before, after = typed(Pod, old), typed(Pod, new)
-    if before is not None and after is not None and after.uid == pod.uid:
-        return Hint.QUEUE
-    if any(p is not None and not p.is_assigned_or_nominated for p in (before, after)):
-        return Hint.SKIP
-    return Hint.QUEUE if _pod_helps(pod, before, after, matches_any=True) else Hint.SKIP
+    return after_pod_change(pod, old, new, matches_any=True)
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:

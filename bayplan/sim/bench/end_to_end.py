@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ...errors import BayplanError, InputError
 from .cases import WorkloadStep
-from .measurement import children_cpu_s, children_peak_mib
+from .measurement import children_cpu_s, peak_mib
 from .measurements import CommandRun, QuestionRun
 from .op_objects import (
     Maker,
@@ -75,7 +75,7 @@ def _simulate(workload: BenchWorkload, manifests: Path, nodes: int) -> CommandRu
         placed=placed,
         seconds=round(done.seconds, 3),
         cpu_s=round(done.cpu_s, 3),
-        peak_mib=round(children_peak_mib(), 1),
+        peak_mib=round(peak_mib(of_children=True), 1),
     )
 
 
@@ -99,7 +99,7 @@ def _ask(
         seconds=round(done.seconds, 3),
         cpu_s=round(done.cpu_s, 3),
         answer_s=round(max(done.cpu_s - reading_s, 0), 3),
-        peak_mib=round(children_peak_mib(), 1),
+        peak_mib=round(peak_mib(of_children=True), 1),
     )
 
 

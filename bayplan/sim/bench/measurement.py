@@ -146,23 +146,14 @@ def resident_mib() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / _MIB
 
 
-def peak_mib() -> float:
-    """Peak memory of the process; 0 where the system does not report it."""
+def peak_mib(*, of_children: bool = False) -> float:
+    """Peak memory of the process, or of its largest child that has ended; 0 where the system does not report it."""
     if sys.platform == "win32":
         return 0.0
     import resource
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / _MIB if sys.platform == "darwin" else peak / 1024
-
-
-def children_peak_mib() -> float:
-    """Peak memory of the largest child process that has ended; 0 where the system does not report it."""
-    if sys.platform == "win32":
-        return 0.0
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    whose = resource.RUSAGE_CHILDREN if of_children else resource.RUSAGE_SELF
+    peak = resource.getrusage(whose).ru_maxrss
     return peak / _MIB if sys.platform == "darwin" else peak / 1024
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...errors import BayplanError
-from .measurement import children_cpu_s, children_peak_mib
+from .measurement import children_cpu_s, peak_mib
 from .measurements import PlanRun
 from .ops import PlanNodes
 from .plan_workloads import (
@@ -64,7 +64,7 @@ def run_plan(name: str, asked: PlanNodes, pods: int, unseen: int = 0) -> PlanRun
         seconds=found["seconds"],
         cpu_s=round(cpu_s, 3),
         simulations=found["simulations"],
-        peak_mib=round(children_peak_mib(), 1),
+        peak_mib=round(peak_mib(of_children=True), 1),
         held=held,
     )
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ...api.own_documents import API_VERSION
-from ...api.text.durations import EXPECTED, parse_duration
 from ...api.text.names import is_label_value, is_qualified_name
 from ...api.text.quantity import parse_quantity
 from ...errors import InputError
-from ...manifests.sources import open_source
+from ...manifests.document_fields import (
+    duration_of,
+    entries_of,
+    fields_of,
+    mapping_of,
+    read_document,
+)
 from ...manifests.timeline import found
-from ...yaml_tree import YamlError, iter_trees
 from .distributions import DrawnNumber, parse_distribution, parse_number
 from .failures import FailureRate
 from .processes import DAY_S, ArrivalProcess, Bursts, DayCurve
@@ -65,14 +69,7 @@ class WorkloadModel(msgspec.Struct, frozen=True):
 
 def read_model(path: str | Path) -> WorkloadModel:
     """Read the one WorkloadModel in a file; raises InputError with file and field."""
-    source = open_source(str(path))
-    try:
-        trees = [tree for tree in iter_trees(bytes(source.data[:])) if tree is not None]
-    except YamlError as error:
-        raise InputError(f"{source.name}: {error}") from None
-    if len(trees) != 1:
-        raise InputError(f"{source.name}: expected one document of kind {KIND}; got {len(trees)}")
-    return parse_model(trees[0], source.name)
+    return parse_model(*read_document(path, f"document of kind {KIND}"))
 
 
 def parse_model(tree: Any, source: str) -> WorkloadModel:
@@ -84,18 +81,18 @@ def parse_model(tree: Any, source: str) -> WorkloadModel:
 
 
 def _model(tree: Any) -> WorkloadModel:
-    fields = _fields(
+    fields = fields_of(
         tree, "", "apiVersion", "kind", "duration", "nodes", "arrivals", "jobs", "failures"
     )
     for name, expected in (("kind", KIND), ("apiVersion", API_VERSION)):
         if fields.get(name) != expected:
             raise InputError(f"{name}: expected {expected}; got {found(fields.get(name))}")
-    failures = _fields(fields.get("failures", {}), "failures", "nodes", "zones")
+    failures = fields_of(fields.get("failures", {}), "failures", "nodes", "zones")
     return WorkloadModel(
-        _positive(_duration, fields.get("duration"), "duration"),
-        tuple(_nodes(each, path) for path, each in _listed(fields.get("nodes"), "nodes")),
+        _positive(duration_of, fields.get("duration"), "duration"),
+        tuple(_nodes(each, path) for path, each in entries_of(fields.get("nodes"), "nodes")),
         _arrivals(fields.get("arrivals")),
-        tuple(_job(each, path) for path, each in _listed(fields.get("jobs"), "jobs")),
+        tuple(_job(each, path) for path, each in entries_of(fields.get("jobs"), "jobs")),
         (
             _failure_rate(failures.get("nodes"), "failures.nodes"),
             _failure_rate(failures.get("zones"), "failures.zones"),
@@ -104,7 +101,7 @@ def _model(tree: Any) -> WorkloadModel:
 
 
 def _nodes(tree: Any, path: str) -> ModelNodes:
-    fields = _fields(tree, path, "count", "resources", "labels", "zones")
+    fields = fields_of(tree, path, "count", "resources", "labels", "zones")
     resources = _mapping(fields.get("resources"), f"{path}.resources")
     if not resources:
         raise InputError(f"{path}.resources: expected amounts; got none")
@@ -122,25 +119,25 @@ def _nodes(tree: Any, path: str) -> ModelNodes:
 
 
 def _arrivals(tree: Any) -> ArrivalProcess:
-    fields = _fields(tree, "arrivals", "perHour", "diurnal", "bursts")
+    fields = fields_of(tree, "arrivals", "perHour", "diurnal", "bursts")
     curve = bursts = None
     if "diurnal" in fields:
         path = "arrivals.diurnal"
-        given = _fields(fields["diurnal"], path, "swing", "peak", "period")
+        given = fields_of(fields["diurnal"], path, "swing", "peak", "period")
         swing = parse_number(given.get("swing"), f"{path}.swing")
         if swing > 1:
             raise InputError(f"{path}.swing: expected a number from 0 to 1; got {swing:g}")
         period_s = DAY_S
         if "period" in given:
-            period_s = _positive(_duration, given["period"], f"{path}.period")
-        curve = DayCurve(swing, _duration(given.get("peak", "0s"), f"{path}.peak"), period_s)
+            period_s = _positive(duration_of, given["period"], f"{path}.period")
+        curve = DayCurve(swing, duration_of(given.get("peak", "0s"), f"{path}.peak"), period_s)
     if "bursts" in fields:
         path = "arrivals.bursts"
-        given = _fields(fields["bursts"], path, "perHour", "jobs", "within")
+        given = fields_of(fields["bursts"], path, "perHour", "jobs", "within")
         bursts = Bursts(
             _positive(parse_number, given.get("perHour"), f"{path}.perHour"),
             _positive(parse_number, given.get("jobs"), f"{path}.jobs"),
-            _duration(given.get("within", "1m"), f"{path}.within"),
+            duration_of(given.get("within", "1m"), f"{path}.within"),
         )
     rate = parse_number(fields.get("perHour", 0), "arrivals.perHour")
     if not rate and bursts is None:
@@ -150,11 +147,11 @@ def _arrivals(tree: Any) -> ArrivalProcess:
 
 def _job(tree: Any, path: str) -> JobKind:
     known = ("name", "share", "namespace", "pods", "gang", "duration", "requests", "priority")
-    fields = _fields(tree, path, *known, "nodeSelector")
+    fields = fields_of(tree, path, *known, "nodeSelector")
     requests = _mapping(fields.get("requests"), f"{path}.requests")
     duration = None
     if "duration" in fields:
-        duration = parse_distribution(fields["duration"], f"{path}.duration", _duration)
+        duration = parse_distribution(fields["duration"], f"{path}.duration", duration_of)
     is_gang, priority = fields.get("gang", False), fields.get("priority")
     if not isinstance(is_gang, bool):
         raise InputError(f"{path}.gang: expected true or false; got {found(is_gang)}")
@@ -179,43 +176,20 @@ def _job(tree: Any, path: str) -> JobKind:
 def _failure_rate(tree: Any, path: str) -> FailureRate | None:
     if tree is None:
         return None
-    fields = _fields(tree, path, "mtbf", "repair")
+    fields = fields_of(tree, path, "mtbf", "repair")
     return FailureRate(
-        _positive(_duration, fields.get("mtbf"), f"{path}.mtbf"),
-        _positive(_duration, fields.get("repair", "1h"), f"{path}.repair"),
+        _positive(duration_of, fields.get("mtbf"), f"{path}.mtbf"),
+        _positive(duration_of, fields.get("repair", "1h"), f"{path}.repair"),
     )
 
 
-def _fields(tree: Any, path: str, *names: str) -> Mapping[str, Any]:
-    """An object that has no other fields."""
-    where = f"{path}: " if path else ""
-    if not isinstance(tree, Mapping):
-        raise InputError(f"{where}expected an object with {', '.join(names)}; got {found(tree)}")
-    for name in tree:
-        if name not in names:
-            inner = f"{path}.{name}" if path else str(name)
-            raise InputError(f"{inner}: expected one of {', '.join(names)}")
-    return tree
-
-
-def _listed(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if not isinstance(value, list) or not value:
-        raise InputError(f"{path}: expected a list with at least one entry; got {found(value)}")
-    for i, entry in enumerate(value):
-        yield f"{path}[{i}]", entry
-
-
 def _mapping(value: Any, path: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"{path}: expected an object; got {found(value)}")
-    for name in value:
+    for name in mapping_of(value, path):
         if not is_qualified_name(str(name)):
             raise InputError(
                 f"{path}: expected names such as cpu or example.com/gpu; got {found(name)}"
             )
-    return value
+    return mapping_of(value, path)
 
 
 def _labels(value: Any, path: str) -> dict[str, str]:
@@ -250,13 +224,6 @@ def _quantity(value: Any, path: str) -> float:
     if nano < 0:
         raise InputError(f"{path}: expected a quantity such as 250m or 1.5Gi; got {found(value)}")
     return nano / 1e9
-
-
-def _duration(value: Any, path: str) -> float:
-    seconds = None if isinstance(value, bool) else parse_duration(str(value))
-    if seconds is None:
-        raise InputError(f"{path}: {EXPECTED}; got {found(value)}")
-    return seconds
 
 
 def _positive(parse: Callable[[Any, str], float], value: Any, path: str) -> float:

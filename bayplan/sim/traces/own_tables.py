@@ -16,7 +16,7 @@ import msgspec
 from ...api.pod_stages import DURATION
 from ...api.text.durations import EXPECTED, parse_duration
 from ...api.text.names import is_label_value, is_qualified_name
-from ...api.text.quantity import parse_quantity
+from ...api.text.quantity import is_amount
 from ...errors import InputError
 from ...manifests.timeline import CREATED_AT
 from .table_rows import Row, read_rows
@@ -138,7 +138,7 @@ class _Cells(msgspec.Struct, frozen=True):
         """The fields that are resources."""
         expected = "a quantity such as 250m or 1.5Gi"
         names = filter(_is_resource, self.values)
-        return {name: self._checked(name, _is_quantity, expected) for name in names}
+        return {name: self._checked(name, is_amount, expected) for name in names}
 
     def keyed(self, prefix: str) -> dict[str, str]:
         """The values of the columns with this prefix, by their keys."""
@@ -214,10 +214,3 @@ def _is_free(name: str) -> bool:
 
 def _is_resource(name: str) -> bool:
     return name in PLAIN_RESOURCES or ("/" in name and is_qualified_name(name))
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        return parse_quantity(text) >= 0
-    except ValueError:
-        return False

@@ -12,7 +12,7 @@ from math import ceil
 from ...api.pod_stages import DURATION
 from ...api.text.durations import parse_duration
 from ...api.text.names import is_label_value, is_qualified_name
-from ...api.text.quantity import parse_quantity
+from ...api.text.quantity import is_amount, parse_quantity
 from ...errors import InputError
 from ...manifests.timeline import CREATED_AT
 from .trace_manifests import Manifest, make_node
@@ -55,7 +55,7 @@ def parse_shape(text: str, option: str = "--node") -> NodeShape:
             number = int(value)
         elif name.startswith("label:") and _is_label(name.removeprefix("label:"), value):
             labels[name.removeprefix("label:")] = value
-        elif is_qualified_name(name) and name != "count" and _is_quantity(value):
+        elif is_qualified_name(name) and name != "count" and is_amount(value):
             resources[name] = value
         else:
             raise InputError(f'{option}: {EXPECTED}; got "{part}"')
@@ -124,10 +124,3 @@ def _peak(shape: NodeShape, arrivals: list[tuple[float, float, dict[str, float]]
 
 def _is_label(key: str, value: str) -> bool:
     return is_qualified_name(key) and is_label_value(value)
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        return parse_quantity(text) >= 0
-    except ValueError:
-        return False

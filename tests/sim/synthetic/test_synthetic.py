@@ -149,7 +149,7 @@ def test_jobs_of_failed_nodes_begin_again_and_are_completed() -> None:
             {"duration": "soon"},
             'duration: expected a duration such as 90s, 5m or 1h30m; got "soon"',
         ),
-        ({"nodes": []}, "nodes: expected a list with at least one entry; got a list"),
+        ({"nodes": []}, "nodes: expected a list with at least one entry; got an empty list"),
         ({"arrivals": {}}, "arrivals: expected perHour above 0, or bursts; got neither"),
         (
             {"arrivals": {"perHour": -1}},
