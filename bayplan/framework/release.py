@@ -198,6 +198,15 @@ _SINCE_1_36 = {
 }
 _SINCE_1_37 = {
     "dynamic_resource_allocation_resourceclaim_creates_total",
+    "scheduler_generated_placements_total",
+    "scheduler_placement_evaluation_duration_seconds",
+    "scheduler_placement_evaluations_total",
+    "scheduler_preemption_evaluation_duration_seconds",
+    "scheduler_preemption_execution_duration_seconds",
+    "scheduler_preemption_pdb_violations_total",
+    "scheduler_preemption_workload_disruptions",
+    "scheduler_workload_preemption_attempts_total",
+    "scheduler_workload_preemption_victims",
     "scheduler_batch_rescore_attempts_total",
     "scheduler_batch_rescore_duration_seconds",
     "scheduler_pre_queueing_hint_evaluations_total",

@@ -11,9 +11,6 @@ from .families import CounterFamily, Family, HistogramFamily, ReadCounter, ReadG
 from .scheduler_metrics import SchedulerMetrics
 from .series import exponential_buckets
 
-POD = "pod"
-"""Type of an entry of the queue that is a pod by itself."""
-
 
 def follow_release(metrics: SchedulerMetrics, missing: Collection[str]) -> None:
     """Show the metrics of a release, and hide those that are `missing` in it."""
@@ -34,15 +31,15 @@ def _families(metrics: SchedulerMetrics) -> Iterator[Family]:
     )
     yield ReadGauge(
         "scheduler_queued_entities",
-        "Entries of the queue by its part; 'pod': a pod that is not in a pod group.",
+        "Entries of the queue by its part: pods that are not in a pod group, and pod groups.",
         ("queue", "type"),
-        lambda: {(*labels, POD): n for labels, n in metrics.pending_pods.source().items()},
+        lambda: metrics.queued_entities(),
     )
     yield ReadCounter(
         "scheduler_queue_incoming_entities_total",
         "Entries that entered a part of the queue, by event.",
         ("queue", "event", "type"),
-        lambda: {(*labels, POD): n for labels, n in metrics.incoming_pods.source().items()},
+        lambda: metrics.incoming_entities(),
     )
     yield CounterFamily(
         "scheduler_pre_queueing_hint_evaluations_total",

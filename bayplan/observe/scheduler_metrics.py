@@ -27,7 +27,9 @@ from .families import (
     HistogramFamily,
     ReadCounter,
     ReadGauge,
+    Values,
 )
+from .group_metrics import PlacementMetrics, PreemptionMetrics
 from .profile_metrics import AttemptHistograms, ProfileMetrics
 from .series import exponential_buckets
 
@@ -70,6 +72,13 @@ class SchedulerMetrics:
         """All families, in order."""
         self._hidden: set[str] = set()
         self._has_groups = False
+        self.queued_entities: Callable[[], Values] = dict
+        """Sources of metrics that only some releases have; set when the scheduler is built."""
+        self.incoming_entities: Callable[[], Values] = dict
+        self.preemptions: PreemptionMetrics | None = None
+        """None without pod groups."""
+        self.placements: PlacementMetrics | None = None
+        """None unless pod groups have placements."""
         self._add_attempts()
         self._add_pods()
         self._add_plugins()
@@ -102,13 +111,15 @@ class SchedulerMetrics:
         """Record the duration of a plugin, in a sampled attempt."""
         self.plugin_duration.labels(plugin, point, status).observe(seconds)
 
-    def evicting(self) -> Callable[[bool], None]:
-        """Start timing the deletion of a pod's victims; call the result with whether it succeeded."""
+    def evicting(self, preemptor: str) -> Callable[[bool], None]:
+        """Start timing the deletion of victims of a pod or a group; call the result with whether it succeeded."""
         started = perf_counter()
 
         def over(is_success: bool) -> None:
-            result = "success" if is_success else "error"
-            self.evictions.labels(result).observe(perf_counter() - started)
+            result, seconds = "success" if is_success else "error", perf_counter() - started
+            self.evictions.labels(result).observe(seconds)
+            if self.preemptions is not None:
+                self.preemptions.execution.labels(preemptor, result).observe(seconds)
 
         return over
 
@@ -153,8 +164,8 @@ class SchedulerMetrics:
 
     # Families
 
-    def add_pod_groups(self) -> None:
-        """Register the metrics of pod groups, once."""
+    def add_pod_groups(self, has_placements: bool) -> None:
+        """Register the metrics of pod groups, once; those that the release does not have are hidden."""
         if self._has_groups:
             return
         self._has_groups = True
@@ -181,6 +192,9 @@ class SchedulerMetrics:
                 ATTEMPT_S,
             )
         ).labels()
+        self.preemptions = PreemptionMetrics(self.add)
+        if has_placements:
+            self.placements = PlacementMetrics(self.add)
 
     def _add_attempts(self) -> None:
         self.schedule_attempts = self.add(

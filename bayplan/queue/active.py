@@ -24,6 +24,8 @@ ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
 GATED = "gated"
+POD_ENTRY, GROUP_ENTRY = "pod", "podgroup"
+"""Types of entries, as metrics name them."""
 
 
 @dataclass(slots=True)
@@ -34,6 +36,22 @@ class QueueCounters:
     """Pods that entered a part of the queue, by part and event label."""
     rejected_by: defaultdict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     """Pods that a plugin rejected, by plugin and profile."""
+    incoming_groups: defaultdict[tuple[str, str], int] = field(
+        default_factory=lambda: defaultdict(int)
+    )
+    """Pod groups that entered a part of the queue as one entry, by part and event label."""
+    incoming_members: defaultdict[tuple[str, str], int] = field(
+        default_factory=lambda: defaultdict(int)
+    )
+    """Of `incoming`, the members of such groups."""
+
+    def entities(self) -> dict[tuple[str, ...], int]:
+        """Entries that entered a part of the queue, by part, event label and type."""
+        found: dict[tuple[str, ...], int]
+        found = {(*where, GROUP_ENTRY): number for where, number in self.incoming_groups.items()}
+        for where, number in self.incoming.items():
+            found[*where, POD_ENTRY] = number - self.incoming_members.get(where, 0)
+        return {where: number for where, number in found.items() if number}
 
     def count_rejectors(self, info: QueuedPodInfo, change: int) -> None:
         """Count the pod for its rejectors (+1), or no longer (-1)."""

@@ -15,9 +15,9 @@ from msgspec import field
 from ..api.pod import Pod, PodSpec
 from ..api.pod_groups import PodGroup
 from ..framework import Status
-from ..framework.events import SCHEDULE_ATTEMPT_FAILURE
+from ..framework.events import POP_FROM_BACKOFF_Q, SCHEDULE_ATTEMPT_FAILURE
 from ..framework.update_events import pod_update_events
-from .active import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE
+from .active import ACTIVE, BACKOFF, GATED, GROUP_ENTRY, POD_ENTRY, UNSCHEDULABLE
 from .queued_pod import QueuedPodInfo, Rejection
 from .queueing_hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintPlan, QueueingStrategy
 from .scheduling_queue import SchedulingQueue
@@ -81,6 +81,8 @@ class GroupQueue(SchedulingQueue):
         self._pending: dict[GroupName, dict[str, QueuedPodInfo]] = {}
         self._popped: GroupName | None = None
         """The group that is being tried."""
+        self._left = ""
+        """The part of the queue that an entry is taken from, which goes back into the queue."""
 
     # Groups.
 
@@ -107,6 +109,7 @@ class GroupQueue(SchedulingQueue):
         members = self._pending.pop(name, {})
         if entry is not None:
             self._take(entry)
+            self._left = ""
             members = {info.pod.key: info for info in entry.members}
             self._forget(entry)
         if members:
@@ -161,6 +164,7 @@ class GroupQueue(SchedulingQueue):
             if entry.members:
                 self._requeue(entry, strategy, self._labels[0], self._now())
             else:
+                self._left = ""
                 self._forget(entry)
         if gone is not None:
             self.counters.count_rejectors(gone, -1)
@@ -168,7 +172,11 @@ class GroupQueue(SchedulingQueue):
     # Attempts.
 
     def _pop(self) -> QueuedPodInfo | None:
+        early, counters = (ACTIVE, POP_FROM_BACKOFF_Q), self.counters
+        before = counters.incoming.get(early, 0)
         info = self.active.pop()
+        if counters.incoming.get(early, 0) > before and info is not None:
+            self._count_group(ACTIVE, info, POP_FROM_BACKOFF_Q)
         if isinstance(info, QueuedGroupInfo):
             self._start(info)
         elif info is not None:
@@ -275,6 +283,17 @@ class GroupQueue(SchedulingQueue):
             counts[part] = sum(map(len, waiting.values()))
         return counts
 
+    def entities(self) -> dict[tuple[str, ...], int]:
+        counts: dict[tuple[str, ...], int]
+        counts = {(part, POD_ENTRY): number for part, number in super().pending().items()}
+        counts |= {(part, GROUP_ENTRY): 0 for part, _ in counts}
+        for entry in self._entries.values():
+            part = super().part_of(entry.pod.key)
+            part = (GATED if part == UNSCHEDULABLE and entry.is_gated else part) or ACTIVE
+            counts[part, POD_ENTRY] -= 1
+            counts[part, GROUP_ENTRY] += 1
+        return counts
+
     def __len__(self) -> int:
         return sum(self.pending().values())
 
@@ -318,11 +337,42 @@ class GroupQueue(SchedulingQueue):
         """Take an entry out of the queue; returns the strategy that puts it back into the same part."""
         key = entry.pod.key
         if self.active.heap.delete(key) is not None:
+            self._left = ACTIVE
             return IMMEDIATELY
         if self.backoff.delete(key) is not None:
+            self._left = BACKOFF
             return AFTER_BACKOFF
+        self._left = UNSCHEDULABLE
         self.unschedulable.delete(key)
         return SKIP
+
+    def _requeue(
+        self, info: QueuedPodInfo, strategy: QueueingStrategy, label: str, now: float
+    ) -> str:
+        part = super()._requeue(info, strategy, label, now)
+        self._left = ""
+        return part
+
+    def _count_group(self, part: str, info: QueuedPodInfo, label: str) -> None:
+        """Count the members of a group that entered a part of the queue, and the group unless it was there before.
+
+        The entry itself is counted as a pod already.
+        """
+        if isinstance(info, QueuedGroupInfo):
+            self.counters.incoming[part, label] += len(info.members) - 1
+            self.counters.incoming_members[part, label] += len(info.members)
+            self.counters.incoming_groups[part, label] += part != self._left
+
+    def _to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
+        has_entered = super()._to_backoff(info, label)
+        if has_entered:
+            self._count_group(BACKOFF, info, label)
+        return has_entered
+
+    def _to_unschedulable(self, info: QueuedPodInfo, label: str) -> None:
+        if info.pod.key not in self.unschedulable:
+            self._count_group(UNSCHEDULABLE, info, label)
+        super()._to_unschedulable(info, label)
 
     @staticmethod
     def _waiting(
@@ -336,6 +386,7 @@ class GroupQueue(SchedulingQueue):
 
     def _enter_active(self, info: QueuedPodInfo, label: str, now: float) -> None:
         super()._enter_active(info, label, now)
+        self._count_group(ACTIVE, info, label)
         if isinstance(info, QueuedGroupInfo):
             for member in info.members:
                 if member.initial_attempt_timestamp is None:

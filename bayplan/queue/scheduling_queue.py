@@ -25,7 +25,7 @@ from ..framework.release import GatedPods
 from ..framework.update_events import pod_update_events
 from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
-from .active import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, ActiveQueue, QueueCounters
+from .active import ACTIVE, BACKOFF, GATED, POD_ENTRY, UNSCHEDULABLE, ActiveQueue, QueueCounters
 from .backoff import LEFTOVER_TICK_S, QueueSettings, leftover_tick, make_backoff_queue, micros
 from .in_flight import InFlight
 from .nominator import PodNominator
@@ -315,12 +315,13 @@ class SchedulingQueue:
     def pending(self) -> dict[str, int]:
         """Number of pending pods per part of the queue; gated ones are separate."""
         gated = self.unschedulable.gated_count
-        return {
-            ACTIVE: len(self.active.heap),
-            BACKOFF: len(self.backoff),
-            UNSCHEDULABLE: len(self.unschedulable) - gated,
-            GATED: gated,
-        }
+        ready, backing_off = len(self.active.heap), len(self.backoff)
+        rest = {UNSCHEDULABLE: len(self.unschedulable) - gated, GATED: gated}
+        return {ACTIVE: ready, BACKOFF: backing_off, **rest}
+
+    def entities(self) -> dict[tuple[str, ...], int]:
+        """Number of entries per part of the queue and type."""
+        return {(part, POD_ENTRY): number for part, number in self.pending().items()}
 
     @property
     def waits_for_events(self) -> bool:

@@ -135,7 +135,8 @@ def _make_scheduler(parts: Parts, decider: Decider, read_pod: PodReader | None) 
         parts, scheduler.bound, scheduler.failure.binding_failed, announces
     )
     if parts.has_groups:
-        parts.metrics.add_pod_groups()
+        has_placements = parts.feature_gates.enabled("TopologyAwareWorkloadScheduling")
+        parts.metrics.add_pod_groups(has_placements)
         kind = parts.feature_gates.release.group_condition
         conditions = GroupConditions(parts.cluster, parts.executor, parts.clock, kind)
         search = PlacementSearch(parts.cache, decider, parts.ties)
@@ -195,6 +196,7 @@ def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQ
     """Let the metrics read the counters of cache and queue."""
     metrics.pending_pods.source = lambda: {(part,): n for part, n in queue.pending().items()}
     metrics.incoming_pods.source = lambda: queue.counters.incoming
+    metrics.queued_entities, metrics.incoming_entities = queue.entities, queue.counters.entities
     metrics.unschedulable_pods.source = lambda: queue.counters.rejected_by
     metrics.inflight_events.source = lambda: {
         (label,): count for label, count in queue.in_flight.counts().items()

@@ -104,6 +104,7 @@ class GroupAlgorithm:
         self.queued = self._queued = queued
         self._state = state
         self._filling: GroupFilling | None = None
+        self._placement_metrics = tools.parts.metrics.placements
 
     def __call__(self) -> Status:
         """Whether the group fits on the nodes as they are at the moment."""
@@ -146,6 +147,8 @@ class GroupAlgorithm:
         found = placing.run_generate(self._state, self.group, Placement("", rows))
         if isinstance(found, Status):
             return GroupAttempt(self.group, GroupResult(found))
+        if self._placement_metrics is not None:
+            self._placement_metrics.generated.labels(self.profile.name).count += len(found)
         tried: list[PlacementTrial] = []
         failed: GroupAttempt | None = None
         tiers = sorted({placement.tier for placement in found})
@@ -181,9 +184,11 @@ class GroupAlgorithm:
         tried: list[PlacementTrial] = []
         for placement in placements:
             within = placement.rows if len(placement.rows) != table.node_count else None
+            started = perf_counter()
             result = self._try_members(within, makes_room, is_real and len(placements) == 1)
             if result.status.code is Code.Error:
                 return GroupAttempt(self.group, result)
+            self._note_tried(result.status.is_success, not result.status.is_success, started)
             tried.append(PlacementTrial(placement, result))
         account = GroupAttempt(self.group, tried[0].result)
         if any(trial.placement.name for trial in tried):
@@ -197,12 +202,16 @@ class GroupAlgorithm:
         self, placements: Sequence[Placement], makes_room: bool
     ) -> GroupAttempt | None:
         """The same without trying the members on every placement; None if only a trial can find out."""
+        started = perf_counter()
         possible = self._tools.search.find(self.profile, self.group, placements)
         if possible is None:
             return None
         if not possible:
             first = self._try_members(placements[0].rows, makes_room, False)
-            return None if first.is_possible else GroupAttempt(self.group, first)
+            if first.is_possible:
+                return None
+            self._note_tried(0, len(placements), started)
+            return GroupAttempt(self.group, first)
         totals = np.zeros(len(possible), dtype=np.int64)
         if len(possible) > 1:
             totals = self.profile.placing.run_scores(self._state, self.group, possible).totals
@@ -210,7 +219,14 @@ class GroupAlgorithm:
         result = self._try_members(best.placement.rows, makes_room, True)
         if not result.is_possible:
             return None
+        self._note_tried(len(possible), len(placements) - len(possible), started)
         return GroupAttempt(self.group, result, chosen=best.placement)
+
+    def _note_tried(self, possible: int, others: int, started: float) -> None:
+        """Count placements that were tried since `started`."""
+        if self._placement_metrics is not None:
+            took_s = perf_counter() - started
+            self._placement_metrics.tried(self.profile.name, possible, others, took_s)
 
     def _best(self, tried: Sequence[PlacementTrial]) -> PlacementTrial | None:
         """The placement with the highest score among those on which the group fits."""

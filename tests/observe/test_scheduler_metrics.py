@@ -188,9 +188,9 @@ def test_rendering_twice_gives_the_same_text() -> None:
 def test_evictions_are_timed_and_counted_by_result() -> None:
     metrics = SchedulerMetrics()
 
-    metrics.evicting()(True)
-    metrics.evicting()(True)
-    metrics.evicting()(False)
+    metrics.evicting("pod")(True)
+    metrics.evicting("pod")(True)
+    metrics.evicting("pod")(False)
 
     counted = samples_of(metrics.render())["scheduler_preemption_goroutines_execution"]
     assert {sample.labels["result"]: sample.value for sample in counted} == {

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.framework.release import DEFAULT_RELEASE
 from bayplan.observe import SchedulerMetrics
 from bayplan.observe.families import (
     CounterFamily,
@@ -13,6 +14,7 @@ from bayplan.observe.families import (
     ReadCounter,
     ReadGauge,
 )
+from bayplan.observe.release_metrics import follow_release
 from bayplan.observe.scheduler_metrics import SHOWN_WITH
 from bayplan.observe.series import exponential_buckets
 
@@ -40,7 +42,8 @@ def type_of(family: Family) -> str:
 def with_pod_groups() -> SchedulerMetrics:
     metrics = SchedulerMetrics()
     for _ in range(2):  # schedulers may share their metrics
-        metrics.add_pod_groups()
+        metrics.add_pod_groups(has_placements=True)
+    follow_release(metrics, DEFAULT_RELEASE.missing_metrics)
     return metrics
 
 

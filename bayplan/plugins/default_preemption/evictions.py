@@ -15,6 +15,7 @@ from ...framework import SUCCESS, Handle, Status, failure
 from ...framework.interface import Preemption
 from ...framework.preemptor import preempted_event
 from ...framework.victims import Victims
+from ...observe.group_metrics import BY_POD, BY_POD_GROUP
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +62,16 @@ class VictimEvictions:
                 handle.activate(pods)
             return
         self.last[preemptor.uid] = to_delete[-1]
-        handle.metrics.preemption_victims.observe(len(victims))
-        over, release = handle.metrics.evicting(), handle.release
+        metrics, release, is_group = (
+            handle.metrics,
+            handle.release,
+            isinstance(preemptor, GroupPreemptor),
+        )
+        if is_group and release.groups_are_entries and metrics.preemptions is not None:
+            metrics.preemptions.victims.observe(len(victims))
+        else:
+            metrics.preemption_victims.observe(len(victims))
+        over = metrics.evicting(BY_POD_GROUP if is_group else BY_POD)
 
         def evict_last() -> Awaitable[None] | None:
             if not release.holds_preemptor_to_the_end:

@@ -98,22 +98,23 @@ def preempt_once_for_group(
     budgets: Budgets,
     trial: GroupTrial,
     try_group: TryGroup,
-) -> tuple[list[Pod], Status]:
-    """The same with one attempt of the group, without all units: each is put back if the members stay where they are.
+) -> tuple[list[VictimUnit], int, Status]:
+    """The units with one attempt of the group, without all units: each is put back if the members stay where they are.
 
-    Mirrors selectVictimsOnDomain of v1.37.
+    Also the number of victims whose budgets are exceeded. Mirrors selectVictimsOnDomain of v1.37.
     """
     lower = [unit for unit in units if unit.priority < (group.spec.priority or 0)]
     if not lower:
-        return [], unresolvable(NO_VICTIMS)
+        return [], 0, unresolvable(NO_VICTIMS)
     trying = ByTrying(trial, try_group)
     if not trying.remove_all(lower):
-        return [], trying.status
+        return [], 0, trying.status
     lower.sort(key=lambda unit: unit.rank)
-    violating, harmless = split_by_budgets(lower, budgets, counts_all=True)
-    left = [unit for unit in (*violating, *harmless) if not trying.spares(unit)]
+    exceeding = violations(lower, budgets)
+    tried = sorted(lower, key=lambda unit: not exceeding[unit.number])
+    left = [unit for unit in tried if not trying.spares(unit)]
     left.sort(key=lambda unit: unit.rank)
-    return [pod for unit in left for pod in unit.pods], SUCCESS
+    return left, sum(exceeding[unit.number] for unit in left), SUCCESS
 
 
 class Reprieve(Protocol):
@@ -242,10 +243,10 @@ def _group_of(pod: Pod, lister: Lister) -> PodGroup | None:
 
 
 def split_by_budgets(
-    units: Sequence[VictimUnit], budgets: Budgets, counts_all: bool = False
+    units: Sequence[VictimUnit], budgets: Budgets
 ) -> tuple[list[VictimUnit], list[VictimUnit]]:
     """Units whose removal, one after the other, would exceed some budget, and the others."""
-    exceeding = violations(units, budgets, counts_all)
+    exceeding = violations(units, budgets, counts_all=False)
     violating = [unit for unit in units if exceeding[unit.number]]
     return violating, [unit for unit in units if not exceeding[unit.number]]
 

@@ -48,6 +48,7 @@ from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters, room_filters
 from ...framework.row_statuses import no_node_available
 from ...framework.victims import Victims
+from ...observe.group_metrics import BY_POD, BY_POD_GROUP
 from ...table.pod_matrix import PodMatrix
 from .by_amounts import BesideRoom, ByAmounts
 from .candidates import NO_VICTIMS, best_candidate
@@ -142,7 +143,18 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
-        self.handle.metrics.preemption_attempts.count += 1
+        metrics = self.handle.metrics
+        metrics.preemption_attempts.count += 1
+        if metrics.preemptions is None:
+            return self._post_filter(state, pod, diagnosis)
+        over = metrics.preemptions.evaluating(BY_POD)
+        result, status = self._post_filter(state, pod, diagnosis)
+        over(status.code.name)
+        return result, status
+
+    def _post_filter(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
         refusal = self._why_not_eligible(pod, diagnosis)
         if refusal:
             return PostFilterResult(), unschedulable(f"preemption: {refusal}")
@@ -159,6 +171,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if chosen is None:
             return PostFilterResult("", account), self._none_helped(account.reasons)
         account.chosen = chosen
+        preemptions = self.handle.metrics.preemptions
+        if preemptions is not None:
+            preemptions.chosen(BY_POD, chosen.pdb_violations)
         if state.group is not None and self.handle.group_options.evict_for_whole_groups:
             account.is_held = True
             evict = partial(self._evictions.evict, self.handle, pod, chosen, account)
@@ -324,6 +339,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if victims:
             preemptor = GroupPreemptor(group, pods[0].scheduler_name)
             self._evictions.delete(self.handle, victims, preemptor, pods)
+        if self.handle.metrics.preemptions is not None:
+            self.handle.metrics.preemptions.attempts.labels(status.code.name).count += 1
         return victims, status
 
     def _preempt_once(
@@ -339,8 +356,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return (), unschedulable(f"{FOR_GROUP}: {NEVER}")
         if self._waits_for_victims(group, pods, units):
             return (), Status(Code.Success, (f"{FOR_GROUP}: {ONGOING}",))
-        budgets = self._budgets.get(self.handle.lister)
-        victims, status = preempt_once_for_group(group, units, budgets, trial, try_group)
+        preemptions, budgets = (
+            self.handle.metrics.preemptions,
+            self._budgets.get(self.handle.lister),
+        )
+        assert preemptions is not None, "there are metrics of pod groups"
+        over = preemptions.evaluating(BY_POD_GROUP)
+        left, violations, status = preempt_once_for_group(group, units, budgets, trial, try_group)
+        over(status.code.name)
+        preemptions.chosen(BY_POD_GROUP, violations, sum(unit.group is not None for unit in left))
+        victims = [pod for unit in left for pod in unit.pods]
         text = f"found a placement for podgroup, preempting {len(victims)} victims"
         text = text if status.is_success else status.message
         return victims, Status(status.code, (f"{FOR_GROUP}: {text}",)) if text else status

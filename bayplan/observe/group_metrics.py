@@ -1,0 +1,109 @@
+"""GroupMetrics: the metrics of preemption and of placements that kube-scheduler has since v1.37 for pod groups.
+
+Mirrors pkg/scheduler/metrics/metrics.go of v1.37. All of them exist only with feature gate GenericWorkload, those of
+placements with TopologyAwareWorkloadScheduling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from .families import CounterFamily, Family, HistogramFamily, ReadCounter
+from .series import exponential_buckets
+
+BY_POD, BY_POD_GROUP = "pod", "podgroup"
+VICTIMS = exponential_buckets(1, 2, 11)
+PREEMPTION_S = exponential_buckets(0.001, 2, 16)
+PLACEMENT_S = exponential_buckets(0.001, 2, 15)
+
+
+class PreemptionMetrics:
+    """Preemptions for a pod, or for a pod group."""
+
+    def __init__(self, add: Callable[[Family], Family]) -> None:
+        self.attempts = CounterFamily(
+            "scheduler_workload_preemption_attempts_total",
+            "Attempts to preempt pods for a pod group, by the code of their result.",
+            ("result",),
+        )
+        victims = HistogramFamily(
+            "scheduler_workload_preemption_victims",
+            "Victims of a preemption for a pod group.",
+            VICTIMS,
+        )
+        self.disruptions = HistogramFamily(
+            "scheduler_preemption_workload_disruptions",
+            "Pod groups that are preempted as a whole.",
+            VICTIMS,
+            ("preemptor",),
+        )
+        self.evaluation = HistogramFamily(
+            "scheduler_preemption_evaluation_duration_seconds",
+            "Time to find the victims of a preemption, by the code of the result.",
+            PREEMPTION_S,
+            ("preemptor", "result"),
+        )
+        self.execution = HistogramFamily(
+            "scheduler_preemption_execution_duration_seconds",
+            "Time to delete the victims of a preemption, by result.",
+            PREEMPTION_S,
+            ("preemptor", "result"),
+        )
+        self.violations = CounterFamily(
+            "scheduler_preemption_pdb_violations_total",
+            "Victims whose disruption budget is exceeded by a preemption.",
+            ("preemptor",),
+        )
+        families = (self.attempts, victims, self.disruptions, self.evaluation, self.execution)
+        for family in (*families, self.violations):
+            add(family)
+        self.victims = victims.labels()
+
+    def evaluating(self, preemptor: str) -> Callable[[str], None]:
+        """Start timing the search for victims; call the result with the code of its status."""
+        started = perf_counter()
+        return lambda code: self.evaluation.labels(preemptor, code).observe(
+            perf_counter() - started
+        )
+
+    def chosen(self, preemptor: str, violations: int, disruptions: int = 0) -> None:
+        """Record the victims of a preemption: budgets that are exceeded, and groups that leave as a whole."""
+        if violations:
+            self.violations.labels(preemptor).count += violations
+        if disruptions:
+            self.disruptions.labels(preemptor).observe(disruptions)
+
+
+class PlacementMetrics:
+    """Placements of pod groups."""
+
+    def __init__(self, add: Callable[[Family], Family]) -> None:
+        self.generated = CounterFamily(
+            "scheduler_generated_placements_total",
+            "Placements that were proposed for pod groups.",
+            ("profile",),
+        )
+        self.duration = HistogramFamily(
+            "scheduler_placement_evaluation_duration_seconds",
+            "Time to try a pod group on one placement, by whether it fits.",
+            PLACEMENT_S,
+            ("result", "profile"),
+        )
+        add(self.generated)
+        add(
+            ReadCounter(
+                "scheduler_placement_evaluations_total",
+                "Placements on which pod groups were tried, by whether they fit.",
+                ("result", "profile"),
+                self.duration.counts,
+            )
+        )
+        add(self.duration)
+
+    def tried(self, profile: str, possible: int, others: int, seconds: float) -> None:
+        """Record placements that were tried together: those on which the group fits, and the others."""
+        each = seconds / max(possible + others, 1)
+        for result, number in (("feasible", possible), ("infeasible", others)):
+            for _ in range(number):
+                self.duration.labels(result, profile).observe(each)
