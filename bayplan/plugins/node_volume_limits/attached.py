@@ -7,13 +7,16 @@ have to do with it. Distinct volumes are counted, those of pods and those of Vol
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 import msgspec
 import numpy as np
 
 from ...api.storage import VolumeAttachment
+from ...framework import Handle
+from ...framework.csi_nodes import CSINodes
 from ...framework.lister import Lister
-from ...framework.lister_changes import ObjectKey
+from ...framework.lister_changes import Follower, ObjectKey
 from ...table import Column, Ints, NodeTable
 from ...table.row_counts import RowCounts
 from ...table.volumes import ClaimUse, VolumeRef
@@ -304,3 +307,21 @@ class WhatIfCounts:
     def faults(self) -> Mapping[str, Iterable[int]]:
         """As of the whole table."""
         return {text: [0] for text in self._faults}
+
+
+class AttachmentFacts:
+    """Cached facts of the cluster of a handle: its CSINodes, and the volumes that are attached."""
+
+    def __init__(self, handle: Handle, identifier: Identifier, attachments: bool = True) -> None:
+        self.handle = handle
+        self.identifier = identifier
+        self.nodes = CSINodes(handle.table, handle.lister)
+        self.attached = AttachedVolumes(handle.table, handle.lister, identifier, attachments)
+        self._follower = Follower(handle.lister)
+
+    def follow(self) -> Self:
+        """Bring the facts up to date."""
+        changes = self._follower.changes()
+        self.nodes.follow(changes)
+        self.attached.follow(changes)
+        return self

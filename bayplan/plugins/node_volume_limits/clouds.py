@@ -14,12 +14,10 @@ import numpy as np
 from ...api.migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PLUGIN_NAMED
 from ...api.pod import Pod
 from ...api.volumes import Volume
-from ...framework import CycleState, FilterPlugin, Handle, Verdict, failure
-from ...framework.csi_nodes import CSINodes
-from ...framework.lister_changes import Follower
+from ...framework import CycleState, FilterPlugin, Verdict, failure
 from ...table import Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
-from .attached import AttachedVolumes
+from .attached import AttachmentFacts
 from .identity import Attached, CloudIdentifier, VolumeFault
 from .plugin import REASON, new_volumes
 
@@ -37,7 +35,7 @@ class CloudLimits(FilterPlugin):
     def __init__(self, max_volumes: int | None = None) -> None:
         self._max_volumes = max_volumes
         """Takes the place of the defaults, as the variable KUBE_MAX_PD_VOLS did."""
-        self._facts: _ClusterFacts | None = None
+        self._facts: AttachmentFacts | None = None
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -68,27 +66,13 @@ class CloudLimits(FilterPlugin):
             return np.where(said > 0, said, self.default_limits(table))
         return np.where(said > 0, said, self._max_volumes)
 
-    def _follow(self) -> _ClusterFacts:
+    def _follow(self) -> AttachmentFacts:
         handle, facts = self.handle, self._facts
         if facts is None or facts.handle is not handle:
-            facts = self._facts = _ClusterFacts(handle, self.in_tree, self.id_field)
-        changes = facts.follower.changes()
-        facts.nodes.follow(changes)
-        facts.attached.follow(changes)
-        return facts
-
-
-class _ClusterFacts:
-    """Cached facts of the cluster."""
-
-    def __init__(self, handle: Handle, in_tree: str, id_field: str) -> None:
-        self.handle = handle
-        self.follower = Follower(handle.lister)
-        self.nodes = CSINodes(handle.table, handle.lister)
-        self.identifier = CloudIdentifier(handle.lister, PLUGIN_NAMED[in_tree], id_field)
-        self.attached = AttachedVolumes(
-            handle.table, handle.lister, self.identifier, attachments=False
-        )
+            named = PLUGIN_NAMED[self.in_tree]
+            identifier = CloudIdentifier(handle.lister, named, self.id_field)
+            facts = self._facts = AttachmentFacts(handle, identifier, attachments=False)
+        return facts.follow()
 
 
 def _may_count(volume: Volume, in_tree: str) -> bool:

@@ -28,10 +28,9 @@ from ...framework import (
 from ...framework.csi_nodes import CSINodes
 from ...framework.events import EventWithHint
 from ...framework.interface import PASSES_PRE_FILTER, SKIPS_PRE_FILTER
-from ...framework.lister_changes import Follower
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
-from .attached import AttachedVolumes, WhatIfCounts
+from .attached import AttachedVolumes, AttachmentFacts, WhatIfCounts
 from .hints import events
 from .identity import Attached, CSIIdentifier, VolumeFault
 
@@ -45,7 +44,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def __init__(self, is_driver_required: bool = False) -> None:
         self._is_driver_required = is_driver_required
-        self._facts: _ClusterFacts | None = None
+        self._facts: AttachmentFacts | None = None
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -66,6 +65,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         verdict = Verdict.accept(table, rows)
         facts = self._follow()
         nodes, there = facts.nodes, facts.nodes.rows_of(table, rows)
+        portworx_apart = self.handle.release.portworx_by_annotation
         found = [facts.identifier.identify(ref) for ref in volume_refs(pod)]
         faults = [volume for volume in found if isinstance(volume, VolumeFault)]
         if faults and _find_fault(verdict, faults, nodes.exists[there]):
@@ -82,7 +82,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             limited = nodes.limited[there] & verdict.feasible
             _report_faults(verdict, untold, limited, table, rows)
         for driver in dict.fromkeys([volume.driver for volume in wanted.values()]):
-            if facts.portworx_apart and driver in (PORTWORX, PORTWORX_DRIVER):
+            if portworx_apart and driver in (PORTWORX, PORTWORX_DRIVER):
                 continue
             names = [volume.name for volume in wanted.values() if volume.driver == driver]
             # At most so many more: that is seldom too much anywhere.
@@ -91,7 +91,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 total = attached.count(driver)[rows] + more
                 full = (more > 0) & (total > nodes.limit(driver)[there])
                 verdict.reject(full & verdict.feasible, REASON)
-        if facts.portworx_apart:
+        if portworx_apart:
             _limit_portworx(verdict, wanted.values(), facts, attached, table, rows)
         return verdict
 
@@ -110,27 +110,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                     missing &= nodes.exists[rows]
                 verdict.reject(missing, f"{volume.driver} CSI driver is not installed on the node")
 
-    def _follow(self) -> _ClusterFacts:
-        """Cached facts of the cluster, up to date."""
+    def _follow(self) -> AttachmentFacts:
         handle, facts = self.handle, self._facts
         if facts is None or facts.handle is not handle:
-            facts = self._facts = _ClusterFacts(handle)
-        changes = facts.follower.changes()
-        facts.nodes.follow(changes)
-        facts.attached.follow(changes)
-        return facts
-
-
-class _ClusterFacts:
-    """Cached facts of the cluster."""
-
-    def __init__(self, handle: Handle) -> None:
-        self.handle = handle
-        self.follower = Follower(handle.lister)
-        self.nodes = CSINodes(handle.table, handle.lister)
-        self.portworx_apart = handle.release.portworx_by_annotation
-        self.identifier = CSIIdentifier(handle.lister, self.portworx_apart)
-        self.attached = AttachedVolumes(handle.table, handle.lister, self.identifier)
+            identifier = CSIIdentifier(handle.lister, handle.release.portworx_by_annotation)
+            facts = self._facts = AttachmentFacts(handle, identifier)
+        return facts.follow()
 
 
 def _has_volumes(spec: PodSpec) -> bool:
@@ -155,7 +140,7 @@ def new_volumes(
 def _limit_portworx(
     verdict: Verdict,
     volumes: Iterable[Attached],
-    facts: _ClusterFacts,
+    facts: AttachmentFacts,
     attached: AttachedVolumes | WhatIfCounts,
     table: NodeTable,
     rows: Rows,
