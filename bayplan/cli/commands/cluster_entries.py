@@ -44,6 +44,8 @@ class ClusterEntry:
     kubeconfig: str = ""
     nodes: int = 0
     started: str = ""
+    release: str = ""
+    """The Kubernetes whose API it serves."""
 
     def is_running(self) -> bool:
         """Whether its process still runs."""

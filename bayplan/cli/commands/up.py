@@ -448,6 +448,7 @@ def say_ready(
         page=page,
         kubeconfig=str(kubeconfig),
         nodes=server.store.count("nodes"),
+        release=server.registry.release.patch,
         started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
     if entry is not None:
@@ -462,7 +463,8 @@ def announce(known: Mapping[str, Any]) -> None:
     """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
     console = stderr_console()
     ending = f"bayplan up down {known['name']}" if known.get("is_detached") else "Ctrl-C"
-    serving = f"Serving {known['server']} with {known['nodes']} nodes. {ending} ends it."
+    release = f"Kubernetes {known['release']} with " if known.get("release") else ""
+    serving = f"Serving {known['server']}, {release}{known['nodes']} nodes. {ending} ends it."
     console.print(serving, highlight=False)
     if known["page"]:
         console.print(f"Page {known['page']}", highlight=False, soft_wrap=True)

@@ -38,9 +38,11 @@ def bayplan(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_cluster_goes_on_until_down_ends_it() -> None:
-    started = bayplan("up", "--detach", "--nodes", "2", "--like", "cpu=4,memory=16Gi", "--no-page")
+    options = ["--nodes", "2", "--like", "cpu=4,memory=16Gi", "--kubernetes-version", "1.34"]
+    started = bayplan("up", "--detach", "--no-page", *options)
     try:
         assert (started.returncode, started.stderr.count("Serving https://127.0.0.1:")) == (0, 1)
+        assert ", Kubernetes v1.34.11 with 2 nodes. " in started.stderr
         kubeconfig = Path(started.stdout.strip().removeprefix("export KUBECONFIG="))
         (listed,) = json.loads(bayplan("clusters", "-o", "json").stdout)["items"]
         server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
