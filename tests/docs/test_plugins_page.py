@@ -12,7 +12,7 @@ NOT_FOR_PLUGINS = {
     # How the columns and what is kept from pod to pod are made.
     *("size", "live_column", "unschedulable_column", "pod_count_column", "max_pods_column"),
     *("row_changes", "node_changes", "order_changes", "namespaces_version"),
-    *("amounts", "amounts_at", "offered", "followed"),
+    *("amounts", "amounts_at", "offered", "followed", "count_amounts"),
 }
 
 
