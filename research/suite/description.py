@@ -17,7 +17,7 @@ from bayplan.sweeps.document import SweepDocument, parse_sweep
 HERE = Path(__file__).resolve().parent
 OPENB = "cluster-trace-gpu-v2023/csv"
 DEMAND = 105
-DAY_S = 86400.0
+HOUR_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Suite:
         trace = Alibaba2025(
             file=self.traces / given["file"],
             shapes=tuple(parse_shape(text) for text in given["nodes"]),
-            window=TraceWindow(0.0, float(given["until"].removesuffix("d")) * DAY_S),
+            window=TraceWindow(0.0, float(given["until"].removesuffix("h")) * HOUR_S),
         )
         file = work / f"{name}.json"
         with file.open("w", encoding="utf-8") as stream:
