@@ -232,6 +232,9 @@ def _share_status(status: PodStatus) -> PodStatus:
     """Share the parts of a decoded status that many pods have in common."""
     if status == EMPTY_STATUS:
         return EMPTY_STATUS
+    _set(status, "phase", shared_text(status.phase))
+    if status.start_time:
+        _set(status, "start_time", shared_text(status.start_time))
     if status.resources is not None or status.allocated_resources is not None:
         refuse(pod_level_status_problems(status))
     if status.conditions:

@@ -111,6 +111,28 @@ def test_pods_of_a_workload_share_what_they_have_in_common() -> None:
         assert one.owner_references is first.owner_references
 
 
+def test_statuses_that_differ_share_their_phase_and_start_time() -> None:
+    padding = "x" * pod_text.SHORT_STATUS
+    trees = [
+        {
+            "metadata": {"name": f"p{i}"},
+            "status": {
+                "phase": "Running",
+                "startTime": "2026-10-01T00:00:05Z",
+                "podIP": f"10.0.0.{i}",
+                "message": padding,
+            },
+        }
+        for i in range(2)
+    ]
+
+    one, other = [each.status for each in decode_items(msgspec.json.encode(trees), "PodList") or ()]  # type: ignore[attr-defined]  # they are pods
+
+    assert one is not other
+    assert one.phase is other.phase
+    assert one.start_time is other.start_time
+
+
 def test_texts_are_kept_within_a_limit() -> None:
     memo: pod_text.TextMemo[int] = pod_text.TextMemo(100)
 
