@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 DEFAULT_NODES = 3
 LOOPBACK = "127.0.0.1"
 MOST_SPEED = 1000
+INTERRUPT_AGAIN_S = 2.0
+"""Seconds until the exception of a signal is raised again, if the process did not end by it."""
 
 
 class AuthorizationMode(StrEnum):
@@ -246,12 +248,18 @@ def up(options: UpOptions) -> None:
     try:
         serve(options, entry, detached)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         if entry is not None:
             remove_entry(entry)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """End as by Ctrl-C, so that nothing stays behind: for signals that come before the cluster serves."""
+    """End as by Ctrl-C, so that nothing stays behind: for signals that come before the cluster serves.
+
+    Compiled modules clear exceptions that are raised while they call Python, as during an import: it is raised again.
+    """
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, INTERRUPT_AGAIN_S)
     raise KeyboardInterrupt
 
 
@@ -463,8 +471,8 @@ def announce(known: Mapping[str, Any]) -> None:
     """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
     console = stderr_console()
     ending = f"bayplan up down {known['name']}" if known.get("is_detached") else "Ctrl-C"
-    release = f"Kubernetes {known['release']} with " if known.get("release") else ""
-    serving = f"Serving {known['server']}, {release}{known['nodes']} nodes. {ending} ends it."
+    release = f", Kubernetes {known['release']}" if known.get("release") else ""
+    serving = f"Serving {known['server']} with {known['nodes']} nodes{release}. {ending} ends it."
     console.print(serving, highlight=False)
     if known["page"]:
         console.print(f"Page {known['page']}", highlight=False, soft_wrap=True)

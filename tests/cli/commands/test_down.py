@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from bayplan.cli.commands import up
 from bayplan.cli.commands.cluster_entries import (
     ClusterEntry,
     claim,
@@ -42,7 +44,7 @@ def test_a_cluster_goes_on_until_down_ends_it() -> None:
     started = bayplan("up", "--detach", "--no-page", *options)
     try:
         assert (started.returncode, started.stderr.count("Serving https://127.0.0.1:")) == (0, 1)
-        assert ", Kubernetes v1.34.11 with 2 nodes. " in started.stderr
+        assert " with 2 nodes, Kubernetes v1.34.11. " in started.stderr
         kubeconfig = Path(started.stdout.strip().removeprefix("export KUBECONFIG="))
         (listed,) = json.loads(bayplan("clusters", "-o", "json").stdout)["items"]
         server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
@@ -93,6 +95,24 @@ def test_a_signal_before_the_cluster_serves_leaves_nothing_behind(
     assert status == 130
     assert list(temporary.iterdir()) == []
     assert not folder_of("bayplan").exists()
+
+
+def test_a_signal_whose_exception_is_lost_ends_the_process_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(up, "INTERRUPT_AGAIN_S", 0.01)
+    before = signal.getsignal(signal.SIGALRM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    try:
+        with suppress(KeyboardInterrupt):  # as a compiled module does during an import
+            up.interrupt(signal.SIGTERM, None)
+
+        assert signal.getsignal(signal.SIGALRM) is up.interrupt
+        assert signal.sigtimedwait({signal.SIGALRM}, TIMEOUT_S) is not None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
 
 def test_what_a_killed_process_left_is_recognised() -> None:
