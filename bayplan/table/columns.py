@@ -164,13 +164,8 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
-        known = self._cells if self._capacity == self._size.capacity else self.cells_by_name()
         for resource, amount in amounts.items():
-            try:
-                known[resource][row] += sign * amount
-            except KeyError:
-                known[resource] = self.column(resource).cells
-                known[resource][row] += sign * amount
+            self.cells_of(resource)[row] += sign * amount
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
         """Make the values at `row` exactly `amounts` (writer only)."""

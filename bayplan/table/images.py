@@ -129,9 +129,8 @@ class ImageStates:
         touched, moment = self._touched, self._moment
         if not touched:
             return
-        if moment and self._is_behind(
-            touched, moment
-        ):  # without a moment no node ever had an image
+        # Without a moment no node has ever had an image.
+        if moment and self._is_behind(touched, moment):
             self._seen.data[touched] = moment
             self.version += 1
         touched.clear()

@@ -256,7 +256,7 @@ def up(options: UpOptions) -> None:
 def interrupt(number: int, frame: FrameType | None) -> None:
     """End as by Ctrl-C, so that nothing stays behind: for signals that come before the cluster serves.
 
-    Compiled modules clear exceptions that are raised while they call Python, as during an import: it is raised again.
+    The exception may be lost, as where a compiled module clears errors of the Python that it calls: it is raised again.
     """
     signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, INTERRUPT_AGAIN_S)

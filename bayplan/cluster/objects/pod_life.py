@@ -23,9 +23,8 @@ PREEMPTION = "PreemptionByScheduler"
 
 def timestamp(clock: Clock, later_s: float = 0) -> str:
     """The time of the clock, or some seconds later, in Kubernetes' format: whole seconds."""
-    micros = math.floor(
-        (clock.timestamp() + later_s) * 1e6 + 0.5
-    )  # sums of seconds may end with .999999999
+    # To the microsecond: sums of seconds may end with .999999999.
+    micros = math.floor((clock.timestamp() + later_s) * 1e6 + 0.5)
     return _formatted(micros // 1_000_000)
 
 
