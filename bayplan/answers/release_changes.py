@@ -44,9 +44,9 @@ class ChangedDecision(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def kind(self) -> str:
-        """Kind of the change: `node`, `pending`, `schedulable`, `victims` or `message`."""
+        """Kind of the change: `node`, `devices`, `pending`, `schedulable`, `victims` or `message`."""
         if self.before and self.after:
-            return "node"
+            return "devices" if self.before == self.after else "node"
         if self.before or self.after:
             return "pending" if self.before else "schedulable"
         return "victims" if self.victims_before != self.victims_after else "message"

@@ -41,24 +41,31 @@ CONFIG_FACTS = frozenset(
 
 
 class TrialResult(NamedTuple):
-    """The visible part of a decision about a pod: its node, or the victims of preemption and the message."""
+    """The visible part of a decision about a pod: its node with or without devices, or the victims of preemption and
+    the message.
+    """
 
     node: str
     victims: tuple[str, ...]
     message: str
+    has_devices: bool
+    """Whether devices are allocated to its claims; a release without them binds the pod without looking at claims."""
     attempt: Attempt
     """With the points of the plugins, if the trial was to explain itself."""
 
     @property
-    def decision(self) -> tuple[str, tuple[str, ...], str]:
+    def decision(self) -> tuple[str, tuple[str, ...], str, bool]:
         """The part that is compared."""
-        return self[:3]
+        return self[:4]
 
     def changes_with(self, after: TrialResult, cause: TrialResult) -> bool:
         """Whether a cause by itself changes that part of the decision which is another one after the upgrade.
 
-        The node comes first, then the victims; the message counts only if both stay the same.
+        The node comes first, then the victims; the message counts only if both stay the same. If nothing but the
+        devices changes, a cause may also leave the pod pending: one of several gates that they need.
         """
+        if self.decision[:-1] == after.decision[:-1]:
+            return self.decision != cause.decision
         place = next(i for i, (was, now) in enumerate(zip(self, after, strict=True)) if was != now)
         return self[place] != cause[place]
 
@@ -87,7 +94,7 @@ class ReleaseTrials:
     def try_pod(self, pod: Pod) -> list[TrialResult]:
         """The pod with each of the releases, explained unless it gets the same node."""
         found = [_try_pod(judge, pod) for judge in self._judges]
-        if found[0].node and found[0].node == found[1].node:
+        if found[0].node and found[0].decision == found[1].decision:
             return found
         return [_try_pod(judge, pod) for judge in self._explaining]
 
@@ -190,7 +197,7 @@ def _try_pod(judge: Scheduler, pod: Pod) -> TrialResult:
     told = attempt.explanation
     account = told.post_filter[0].preemption if told and told.post_filter else None
     victims = () if account is None or account.chosen is None else account.chosen.pods
-    return _result(attempt, victims)
+    return _result(judge, attempt, victims)
 
 
 def _try_group(
@@ -199,7 +206,7 @@ def _try_group(
     account = GroupInquiry(judge, pods).decide(explains=explains)
     victims = _victims(account)
     return {
-        member.attempt.pod.key: _result(member.attempt, victims)
+        member.attempt.pod.key: _result(judge, member.attempt, victims)
         for member in account.result.members
     }
 
@@ -212,11 +219,14 @@ def _victims(account: GroupAttempt) -> list[Pod]:
     return found
 
 
-def _result(attempt: Attempt, victims: Iterable[Pod]) -> TrialResult:
+def _result(judge: Scheduler, attempt: Attempt, victims: Iterable[Pod]) -> TrialResult:
     if attempt.status is None:
-        return TrialResult(attempt.node_name, (), "", attempt)
-    return TrialResult("", tuple(sorted(pod.key for pod in victims)), attempt.message, attempt)
+        gives_devices = judge.feature_gates.enabled("DynamicResourceAllocation")
+        has_devices = gives_devices and bool(attempt.pod.spec.resource_claims)
+        return TrialResult(attempt.node_name, (), "", has_devices, attempt)
+    evicted = tuple(sorted(pod.key for pod in victims))
+    return TrialResult("", evicted, attempt.message, False, attempt)
 
 
-def _decisions(results: dict[str, TrialResult]) -> dict[str, tuple[str, tuple[str, ...], str]]:
+def _decisions(results: dict[str, TrialResult]) -> dict[str, tuple[object, ...]]:
     return {key: result.decision for key, result in results.items()}

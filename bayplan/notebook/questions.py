@@ -224,24 +224,54 @@ def explain(
 @shows_scheduler
 def compare(
     cluster: Cluster,
-    schedulers: Mapping[str, ConfigSource],
+    schedulers: Mapping[str, ConfigSource] | None = None,
     *,
+    releases: Iterable[str] = (),
     seeds: int = 1,
     seed: int = 0,
     **scheduler: Unpack[CommonArguments],
 ) -> Comparison:
     """Place the pods of the cluster with several schedulers, given as configurations by name.
 
-    With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
+    With `releases`, such as ["1.34", "1.37"], each is one of the schedulers: with the default configuration, the only
+    one of `schedulers`, or the one at its place; `changes` of the answer are those by the upgrade,
+    with their causes. With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
     equal scores.
     """
-    expect("compare", "schedulers", schedulers, Mapping, "configurations by name, {'a': ...}")
     expect_number("compare", "seeds", seeds)
     every = [
-        (name, settings_for("compare", cluster, config=config, seed=seed, **scheduler))
-        for name, config in schedulers.items()
+        (name, settings_for("compare", cluster, seed=seed, **(scheduler | own)))
+        for name, own in _compared(schedulers, releases, scheduler)
     ]
     return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
+
+
+def _compared(
+    schedulers: Mapping[str, ConfigSource] | None,
+    releases: Iterable[str],
+    scheduler: CommonArguments,
+) -> list[tuple[str, SchedulerArguments]]:
+    """The arguments that each of the schedulers has for itself, by its name."""
+    given = several("compare", "releases", releases, (str,), 'releases such as "1.36"')
+    if schedulers is None:
+        schedulers = {"default": None} if given else {}
+    expect("compare", "schedulers", schedulers, Mapping, "configurations by name, {'a': ...}")
+    if not given:
+        return [(name, {"config": config}) for name, config in schedulers.items()]
+    if scheduler.get("kubernetes_version"):
+        raise InputError("compare: expected kubernetes_version or releases; got both")
+    if len(schedulers) == len(given) > 1:
+        pairs = zip(given, schedulers.items(), strict=True)
+        return [(name, _of(config, version)) for version, (name, config) in pairs]
+    if len(schedulers) != 1 or len(set(given)) < len(given):
+        wanted = f"different releases, and one scheduler for all or {len(given)}"
+        raise InputError(f"compare: expected {wanted}; got {len(schedulers)}")
+    (config,) = schedulers.values()
+    return [(version, _of(config, version)) for version in given]
+
+
+def _of(config: ConfigSource, version: str) -> SchedulerArguments:
+    return {"config": config, "kubernetes_version": version}
 
 
 @shows_scheduler

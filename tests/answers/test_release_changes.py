@@ -54,6 +54,16 @@ def make_resized(name: str, node_name: str) -> Pod:
     )
 
 
+def test_devices_that_one_release_alone_gives_are_a_change_with_a_cause() -> None:
+    manifests = read_manifests([Path(__file__).parents[2] / "examples" / "dra"])
+
+    found = find(manifests.objects, "1.33", "1.34")
+
+    assert {each.kind for each in found.changed} == {"devices"}
+    assert found.pods == len(found.changed) == 7
+    assert all("DynamicResourceAllocation" in each.causes for each in found.changed)
+
+
 # Pod groups
 
 

@@ -212,6 +212,21 @@ def test_compare_shows_the_effect_of_another_configuration(axes: Any) -> None:
     assert labels == ["better than spread", "worse", "spread", "pack"]
 
 
+def test_compare_of_releases_has_the_changes_by_the_upgrade() -> None:
+    cluster = Cluster.read(str(EXAMPLES / "dra"))
+
+    both = compare(cluster, releases=["1.33", "1.34"])
+    paired = compare(cluster, {"old": None, "new": PACK}, releases=["1.36", "1.37"])
+    same = compare(cluster, {"pack": PACK}, releases=["1.36"])
+
+    assert [each.name for each in both.contenders] == ["1.33", "1.34"]
+    assert [each.release for each in both.contenders] == ["v1.33.13", "v1.34.11"]
+    assert both.changes[0].counts() == {"devices": 7}
+    assert [each.name for each in paired.contenders] == ["old", "new"]
+    assert [each.release for each in paired.contenders] == ["v1.36.4", "v1.37.0-rc.1"]
+    assert not same.changes
+
+
 def test_what_if_moves_the_pods_of_a_drained_node() -> None:
     running = [
         {**pod_tree(f"p{i}", "1"), "spec": {**pod_tree("x", "1")["spec"], "nodeName": "a"}}
@@ -326,6 +341,21 @@ WRONG = [
         id="an unknown objective",
     ),
     pytest.param(lambda: compare(SMALL, {}), "at least one scheduler", id="nothing to compare"),
+    pytest.param(
+        lambda: compare(SMALL, {"a": None, "b": None}, releases=["1.35", "1.36", "1.37"]),
+        "one scheduler for all or 3; got 2",
+        id="two schedulers for three releases",
+    ),
+    pytest.param(
+        lambda: compare(SMALL, releases=["1.36", "1.36"]),
+        "different releases",
+        id="the same release twice",
+    ),
+    pytest.param(
+        lambda: compare(SMALL, releases=["1.36"], kubernetes_version="1.36"),
+        "kubernetes_version or releases; got both",
+        id="releases beside a release",
+    ),
     pytest.param(
         lambda: simulate(Cluster.of(pod_tree("web", "1"))),
         "input: expected at least one Node; got none",

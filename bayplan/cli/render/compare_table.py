@@ -78,6 +78,7 @@ def render_comparison(
 
 KINDS = {
     "node": "go elsewhere",
+    "devices": "get devices in one release only",
     "pending": "fit no longer",
     "schedulable": "fit now",
     "victims": "have other victims",
