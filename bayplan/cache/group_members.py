@@ -37,6 +37,8 @@ class PodGroupIndex:
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
+        if pod.pod_class.groups == ():
+            return
         for key in group_keys(pod):
             group = self._groups.get(key)
             if group is None:

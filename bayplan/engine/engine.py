@@ -147,10 +147,14 @@ class Engine:
         planned = self._planned(pod)
         if not isinstance(planned, Planned):
             return planned
-        if pod.status.nominated_node_name or self._nominator.node_of(pod):
+        reserved = None
+        if self._nominator:
+            if self._nominator.node_of(pod):
+                return Reason.NOMINATED
+            reserved = self._filtering.reserved(pod, self._table)
+        if pod.status.nominated_node_name:
             return Reason.NOMINATED
         plan, marks = planned.plan, planned.marks
-        reserved = self._filtering.reserved(pod, self._table) if self._nominator else None
         calls = of_class = PodCalls(state, pod, self._table)
         if pod.spec.pin:
             if reserved or not plan.asked_names <= marks.quiet or not self._fits_pin(plan, calls):

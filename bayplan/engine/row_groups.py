@@ -52,7 +52,8 @@ class LivePlugins(NamedTuple):
             return NO_LIVE_PLUGINS
         filters = [p.plugin for p in plan.live_filters if p.plugin.name not in state.skip_filter]
         pre_scores = [p for p in plan.live_pre_scores if p.name not in quiet]
-        scores = [entry for entry in plan.live_scores if entry[0].name not in quiet]
+        unscored = quiet | state.skip_score
+        scores = [entry for entry in plan.live_scores if entry[0].name not in unscored]
         every = (*filters, *pre_scores, *(plugin for plugin, _ in scores))
         is_grouped = not plan.row_raws and all(plugin in plan.grouped for plugin in every)
         is_scored = bool(pre_scores or scores or plan.row_raws)

@@ -6,7 +6,6 @@ reader keeps the `version` up to which it has read; -1 stands for nothing yet.
 
 from __future__ import annotations
 
-from array import array
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -17,6 +16,10 @@ INT64 = np.dtype(np.int64)
 KEEP = 65_536
 """Entries that a log has at least, once it had that many; it is cut at twice the number."""
 
+FIRST_ROOM = 64
+NO_ROWS: Ints = np.empty(0, INT64)
+NO_CELLS = memoryview(NO_ROWS)  # type: ignore[arg-type]  # it has a buffer
+
 Entry = TypeVar("Entry")
 
 
@@ -25,8 +28,8 @@ class ChangeLog(Generic[Entry]):
 
     __slots__ = ("_dropped", "_entries", "version")
 
-    def __init__(self, entries: list[Entry] | array[Entry] | None = None) -> None:  # type: ignore[type-var]  # array takes no type variable
-        self._entries = [] if entries is None else entries
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
         self._dropped = 0
         self.version = 0
 
@@ -39,7 +42,7 @@ class ChangeLog(Generic[Entry]):
             self._dropped += len(entries) - KEEP
             del entries[:-KEEP]
 
-    def entries_since(self, version: int) -> list[Entry] | array[Entry] | None:  # type: ignore[type-var]  # array takes no type variable
+    def entries_since(self, version: int) -> list[Entry] | None:
         """Entries after `version`, in order, some more than once; None when the log does not reach back that far."""
         start = version - self._dropped
         if start < 0:
@@ -55,19 +58,40 @@ class ChangeLog(Generic[Entry]):
 
 
 class RowLog(ChangeLog[int]):
-    """A log of row numbers."""
+    """A log of row numbers, in an array: readers get a slice of it."""
 
-    __slots__ = ()
+    __slots__ = ("_cells", "_rows")
 
     def __init__(self) -> None:
-        super().__init__(array("q"))
+        super().__init__()
+        self._rows, self._cells = NO_ROWS, NO_CELLS
+
+    def mark(self, entry: int) -> None:
+        place = self.version - self._dropped
+        try:
+            self._cells[place] = entry
+        except IndexError:
+            place = self._make_room(place)
+            self._cells[place] = entry
+        self.version += 1
+
+    def _make_room(self, used: int) -> int:
+        """Double the room, or drop all but the last entries; returns the number that is left."""
+        kept = min(used, KEEP)
+        rows = np.empty(min(max(FIRST_ROOM, 2 * used), 2 * KEEP), INT64)
+        rows[:kept] = self._rows[used - kept : used]
+        self._dropped += used - kept
+        self._rows, self._cells = rows, memoryview(rows)  # type: ignore[arg-type]  # it has a buffer
+        return kept
 
     def rows_since(self, version: int) -> Ints | None:
-        """The same as `entries_since`, int64 per change."""
+        """The same as `entries_since`, int64 per change; not to be kept."""
         start = version - self._dropped
-        if start < 0:
-            return None
-        return np.frombuffer(self._entries[start:], INT64)  # type: ignore[arg-type]  # they are an array
+        return None if start < 0 else self._rows[start : self.version - self._dropped]
+
+    def entries_since(self, version: int) -> list[int] | None:
+        rows = self.rows_since(version)
+        return None if rows is None else rows.tolist()
 
     def since(self, version: int) -> list[int] | None:
         """Rows that changed after `version`, ascending, each once; None when the log does not reach back that far."""

@@ -149,8 +149,10 @@ class NodeTable:
 
     def count_amounts(self, row: int, pod: Pod, change: int) -> None:
         """Count the amounts of a pod at `row` so many times (writer only)."""
-        spec, status = pod.spec, pod.status
+        status = pod.status
         if status is EMPTY_STATUS or not status.has_resources:
+            # Pods of a DaemonSet or a StatefulSet differ in their node or claims, not in amounts.
+            spec = pod.spec.template or pod.spec
             shares = self._shares.get(spec, self.size.capacity)
             if shares is None:
                 shares = self._shares.put(spec, self._shares_of(pod))

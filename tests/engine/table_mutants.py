@@ -100,6 +100,12 @@ TABLE_MUTANTS = [
         "        start = max(start, 0)\n        return self._entries[start",
     ),
     Mutant(
+        "a log of rows that was cut says nothing of it",
+        "table/changes.py",
+        "return None if start < 0 else self._rows[start :",
+        "return self._rows[max(start, 0) :",
+    ),
+    Mutant(
         "a carried term that appears has no version",
         "table/carried.py",
         "            bucket.add(key)\n        self.version += 1",
