@@ -119,8 +119,8 @@ CLASS_MUTANTS = [
     Mutant(
         "a pod's own nomination is ignored",
         ENGINE,
-        "if pod.status.nominated_node_name or self._nominator.node_of(pod):",
-        "if pod.status.nominated_node_name:",
+        "if self._nominator.node_of(pod):",
+        "if False:",
     ),
     Mutant(
         "a status with resources is ignored",
@@ -131,8 +131,8 @@ CLASS_MUTANTS = [
     Mutant(
         "a nomination in the status is ignored",
         ENGINE,
-        "if pod.status.nominated_node_name or self._nominator.node_of(pod):",
-        "if self._nominator.node_of(pod):",
+        "if pod.status.nominated_node_name:",
+        "if False:",
     ),
     Mutant("a pod's node is ignored", ENGINE, "if pod.node_name:", "if False:"),
     Mutant(
@@ -169,8 +169,8 @@ CLASS_MUTANTS = [
     Mutant(
         "nominated pods need no room",
         ENGINE,
-        "        reserved = self._filtering.reserved(pod, self._table) if self._nominator else None",
-        "        reserved = None",
+        "reserved = self._filtering.reserved(pod, self._table)",
+        "pass",
     ),
     Mutant(
         "nominated pods use nothing",

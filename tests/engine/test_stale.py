@@ -289,6 +289,21 @@ def test_a_view_that_fell_far_behind_starts_anew(monkeypatch: pytest.MonkeyPatch
     assert decided(world, **PREFERS_SSD) != before[1]
 
 
+def test_room_for_nominated_pods_that_fell_far_behind_is_found_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changes, "KEEP", 4)
+    world = make_world()
+    world.nominate("q", 4, cpu="2", priority=5)
+    before = decided(world, cpu="3")
+    world.nominate("r", 5, cpu="2", priority=5)
+    for _ in range(100):  # far more than are kept
+        world.nominate("s", 4, cpu="1", priority=5)
+        world.end_nomination("s")
+
+    assert decided(world, cpu="3") != before
+
+
 def test_pods_of_one_spec_that_pre_filter_tells_apart_have_answers_of_their_own() -> None:
     world = make_world("by spec")
     world.change_node(2, labels={"disk": "hdd"})
