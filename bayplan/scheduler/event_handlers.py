@@ -110,13 +110,13 @@ class EventHandlers:
         """An object changed."""
         if isinstance(new, Pod):
             if self.read_pod is not None:
-                old, new = self.read_pod(old), self.read_pod(new)
+                new = self.read_pod(new)
             is_new_there = new.node_name and not old.node_name
             if is_new_there and not new.is_finished and self.cache.confirm_pod(new):
                 # As expected. The pod left the queue when its attempt began.
                 self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, new)
             else:
-                self._on_pod(old, new)
+                self._on_pod(self.as_read(old), new)
             return
         match new:
             case Node():
