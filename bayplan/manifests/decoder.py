@@ -18,7 +18,7 @@ from .bay_format import is_bay
 from .bay_objects import iter_bay_objects
 from .field_check import MisfitField, unknown_in_document, unknown_in_items
 from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
-from .object_check import InvalidObject, invalid_in_document, invalid_in_items
+from .object_check import InvalidObject, ItemCheck, invalid_in_document
 from .pieces import (
     JSON_PIECE,
     YAML_PIECE,
@@ -179,10 +179,10 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
     is_foreign = known is not None and head.api_version not in ("", known.api_version)
     if not head.kind.endswith("List") or is_foreign:
         raise NotInPiecesError
-    count, start = 0, items.start
+    count, start, check = 0, items.start, ItemCheck(head.kind)
     while start < items.end:
         text, end, objects = _next_items(source, items, start, head.kind)
-        for found in _found_items(source, text, head.kind, count, objects):
+        for found in _found_items(source, text, head.kind, count, objects, check):
             yield found._replace(position=start)
             count += _objects_in(found)
         start = end
@@ -221,7 +221,12 @@ def _is_json(text: bytes) -> bool:
 
 
 def _found_items(
-    source: Source, text: bytes, kind: str, first_item: int, objects: list[object] | None
+    source: Source,
+    text: bytes,
+    kind: str,
+    first_item: int,
+    objects: list[object] | None,
+    check: ItemCheck,
 ) -> Iterator[Found]:
     """Yield some items, a JSON array, of a list of that kind; without `objects` they are decoded one by one."""
     if objects is None:
@@ -232,7 +237,7 @@ def _found_items(
     if len(source.data) <= LONG_LIST or not all(map(_is_stored, objects)):
         for misfit in unknown_in_items(text, kind):
             yield FoundMisfit(misfit, 1, first_item + misfit.item, 0)
-        for invalid in invalid_in_items(text, kind):
+        for invalid in check.invalid_in(text):
             yield FoundInvalid(invalid, 1, first_item + invalid.item, 0)
 
 

@@ -6,6 +6,7 @@ them under earlier rules, and accepts them as they are. Containers without an im
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,8 +24,13 @@ from .timeline import KIND as TIMELINE
 
 MAX_REMEMBERED = 4096
 """Pods and nodes, apart from their metadata, that are remembered as valid."""
+ABSENT = msgspec.Raw(b"")
 BY_METADATA = frozenset({"Pod", "Node"})
 """Kinds of which there are many. Rules about their metadata read nothing else, and other rules read no metadata."""
+_LABEL = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_PLAIN_NAME = rf"{_LABEL}(?:\.{_LABEL}){{0,2}}"
+"""The form of most names of pods and nodes, all of which are valid."""
+_NODE_NAME = re.compile(rf'"nodeName"\s*:\s*"{_PLAIN_NAME}"'.encode())
 
 
 class InvalidObject(NamedTuple):
@@ -35,12 +41,50 @@ class InvalidObject(NamedTuple):
     reason: str
 
 
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of metadata that rules read; most objects of a list differ in few of them."""
+
+    name: Any = None
+    uid: Any = None
+    resource_version: Any = None
+    creation_timestamp: Any = None
+    namespace: msgspec.Raw = ABSENT
+    labels: msgspec.Raw = ABSENT
+    annotations: msgspec.Raw = ABSENT
+    owner_references: msgspec.Raw = ABSENT
+    generate_name: msgspec.Raw = ABSENT
+    finalizers: msgspec.Raw = ABSENT
+    managed_fields: msgspec.Raw = ABSENT
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether an API server has the object."""
+        return bool(self.uid or self.resource_version)
+
+    def but_name(self) -> tuple[object, ...]:
+        """All of it but the name."""
+        fields = (
+            self.namespace,
+            self.labels,
+            self.annotations,
+            self.owner_references,
+            self.generate_name,
+            self.finalizers,
+            self.managed_fields,
+        )
+        return (self.creation_timestamp, *map(bytes, fields))
+
+
 class _Item(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
+    metadata: _Metadata | None = None
+    spec: msgspec.Raw = ABSENT
+    status: msgspec.Raw = ABSENT
+
+
+class _Named(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] | None = None
-    spec: msgspec.Raw = msgspec.Raw(b"")
-    status: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -52,6 +96,9 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
 _HEADS = msgspec.json.Decoder(_Head)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _LIGHT = msgspec.json.Decoder(_Item)
+_NAMED = msgspec.json.Decoder(_Named)
+_is_plain = re.compile(_PLAIN_NAME).fullmatch
+NONE_INVALID: Sequence[InvalidObject] = ()
 
 
 def invalid_in_document(text: bytes) -> Iterator[InvalidObject]:
@@ -59,41 +106,76 @@ def invalid_in_document(text: bytes) -> Iterator[InvalidObject]:
     if len(text) > WALKED_UP_TO:
         head = _HEADS.decode(text)
         if head.items is not None and head.kind.endswith("List"):
-            yield from _invalid_in_raw(head.items, head.kind, head.api_version)
+            yield from ItemCheck(head.kind, head.api_version).invalid_among(head.items)
             return
     for i, place in enumerate(objects_within(ObjectPlace(msgspec.json.decode(text)))):
         yield from _invalid(i, place)
 
 
-def invalid_in_items(text: bytes, list_kind: str) -> Iterator[InvalidObject]:
-    """The items, a JSON array, of a list of that kind that would be refused."""
-    yield from _invalid_in_raw(_ITEMS.decode(text), list_kind, "")
+class ItemCheck:
+    """Judges the items of a long list, piece by piece: pods and nodes that are like a valid one by the rest alone."""
 
+    def __init__(self, list_kind: str, api_version: str = "") -> None:
+        self._item_kind = list_kind.removesuffix("List")
+        self._api_version = api_version if self._item_kind else ""
+        self._valid: set[tuple[object, ...]] = set()
+        """Contents that are valid apart from the metadata, and with all of it but the name."""
 
-def _invalid_in_raw(
-    items: list[msgspec.Raw], list_kind: str, api_version: str
-) -> Iterator[InvalidObject]:
-    """Judge the items of a long list; pods and nodes that are like a valid one by their metadata alone."""
-    item_kind, number = list_kind.removesuffix("List"), 0
-    valid: set[tuple[str, str, bytes, bytes]] = set()
-    for item in items:
-        light = _LIGHT.decode(item)
-        metadata, kind = light.metadata or {}, light.kind or item_kind
-        like = (light.api_version, kind, bytes(light.spec), bytes(light.status))
-        is_stored = _is_stored(metadata)
-        if kind in BY_METADATA and (is_stored or like in valid):
-            causes = [] if is_stored else name_causes("v1", kind, metadata)
+    def invalid_in(self, text: bytes) -> Iterator[InvalidObject]:
+        """The items of a piece, a JSON array, that would be refused."""
+        return self.invalid_among(_ITEMS.decode(text))
+
+    def invalid_among(self, items: Iterable[msgspec.Raw]) -> Iterator[InvalidObject]:
+        """The same for decoded pieces."""
+        number = 0
+        for item in items:
+            light = _LIGHT.decode(item)
+            kind, metadata = light.kind or self._item_kind, light.metadata or _Metadata()
+            if kind not in BY_METADATA:
+                found, count = self._judge(item, number)
+            elif metadata.is_stored:
+                found, count = NONE_INVALID, 1
+            else:
+                found, count = self._judge_like(item, number, kind, light, metadata)
+            yield from found
+            number += count
+
+    def _judge_like(
+        self, item: msgspec.Raw, number: int, kind: str, light: _Item, metadata: _Metadata
+    ) -> tuple[Sequence[InvalidObject], int]:
+        """The same as `_judge`, for a pod or a node."""
+        apart = (light.api_version, kind, _on_some_node(bytes(light.spec)), bytes(light.status))
+        alike = (*apart, *metadata.but_name())
+        name = metadata.name
+        if alike in self._valid and isinstance(name, str) and _is_plain(name):
+            return NONE_INVALID, 1
+        if apart in self._valid:
+            known = _NAMED.decode(item).metadata or {}
+            causes = name_causes("v1", kind, known)
             if causes:
-                yield _refused(number, "v1", kind, {"metadata": metadata}, causes)
-            number += 1
-            continue
-        place = ObjectPlace(msgspec.json.decode(item), api_version if item_kind else "", item_kind)
+                return [_refused(number, "v1", kind, {"metadata": known}, causes)], 1
+            found, count = NONE_INVALID, 1
+        else:
+            found, count = self._judge(item, number)
+        if not found:
+            if len(self._valid) >= MAX_REMEMBERED:
+                self._valid.clear()
+            self._valid |= {apart, alike}
+        return found, count
+
+    def _judge(self, item: msgspec.Raw, number: int) -> tuple[Sequence[InvalidObject], int]:
+        """The faults of an item, or of the objects in it, and the number of these."""
+        place = ObjectPlace(msgspec.json.decode(item), self._api_version, self._item_kind)
         places = list(objects_within(place))
         found = [one for i, each in enumerate(places) for one in _invalid(number + i, each)]
-        yield from found
-        number += len(places)
-        if kind in BY_METADATA and not found and len(valid) < MAX_REMEMBERED:
-            valid.add(like)
+        return found, len(places)
+
+
+def _on_some_node(spec: bytes) -> bytes:
+    """The spec of a pod, the same for all nodes: rules ask whether there is one, not which."""
+    at = spec.find(b'"nodeName"')
+    found = _NODE_NAME.match(spec, at) if at > 0 and spec[at - 1 : at] != b"\\" else None
+    return spec if found is None else spec[:at] + b'"nodeName"' + spec[found.end() :]
 
 
 def _invalid(item: int, place: ObjectPlace) -> Iterator[InvalidObject]:

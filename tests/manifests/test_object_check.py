@@ -146,6 +146,44 @@ def test_long_lists_are_checked_once_per_spec(tmp_path: Path, uid: dict[str, str
     assert len(remarks(tmp_path, *pods)) == (0 if uid else 1)
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        pytest.param("metadata.name", "P", 'metadata.name: Invalid value: "P"', id="its name"),
+        pytest.param("metadata.labels", {"a": "-"}, "metadata.labels: Invalid", id="a label"),
+        pytest.param("metadata.finalizers", ["a"], "metadata.finalizers", id="a finalizer"),
+        pytest.param(
+            "metadata.annotations", {"a b": "c"}, "metadata.annotations", id="an annotation"
+        ),
+        pytest.param("spec.nodeName", "N!", 'spec.nodeName: Invalid value: "N!"', id="its node"),
+        pytest.param("spec.restartPolicy", "x", "spec.restartPolicy", id="its spec"),
+    ],
+)
+def test_an_item_that_differs_from_many_valid_ones_is_refused_for_it(
+    path: str, value: Any, expected: str, tmp_path: Path
+) -> None:
+    like = changed(changed(POD, "metadata.labels", {"a": "b"}), "status", {"phase": "Running"})
+    pods = [
+        changed(changed(like, "metadata.name", f"p{number}"), "spec.nodeName", f"n{number}")
+        for number in range(3000)
+    ]
+
+    found = remarks(tmp_path, *pods, changed(pods[0], path, value))
+
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+def test_a_pod_with_a_node_is_not_like_one_without(tmp_path: Path) -> None:
+    gated = changed(POD, "spec.schedulingGates", [{"name": "a"}])
+    waiting = [changed(gated, "metadata.name", f"p{number}") for number in range(3000)]
+
+    found = remarks(tmp_path, *waiting, changed(gated, "spec.nodeName", "n"))
+
+    assert len(found) == 1
+    assert "spec.nodeName: Forbidden" in found[0]
+
+
 def test_containers_without_an_image_are_noted_once(tmp_path: Path) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c%s}]}"
     file = tmp_path / "pods.yaml"
