@@ -18,7 +18,7 @@ from .bay_format import is_bay
 from .bay_objects import iter_bay_objects
 from .field_check import MisfitField, unknown_in_document, unknown_in_items
 from .foreign_documents import helm_fault, is_kustomization, kustomize, nameless_fault
-from .object_check import InvalidObject, ItemCheck, invalid_in_document
+from .object_check import InvalidObject
 from .pieces import (
     JSON_PIECE,
     YAML_PIECE,
@@ -179,10 +179,10 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
     is_foreign = known is not None and head.api_version not in ("", known.api_version)
     if not head.kind.endswith("List") or is_foreign:
         raise NotInPiecesError
-    count, start, check = 0, items.start, ItemCheck(head.kind)
+    count, start = 0, items.start
     while start < items.end:
         text, end, objects = _next_items(source, items, start, head.kind)
-        for found in _found_items(source, text, head.kind, count, objects, check):
+        for found in _found_items(source, text, head.kind, count, objects):
             yield found._replace(position=start)
             count += _objects_in(found)
         start = end
@@ -221,12 +221,7 @@ def _is_json(text: bytes) -> bool:
 
 
 def _found_items(
-    source: Source,
-    text: bytes,
-    kind: str,
-    first_item: int,
-    objects: list[object] | None,
-    check: ItemCheck,
+    source: Source, text: bytes, kind: str, first_item: int, objects: list[object] | None
 ) -> Iterator[Found]:
     """Yield some items, a JSON array, of a list of that kind; without `objects` they are decoded one by one."""
     if objects is None:
@@ -237,7 +232,7 @@ def _found_items(
     if len(source.data) <= LONG_LIST or not all(map(_is_stored, objects)):
         for misfit in unknown_in_items(text, kind):
             yield FoundMisfit(misfit, 1, first_item + misfit.item, 0)
-        for invalid in check.invalid_in(text):
+        for invalid in source.check.in_items(text, kind):
             yield FoundInvalid(invalid, 1, first_item + invalid.item, 0)
 
 
@@ -387,7 +382,8 @@ def _decode(
             item += 1
             is_dump = is_dump and _is_stored(obj)
         if not is_dump:
-            yield from _findings(text, document, (first_item or 0) if is_list else None)
+            first = (first_item or 0) if is_list else None
+            yield from _findings(source, text, document, first)
     except DecodeError as error:
         if first_item is not None and error.problem.startswith("expected JSON"):
             raise NotInPiecesError from None
@@ -401,13 +397,13 @@ def _decode(
 
 
 def _findings(
-    text: bytes, document: int, first_item: int | None
+    source: Source, text: bytes, document: int, first_item: int | None
 ) -> Iterator[FoundMisfit | FoundInvalid]:
     """Yield the unknown fields and the invalid objects of one JSON document; a list counts from `first_item`."""
     for misfit in unknown_in_document(text):
         item = -1 if first_item is None else first_item + misfit.item
         yield FoundMisfit(misfit, document, item, 0)
-    for invalid in invalid_in_document(text):
+    for invalid in source.check.in_document(text):
         item = -1 if first_item is None else first_item + invalid.item
         yield FoundInvalid(invalid, document, item, 0)
 

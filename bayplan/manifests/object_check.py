@@ -87,12 +87,17 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] | None = None
 
 
+class _Kind(msgspec.Struct, frozen=True):
+    kind: Any = None
+
+
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
     items: list[msgspec.Raw] | None = None
 
 
+_KINDS = msgspec.json.Decoder(_Kind)
 _HEADS = msgspec.json.Decoder(_Head)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _LIGHT = msgspec.json.Decoder(_Item)
@@ -101,49 +106,52 @@ _is_plain = re.compile(_PLAIN_NAME).fullmatch
 NONE_INVALID: Sequence[InvalidObject] = ()
 
 
-def invalid_in_document(text: bytes) -> Iterator[InvalidObject]:
-    """The objects of a JSON document, an object or a list, that would be refused."""
-    if len(text) > WALKED_UP_TO:
-        head = _HEADS.decode(text)
-        if head.items is not None and head.kind.endswith("List"):
-            yield from ItemCheck(head.kind, head.api_version).invalid_among(head.items)
-            return
-    for i, place in enumerate(objects_within(ObjectPlace(msgspec.json.decode(text)))):
-        yield from _invalid(i, place)
+class ObjectCheck:
+    """Judges the objects of a file, piece by piece: pods and nodes that are like a valid one by the rest alone."""
 
-
-class ItemCheck:
-    """Judges the items of a long list, piece by piece: pods and nodes that are like a valid one by the rest alone."""
-
-    def __init__(self, list_kind: str, api_version: str = "") -> None:
-        self._item_kind = list_kind.removesuffix("List")
-        self._api_version = api_version if self._item_kind else ""
+    def __init__(self) -> None:
         self._valid: set[tuple[object, ...]] = set()
         """Contents that are valid apart from the metadata, and with all of it but the name."""
 
-    def invalid_in(self, text: bytes) -> Iterator[InvalidObject]:
-        """The items of a piece, a JSON array, that would be refused."""
-        return self.invalid_among(_ITEMS.decode(text))
+    def in_document(self, text: bytes) -> Iterator[InvalidObject]:
+        """The objects of a JSON document, an object or a list, that would be refused."""
+        if len(text) > WALKED_UP_TO:
+            head = _HEADS.decode(text)
+            if head.items is not None and head.kind.endswith("List"):
+                yield from self._among(head.items, head.kind, head.api_version)
+                return
+        elif _KINDS.decode(text).kind in BY_METADATA:
+            yield from self._among([msgspec.Raw(text)])
+            return
+        for i, place in enumerate(objects_within(ObjectPlace(msgspec.json.decode(text)))):
+            yield from _invalid(i, place)
 
-    def invalid_among(self, items: Iterable[msgspec.Raw]) -> Iterator[InvalidObject]:
-        """The same for decoded pieces."""
-        number = 0
+    def in_items(self, text: bytes, list_kind: str) -> Iterator[InvalidObject]:
+        """The items, a JSON array, of a list of that kind that would be refused."""
+        return self._among(_ITEMS.decode(text), list_kind)
+
+    def _among(
+        self, items: Iterable[msgspec.Raw], list_kind: str = "", api_version: str = ""
+    ) -> Iterator[InvalidObject]:
+        item_kind, number = list_kind.removesuffix("List"), 0
+        around = ObjectPlace(None, api_version if item_kind else "", item_kind)
         for item in items:
             light = _LIGHT.decode(item)
-            kind, metadata = light.kind or self._item_kind, light.metadata or _Metadata()
+            kind = light.kind or item_kind
             if kind not in BY_METADATA:
-                found, count = self._judge(item, number)
-            elif metadata.is_stored:
+                found, count = _judge(item, number, around)
+            elif light.metadata is not None and light.metadata.is_stored:
                 found, count = NONE_INVALID, 1
             else:
-                found, count = self._judge_like(item, number, kind, light, metadata)
+                found, count = self._judge_like(item, number, around, light)
             yield from found
             number += count
 
     def _judge_like(
-        self, item: msgspec.Raw, number: int, kind: str, light: _Item, metadata: _Metadata
+        self, item: msgspec.Raw, number: int, around: ObjectPlace, light: _Item
     ) -> tuple[Sequence[InvalidObject], int]:
         """The same as `_judge`, for a pod or a node."""
+        kind, metadata = light.kind or around.kind, light.metadata or _Metadata()
         apart = (light.api_version, kind, _on_some_node(bytes(light.spec)), bytes(light.status))
         alike = (*apart, *metadata.but_name())
         name = metadata.name
@@ -156,19 +164,21 @@ class ItemCheck:
                 return [_refused(number, "v1", kind, {"metadata": known}, causes)], 1
             found, count = NONE_INVALID, 1
         else:
-            found, count = self._judge(item, number)
+            found, count = _judge(item, number, around)
         if not found:
             if len(self._valid) >= MAX_REMEMBERED:
                 self._valid.clear()
             self._valid |= {apart, alike}
         return found, count
 
-    def _judge(self, item: msgspec.Raw, number: int) -> tuple[Sequence[InvalidObject], int]:
-        """The faults of an item, or of the objects in it, and the number of these."""
-        place = ObjectPlace(msgspec.json.decode(item), self._api_version, self._item_kind)
-        places = list(objects_within(place))
-        found = [one for i, each in enumerate(places) for one in _invalid(number + i, each)]
-        return found, len(places)
+
+def _judge(
+    item: msgspec.Raw, number: int, around: ObjectPlace
+) -> tuple[Sequence[InvalidObject], int]:
+    """The faults of an item, or of the objects in it, and the number of these."""
+    places = list(objects_within(around._replace(tree=msgspec.json.decode(item))))
+    found = [one for i, each in enumerate(places) for one in _invalid(number + i, each)]
+    return found, len(places)
 
 
 def _on_some_node(spec: bytes) -> bytes:

@@ -18,6 +18,7 @@ from ..errors import InputError
 from .bay_format import is_bay
 from .foreign_documents import folder_fault
 from .input_bytes import GZIP_MAGIC, Buffer, input_limit, open_input, too_large
+from .object_check import ObjectCheck
 
 STDIN = "-"
 _URL = re.compile(r"https?:/")
@@ -35,6 +36,7 @@ class Source(msgspec.Struct, frozen=True):
     name: str
     data: Buffer
     size: int
+    check: ObjectCheck = msgspec.field(default_factory=ObjectCheck)
 
     def release(self, end: int) -> None:
         """Mark the bytes before `end` as done, so that they need not stay in memory."""
