@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from .long_run import is_long_run
 from .pod_groups import is_group_case
 
 OPTION = "--release"
+PROGRESS = 500
 Case = dict[str, Any]
 
 
@@ -150,19 +151,21 @@ class CaseTrials:
         return self._found[key]
 
 
-def predict_all(cases: Iterable[Case], releases: Iterable[Release]) -> dict[str, ReleaseReport]:
+def predict_all(cases: Collection[Case], releases: Iterable[Release]) -> dict[str, ReleaseReport]:
     """The reports by version of the release."""
     reports = {release.version: ReleaseReport(release) for release in releases}
-    for case in cases:
+    for number, case in enumerate(cases, 1):
         trials = CaseTrials(case)
         for report in reports.values():
             report.add(trials.predict(report.release))
+        if number % PROGRESS == 0:
+            print(f"{number} of {len(cases)} cases", file=sys.stderr)
     return reports
 
 
 def recorded_changes(cases: Iterable[Case], folder: Path) -> Mapping[str, bool]:
     """By case of which `folder` has the decisions of a release, too: whether they differ from those of the default."""
-    expected = {case["id"]: case["expected"] for case in cases}
+    expected = {case["id"]: case["expected"] for case in cases if "expected" in case}
     found = {}
     for path in case_files([str(folder)]):
         for case in read_cases(path):
@@ -181,12 +184,20 @@ def main(arguments: list[str] | None = None) -> int:
         del names[place : place + 2]
     files = [path for path in case_files(names) if path.parent.parent.name != RELEASES_FOLDER]
     cases = [case for path in files for case in read_cases(path) if is_tried(case)]
+    recorded = {
+        release.version: [
+            recorded_changes(cases, folder)
+            for folder in dict.fromkeys(
+                path.parent / RELEASES_FOLDER / release.patch for path in files
+            )
+            if folder.is_dir()
+        ]
+        for release in chosen
+    }
     reports = predict_all(cases, chosen)
-    for report in reports.values():
-        patch = report.release.patch
-        for folder in dict.fromkeys(path.parent / RELEASES_FOLDER / patch for path in files):
-            if folder.is_dir():
-                report.compare(recorded_changes(cases, folder))
+    for version, report in reports.items():
+        for each in recorded[version]:
+            report.compare(each)
         print("\n".join(report.lines()))
     total = sum(report.cases for report in reports.values())
     wrong = sum(len(report.wrong) + len(report.unlike) for report in reports.values())
