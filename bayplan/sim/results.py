@@ -152,7 +152,8 @@ class Results:
             use.after, use.pods_after = {}, 0
         for name, amounts, count in bound_use(scheduler):
             if name in self._nodes:
-                self._nodes[name].after, self._nodes[name].pods_after = amounts, count
+                use = self._nodes[name]
+                use.after, use.pods_after = use.before if amounts == use.before else amounts, count
 
     def pods(self, scheduler: Scheduler) -> list[PodResult]:
         """The results of all pods that needed a node, as they are now; preempted pods are not among them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ def render_report(
     elif placed:
         _render_workloads(console, report)
     nodes = report.nodes if everything else _busiest(report.nodes)
-    section(console, _node_table(nodes, wide, _bar_width(console, wide), names))
+    section(console, _node_table(console, nodes, wide, names))
     hint(console, len(report.nodes) - len(nodes), "node")
     render_totals(console, report.totals, wide=wide)
     _render_preempted(console, report, names)
@@ -170,12 +170,13 @@ def _end(result: PodResult) -> str:
     return "" if result.deleted_s is None else f"{format_duration(result.deleted_s)} deleted"
 
 
-def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int, names: NodeNames) -> Listing:
-    uses = list(uses)
+def _node_table(console: Console, uses: Sequence[NodeUse], wide: bool, names: NodeNames) -> Listing:
+    bar_width = _bar_width(console, wide)
     extras = _extra_resources(uses, wide)
     others = [extra.rpartition("/")[2].upper() for extra in extras]
     headings = ("NODE", "PODS", "CPU", "MEMORY", *others)
-    table = Listing(headings, styles={"NODE": "cyan"}, spare=headings[1:])
+    styles, is_styled = {"NODE": "cyan"}, console.is_terminal
+    table = Listing(headings, styles=styles, spare=headings[1:], is_styled=is_styled)
     for use in uses:
         table.add(
             _node_name(use, names),
@@ -217,7 +218,7 @@ def _bar_width(console: Console, wide: bool) -> int:
     return BAR_WIDTH if console.width >= 72 else max(BAR_WIDTH - 4, 1)
 
 
-def _extra_resources(uses: list[NodeUse], wide: bool) -> list[str]:
+def _extra_resources(uses: Sequence[NodeUse], wide: bool) -> list[str]:
     """Resources beyond cpu and memory: all that nodes have, or those that are in use."""
     found: dict[str, None] = {}
     for use in uses:

@@ -54,19 +54,25 @@ class Listing:
         styles: Mapping[str, str] | None = None,
         text: Collection[str] = (),
         spare: Collection[str] = (),
+        is_styled: bool = True,
     ) -> None:
         """Columns by heading: `right` are aligned to the right, `text` is broken between words, `spare` may be left
-        out, the last first."""
+        out, the last first. If it is not styled, cells are kept as plain text, which is a tenth of the memory.
+        """
         self.rows: list[Sequence[Cell]] = []
         self._headings = headings
         self._right = right
         self._styles = styles or {}
         self._text = text
         self._spare = spare
+        self._is_styled = is_styled
 
     def add(self, *cells: Cell, style: str = "") -> None:
         """Add a row; with a style it counts for all cells."""
-        self.rows.append([[(_plain(cell), style)] for cell in cells] if style else cells)
+        if not self._is_styled:
+            self.rows.append([*map(_plain, cells)])
+        else:
+            self.rows.append([[(_plain(cell), style)] for cell in cells] if style else cells)
 
     def lines(self, width: int | None = None) -> list[str]:
         """The lines without styles, for this width; without one nothing is broken or left out."""
