@@ -111,13 +111,14 @@ class SchedulerMetrics:
         """Record the duration of a plugin, in a sampled attempt."""
         self.plugin_duration.labels(plugin, point, status).observe(seconds)
 
-    def evicting(self, preemptor: str) -> Callable[[bool], None]:
+    def evicting(self, preemptor: str, is_async: bool = True) -> Callable[[bool], None]:
         """Start timing the deletion of victims of a pod or a group; call the result with whether it succeeded."""
         started = perf_counter()
 
         def over(is_success: bool) -> None:
             result, seconds = "success" if is_success else "error", perf_counter() - started
-            self.evictions.labels(result).observe(seconds)
+            if is_async:
+                self.evictions.labels(result).observe(seconds)
             if self.preemptions is not None:
                 self.preemptions.execution.labels(preemptor, result).observe(seconds)
 

@@ -115,11 +115,18 @@ def test_preemptions_for_groups_are_counted() -> None:
     assert "scheduler_preemption_victims_count 0.0" in lines_of(scenario, "preemption_victims")
 
 
-def test_preemptions_for_pods_are_counted_beside_them() -> None:
+@pytest.mark.parametrize("is_async", [True, False])
+def test_preemptions_for_pods_are_counted_beside_them(is_async: bool) -> None:
     running = make_pod("low", node_name="a", **LOW)
+    objects = [make_node("a", cpu="1"), running, make_pod("high", priority=10, cpu="1")]
 
-    scenario = run_groups(make_node("a", cpu="1"), running, make_pod("high", priority=10, cpu="1"))
+    scenario = run_groups(*objects, SchedulerAsyncPreemption=is_async)
 
+    executed = lines_of(scenario, "preemption_execution_duration_seconds_count")
+    assert executed == [
+        'scheduler_preemption_execution_duration_seconds_count{preemptor="pod",result="success"} 1.0'
+    ]
+    assert bool(lines_of(scenario, "preemption_goroutines_execution_total")) is is_async
     labels = 'preemptor="pod",result="Success"'
     evaluated = lines_of(scenario, "preemption_evaluation_duration_seconds_count")
     assert evaluated == [f"scheduler_preemption_evaluation_duration_seconds_count{{{labels}}} 1.0"]

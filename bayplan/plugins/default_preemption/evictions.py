@@ -145,6 +145,7 @@ class VictimEvictions:
         the attempt does not end.
         """
         handle.metrics.preemption_victims.observe(len(chosen.pods))
+        over = handle.metrics.evicting(BY_POD, is_async=False)
         try:
             answers = [
                 handle.client.evict(victim, pod)
@@ -152,30 +153,29 @@ class VictimEvictions:
                 if not self._stop(handle, victim, pod)
             ]
         except ApiError as error:
+            over(False)
             return failure(error)
+
+        def go_on(status: Status) -> None:
+            """The victims were deleted, or some stay: the attempt can end."""
+            pause = handle.pause
+            pause.count -= 1
+            over(status.is_success)
+            if status.is_success:
+                self._clear_nominations(handle, pod, chosen, account)
+            ended, pause.ended = pause.ended, None
+            if ended is not None:
+                ended(status)
+
         later = [answer for answer in answers if answer is not None]
         if later:
             assert handle.executor is not None, "a client that takes its time needs an executor"
             handle.pause.count += 1
-            handle.executor.run(
-                lambda: _evicted(later),
-                lambda status: self._go_on(handle, pod, chosen, account, status),
-            )
+            handle.executor.run(lambda: _evicted(later), go_on)
         else:
+            over(True)
             self._clear_nominations(handle, pod, chosen, account)
         return SUCCESS
-
-    def _go_on(
-        self, handle: Handle, pod: Pod, chosen: Victims, account: Preemption, status: Status
-    ) -> None:
-        """The victims were deleted, or some stay: the attempt can end."""
-        pause = handle.pause
-        pause.count -= 1
-        if status.is_success:
-            self._clear_nominations(handle, pod, chosen, account)
-        ended, pause.ended = pause.ended, None
-        if ended is not None:
-            ended(status)
 
     def _stop(self, handle: Handle, victim: Pod, preemptor: Pod | GroupPreemptor) -> bool:
         """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
