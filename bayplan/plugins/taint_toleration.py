@@ -107,7 +107,7 @@ class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
     ) -> Iterator[tuple[Taint, Bools]]:
         """Each taint that is the first untolerated one of some rows, with a mask of those."""
         ids = table.taints.ids[rows]
-        for number in np.unique(ids).tolist():
+        for number in np.flatnonzero(np.bincount(ids)).tolist():
             found = self._find(table.taints.distinct[number], pod)
             if found is not None:
                 yield found, ids == number
