@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import json
 from collections.abc import Iterator
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -52,7 +53,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerInThread]:
     with api_server(runs_pods=False) as server:
         for name in ("cluster.yaml", "workload.yaml"):
             for tree in yaml.safe_load_all((EXAMPLES / name).read_text()):
-                server.within(lambda running, tree=tree: running.load(tree))
+                server.within(methodcaller("load", tree))
         server.settle()
         yield server
 
@@ -312,7 +313,8 @@ def test_objects_that_a_plugin_reads_are_read_and_files_applied(
     pod.write_text(yaml.safe_dump({**pod_tree("new"), "apiVersion": "v1", "kind": "Pod"}))
     file.write_text(yaml.safe_dump({**SWITCH, "data": {"name": "worker-b2"}}))
     kubeconfig = write_kubeconfig(tmp_path, api.server.url)
-    asking = ["explain", "default/new", "--kubeconfig", kubeconfig, "--plugins", plugin, "-f", pod]
+    live: list[str | Path] = ["--kubeconfig", kubeconfig, "-f", pod]
+    asking = ["explain", "default/new", *live, "--plugins", plugin]
 
     assert "would go to worker-b1" in ask(*asking).output
     assert "would go to worker-b2" in ask(*asking, "-f", file).output
@@ -342,7 +344,16 @@ def test_a_plan_for_a_live_cluster_is_that_for_its_snapshot(
     head = {"apiVersion": "bayplan.dev/v1", "kind": "NodePool", "metadata": {"name": "p"}}
     pools.write_text(json.dumps(head | {"spec": spec}))
     assert ask("snapshot", "--kubeconfig", kubeconfig, "--to", snapshot).exit_code == 0
-    question = ["plan", *form, "--pools", pools, "--time-limit", "5s", "-o", "json"]
+    question: list[str | Path] = [
+        "plan",
+        *form,
+        "--pools",
+        pools,
+        "--time-limit",
+        "5s",
+        "-o",
+        "json",
+    ]
 
     live = ask(*question, "--kubeconfig", kubeconfig)
     stored = ask(*question, "-f", snapshot)

@@ -63,7 +63,8 @@ def test_a_plugin_that_keeps_pods_of_a_team_apart_changes_the_plan(tmp_path: Pat
     def ask(*args: str) -> dict[str, object]:
         result = CliRunner().invoke(app, [*args, "-o", "json"])
         assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+        found: dict[str, object] = json.loads(result.stdout)
+        return found
 
     without = ask("plan", *files, "--time-limit", "5s")
     with_plugin = ask("plan", *files, "--time-limit", "5s", *plugins, "--to", str(nodes))

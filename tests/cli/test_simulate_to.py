@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from bayplan.api.pod import Pod
 from bayplan.cli.main import app
 from bayplan.sim import read_manifests
 
@@ -107,7 +108,7 @@ def test_what_came_later_is_there_and_what_has_not_come_is_not(tmp_path: Path) -
 
     run("simulate", *CLUSTER, "-f", str(manifest), "--until", "2h", "--to", str(file))
 
-    pods = {pod.name: pod for pod in read_manifests([file]).objects if pod.kind == "Pod"}
+    pods = {pod.name: pod for pod in read_manifests([file]).objects if isinstance(pod, Pod)}
     assert pods["late"].node_name
     assert not pods["late"].annotations
     assert "later" not in pods

@@ -229,7 +229,7 @@ def test_nothing_is_forbidden_and_no_permission_is_unused(
     make_storage(cluster)
     make_devices(cluster)
     cluster.make("PriorityClass", f"{cluster.namespace}-high", value=1000)
-    mine = {"schedulerName": NAME}
+    mine: dict[str, Any] = {"schedulerName": NAME}
 
     cluster.pod("plain", {"cpu": "100m"}, **mine)
     cluster.pod("makes-volume", **mine, **uses_volume("made"))

@@ -58,7 +58,7 @@ class RealControllers(NamedTuple):
         self.manager.wait_until(look, what, WAIT_S)
         return found[0]
 
-    def count(self, action: str) -> Counter[str]:
+    def times(self, action: str) -> Counter[str]:
         """Number of times that reflectors of each type log this, in both processes."""
         logs = (self.manager.log.read_text(), self.scheduler.log.read_text())
         pattern = re.compile(f'"{action}" type="([^"]+)"')
@@ -220,6 +220,6 @@ def test_informers_never_list_again_while_objects_come_and_go(real: RealControll
                 f"{replicas} pods",
             )
 
-    listed = real.count("Listing and watching")
+    listed = real.times("Listing and watching")
     assert listed, "the log says when objects are listed"
-    assert listed == real.count("Starting reflector")
+    assert listed == real.times("Starting reflector")

@@ -353,7 +353,7 @@ class History:
         if not self.world.nodes:
             return
         number = self._random.choice(list(self.world.nodes))
-        wish = self._random.choice(
+        wish: dict[str, Any] = self._random.choice(
             [
                 {"unschedulable": True},
                 {"unschedulable": False},
@@ -394,7 +394,7 @@ class History:
         if not self.world.pods:
             return
         name = self._random.choice(list(self.world.pods))
-        changes = self._random.choice(
+        changes: dict[str, Any] = self._random.choice(
             [
                 {"annotations": {NOISY: "4"}},
                 {"annotations": {}},

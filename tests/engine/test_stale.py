@@ -216,14 +216,15 @@ def test_a_pod_that_fits_nowhere_is_told_why_by_rows_as_they_are() -> None:
 def test_a_row_without_a_node_is_not_chosen_and_says_nothing() -> None:
     world = make_world()
     world.change_node(2, taints=["a:PreferNoSchedule"])
-    for wish in ({}, PREFERS_SSD, {"cpu": "9"}):
+    wishes: list[dict[str, Any]] = [{}, PREFERS_SSD, {"cpu": "9"}]
+    for wish in wishes:
         decided(world, **wish)
 
     world.bind("early", 30, cpu="1")  # the pod is there before its node
     world.remove_node(3)
 
     assert len(world.table) == 13
-    for wish in ({}, PREFERS_SSD, {"cpu": "9"}, {"tolerations": [""]}):
+    for wish in [*wishes, {"tolerations": [""]}]:
         decided(world, **wish)
     world.set_node(30, {"cpu": "4"})
     assert 12 in decided(world).totals

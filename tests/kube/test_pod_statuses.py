@@ -114,7 +114,8 @@ def test_a_binding_follows_the_running_patch_and_replaces_what_waits(answer: Any
 
 def test_a_binding_without_a_running_patch_is_sent_at_once() -> None:
     bound: list[str] = []
-    PodStatuses(lambda *_: None, lambda pod: pod, lambda *_: None, lambda: "").bind_after(
+    unused: Any = None
+    PodStatuses(unused, lambda pod: pod, unused, unused).bind_after(
         make_pod("p"), lambda: bound.append("bound")
     )
     assert bound == ["bound"]

@@ -2,7 +2,7 @@
 versions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -50,7 +50,7 @@ class Stop(Exception):  # noqa: N818
 
 
 class Body:
-    def __init__(self, chunks: list[bytes | Exception]) -> None:
+    def __init__(self, chunks: Sequence[bytes | Exception]) -> None:
         self._chunks = chunks
 
     async def iter_any(self) -> AsyncIterator[bytes]:
@@ -64,9 +64,11 @@ class Server:
     """Responds with prepared data: pages or errors for lists, chunks or an error for watches."""
 
     def __init__(
-        self, lists: list[Tree | ApiError], watches: list[list[bytes | Exception] | ApiError]
+        self,
+        lists: Sequence[Tree | ApiError],
+        watches: Sequence[Sequence[bytes | Exception] | ApiError],
     ) -> None:
-        self._lists, self._watches = lists, watches
+        self._lists, self._watches = list(lists), list(watches)
         self.list_queries: list[Mapping[str, Any]] = []
         self.watched_from: list[Any] = []
         self.streams = 0

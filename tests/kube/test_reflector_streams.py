@@ -50,7 +50,7 @@ def test_a_server_without_streams_lists_its_cache(code: int) -> None:
 
 
 def test_a_stream_that_breaks_off_is_read_again() -> None:
-    broken = [
+    broken: list[bytes | Exception] = [
         event("ADDED", pod("a", 3)) + event("ADDED", pod("gone", 9)),
         UnreachableError("reset"),
     ]

@@ -92,7 +92,7 @@ class ScriptedConnection(Connection):
         return answer
 
 
-def codes(metrics: RequestMetrics) -> dict[str, int]:
+def codes(metrics: RequestMetrics) -> dict[str, float]:
     return {code: count for (code, _, _), count in metrics.requests.read().items()}
 
 

@@ -63,7 +63,7 @@ def test_a_term_selects_by_labels_and_namespace() -> None:
         return bool(carried(make_table(*NODES, pods=[carrier]), pod, **labels))
 
     elsewhere = make_pod("web", namespace="n2", labels={"app": "web"})
-    team = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
+    team: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
     assert is_selected(WEB, term())
     assert not is_selected(make_pod("db", namespace="n1", labels={"app": "db"}), term())
     assert not is_selected(elsewhere, term()), "by default only the carrier's namespace"

@@ -10,7 +10,8 @@ MIB = 1024 * 1024
 
 
 def seen(table: NodeTable, name: str = "i:1") -> list[int]:
-    return table.images.total([name], table.node_count).tolist()
+    found: list[int] = table.images.total([name], table.node_count).tolist()
+    return found
 
 
 def test_total_is_the_size_times_the_share_of_nodes_truncated() -> None:

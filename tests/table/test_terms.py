@@ -195,7 +195,7 @@ STEPS = ["pod", "deletion", "term", "zone"]
 def test_counts_equal_those_of_every_pod_asked(
     pods: list[Any], steps: list[tuple[str, int]], asked: list[PodTerm], cells: int
 ) -> None:
-    zones = dict.fromkeys("abc", "z0")
+    zones: dict[str, str | None] = dict.fromkeys("abc", "z0")
     table = make_table(*(in_zone(name, zone) for name, zone in zones.items()))
     writer = TableWriter(table)
     there: dict[int, Any] = {}

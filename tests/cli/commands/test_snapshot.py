@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def load_examples(api: ServerInThread) -> None:
     """The example cluster and workload, with the pods that controllers make of it."""
     for name in ("cluster.yaml", "workload.yaml"):
         for tree in yaml.safe_load_all((ROOT / "examples" / name).read_text()):
-            api._within(lambda tree=tree: api.server.load(tree))
+            api._within(partial(api.server.load, tree))
     api.settle()
 
 

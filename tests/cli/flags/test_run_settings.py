@@ -7,6 +7,7 @@ import pytest
 
 from bayplan.cli.flags.command import FlagValues
 from bayplan.cli.flags.run_settings import PolicyConfigMap, RunSettings, read_settings
+from bayplan.config.plugin_args import InterPodAffinityArgs
 from bayplan.errors import BayplanError
 
 CONFIG = """
@@ -131,6 +132,7 @@ def test_a_policy_file_and_a_provider(tmp_path: Path) -> None:
         algorithm_provider="ClusterAutoscalerProvider", hard_pod_affinity_symmetric_weight="7"
     ).config
     args = provider.profiles[0].plugin_config["InterPodAffinity"]
+    assert isinstance(args, InterPodAffinityArgs)
     assert args.hard_pod_affinity_weight == 7
 
 
@@ -171,6 +173,7 @@ def test_the_log_and_the_certificates() -> None:
 
     assert (found.log.verbosity, found.log.as_json, found.log.is_split) == (4, True, True)
     assert found.log.modules == {"cycle": 10, "queue*": 3}
+    assert found.serving.tls is not None
     assert found.serving.tls.by_name == (
         (Path("a.crt"), Path("a.key"), ("x.example", "y.example")),
         (Path("b.crt"), Path("b.key"), ()),

@@ -48,7 +48,7 @@ def test_folders_below_a_folder_are_read_with_r(cluster: Path) -> None:
 
 
 def test_manifests_without_a_namespace_are_in_that_of_n(cluster: Path) -> None:
-    given = ["-f", cluster, "-R", "-n", "shop"]
+    given: list[str | Path] = ["-f", cluster, "-R", "-n", "shop"]
 
     assert ask("simulate", *given, "-o", "name").stdout.count("pod/shop/web-") == 2
     assert ask("explain", "deployment/web", *given, "-o", "name").stdout.count("node/a") == 2
