@@ -24,7 +24,7 @@ from .plan_input import PlanInput
 from .workers import WorkerPool, count_workers
 
 COLLECT_EVERY = 8
-MOST_OTHER_SEEDS = 16
+MOST_OTHER_SEEDS = 32
 LONG_S = 0.1
 """Workers are started when a fleet takes longer than this."""
 

@@ -91,8 +91,8 @@ def test_the_nodes_as_manifests_hold_the_workload() -> None:
     ("found", "line"),
     [
         pytest.param(
-            OtherSeeds(16, 16, 0),
-            "with 16 other seeds every pod is placed, too",
+            OtherSeeds(32, 32, 0),
+            "with 32 other seeds every pod is placed, too",
             id="a plan that holds with other seeds says so",
         ),
         pytest.param(
@@ -123,7 +123,7 @@ def test_the_seeds_that_are_asked_for_are_part_of_the_document() -> None:
 
     document = json.loads(out)
     assert document["demands"]["seeds"] == 2
-    assert document["otherSeeds"] == {"tried": 16, "held": 16, "mostPending": 0}
+    assert document["otherSeeds"] == {"tried": 32, "held": 32, "mostPending": 0}
 
 
 def test_pods_that_fit_no_pool_end_with_1() -> None:
