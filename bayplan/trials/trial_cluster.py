@@ -50,7 +50,8 @@ class StillCluster(ObjectIndex, NoClient):
     def of(cls, cluster: ObjectIndex) -> StillCluster:
         """A cluster with the objects of `cluster`, whose watchers learn nothing of temporary replacements."""
         still = cls()
-        still._objects, still._log = cluster._objects, cluster._log
+        still._objects, still._spaces = cluster._objects, cluster._spaces
+        still._log = cluster._log
         return still
 
 

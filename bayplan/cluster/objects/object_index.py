@@ -84,6 +84,8 @@ class ObjectIndex:
     def __init__(self) -> None:
         self._log = ObjectLog()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
+        self._spaces: dict[str, dict[str, dict[str, Any]]] = {}
+        """Objects by kind, namespace and name, of kinds that were listed by namespace; never pods."""
         self._handlers: list[WatchHandler] = []
         self._deaths: dict[tuple[str, str, str], int] = {}
 
@@ -112,7 +114,14 @@ class ObjectIndex:
         objects = self._objects.get(kind, {})
         if namespace is None:
             return objects.values()
-        return [obj for obj in objects.values() if obj.namespace == namespace]
+        if kind in UNVERSIONED_KINDS:
+            return [obj for obj in objects.values() if obj.namespace == namespace]
+        spaces = self._spaces.get(kind)
+        if spaces is None:
+            spaces = self._spaces[kind] = {}
+            for (space, name), obj in objects.items():
+                spaces.setdefault(space, {})[name] = obj
+        return list(spaces.get(namespace, {}).values())
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """One object, or None; cluster-scoped kinds have the namespace ""."""
@@ -157,6 +166,8 @@ class ObjectIndex:
         objects[key] = obj
         if kind not in UNVERSIONED_KINDS:
             self._log.mark(ObjectKey(kind, *key))
+            if kind in self._spaces:
+                self._spaces[kind].setdefault(key[0], {})[key[1]] = obj
         if old is None:
             for handler in self._handlers:
                 handler.on_add(obj)
@@ -173,6 +184,8 @@ class ObjectIndex:
             self._deaths[gone] = self._deaths.get(gone, 0) + 1
         if kind not in UNVERSIONED_KINDS:
             self._log.mark(ObjectKey(kind, *key))
+            if kind in self._spaces:
+                del self._spaces[kind][key[0]][key[1]]
         for handler in self._handlers:
             handler.on_delete(obj)
 

@@ -4,12 +4,16 @@ import uuid
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayplan.api.pod import Pod
 from bayplan.api.wire.decode import decode_object
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.cluster.memory.created_names import make_uid
+from bayplan.cluster.objects import ObjectIndex
 from bayplan.errors import ConflictError, NotFoundError
+from bayplan.trials import StillCluster
 
 
 class Recorder:
@@ -145,6 +149,44 @@ def test_lists_are_in_insertion_order_across_namespaces() -> None:
     assert list(cluster.list("Service")) == []
     assert cluster.get("Pod", "one", "a").name == "a"
     assert cluster.get("Pod", "two", "a") is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["here", "still"]),
+            st.sampled_from(["put", "take"]),
+            st.sampled_from(["Pod", "Service"]),
+            st.sampled_from(["one", "two"]),
+            st.sampled_from("abc"),
+        ),
+        max_size=30,
+    ),
+    st.integers(0, 30),
+)
+def test_a_list_of_a_namespace_is_the_part_of_the_whole_list(
+    steps: list[tuple[str, str, str, str, str]], listed_first: int
+) -> None:
+    """Also of kinds that are listed by namespace before they change, and of a cluster with the same objects."""
+    cluster = MemoryCluster()
+    clusters: dict[str, ObjectIndex] = {"here": cluster, "still": StillCluster.of(cluster)}
+
+    def check() -> None:
+        for kind in ("Pod", "Service"):
+            for space in ("one", "two", "three"):
+                expected = [obj for obj in cluster.list(kind) if obj.namespace == space]
+                for each in clusters.values():
+                    assert list(each.list(kind, space)) == expected
+
+    for number, (where, what, kind, space, name) in enumerate(steps):
+        if number == listed_first:
+            check()
+        old = cluster.get(kind, space, name)
+        if what == "put":
+            clusters[where].put_in(make(kind, name, metadata={"namespace": space}))
+        elif old is not None:
+            clusters[where].take_out(old)
+    check()
 
 
 def test_binding_puts_the_pod_on_the_node() -> None:
