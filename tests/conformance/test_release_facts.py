@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.answers.release_trials import single_changes
+from bayplan.framework.feature_gates import DEFAULT_GATES
 from bayplan.framework.release import RELEASES
 from tests.rig.conformance import release_facts
 from tests.rig.conformance.cli import read_cases
@@ -39,6 +40,30 @@ def test_the_cases_that_change_are_those_that_facts_change() -> None:
         "1.35": balance,
         "1.37": {},
     }
+
+
+def test_a_case_that_two_facts_leave_as_it_was_is_predicted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which allocator of devices v1.36 uses depends on several gates: some pairs of them lead to the same one."""
+    alone = {"balance_scores_change"}
+
+    def differs(case: Any, gates: Any) -> bool:
+        old = DEFAULT_GATES.release
+        changed = {
+            fact
+            for fact in ("balance_scores_change", "dra_scores")
+            if getattr(gates.release, fact) != getattr(old, fact)
+        }
+        return changed == alone
+
+    monkeypatch.setattr(release_facts, "changes", differs)
+    monkeypatch.setattr(CaseTrials, "_changes", lambda self, name, gates: differs(None, gates))
+
+    found = CaseTrials(CASES["taints"]).predict(RELEASES["1.34"])
+
+    assert (found.changes, found.facts) == (False, ("balance_scores_change",))
+    assert found.is_right
 
 
 def test_a_difference_without_a_fact_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,11 +40,13 @@ class Prediction:
     changes: bool
     facts: tuple[str, ...]
     """The differences that change it, each by itself."""
+    are_undone: bool = False
+    """Whether it does not change because each of them is undone by a second difference: a pair leaves it as it was."""
 
     @property
     def is_right(self) -> bool:
         """Whether the facts predict the outcome."""
-        return self.changes is bool(self.facts)
+        return self.changes is bool(self.facts) or self.are_undone
 
     def __str__(self) -> str:
         if self.facts:
@@ -137,8 +139,15 @@ class CaseTrials:
         if is_long_run(self._case) and not does_change:
             return Prediction(self._case["id"], False, ())  # a history takes seconds
         tried = single_changes(DEFAULT_GATES, new)
-        facts = tuple(name for name, gates in tried if self._changes(name, gates))
-        return Prediction(self._case["id"], does_change, facts)
+        found = {name: gates for name, gates in tried if self._changes(name, gates)}
+        if does_change or not found:
+            return Prediction(self._case["id"], does_change, tuple(found))
+        are_undone = all(self._is_undone(each, new) for each in found.values())
+        return Prediction(self._case["id"], does_change, tuple(found), are_undone)
+
+    def _is_undone(self, gates: FeatureGates, new: FeatureGates) -> bool:
+        """Whether the case does not change with these gates and one more difference."""
+        return any(not changes(self._case, both) for _, both in single_changes(gates, new))
 
     def _changes(self, name: str, gates: FeatureGates) -> bool:
         is_fact = name in FACTS
