@@ -37,7 +37,7 @@ class PodGroupIndex:
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
-        if pod.pod_class.groups == ():
+        if pod.pod_class.groups == ():  # as most pods
             return
         for key in group_keys(pod):
             group = self._groups.get(key)

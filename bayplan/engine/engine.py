@@ -147,13 +147,13 @@ class Engine:
         planned = self._planned(pod)
         if not isinstance(planned, Planned):
             return planned
+        if pod.status.nominated_node_name:
+            return Reason.NOMINATED
         reserved = None
         if self._nominator:
             if self._nominator.node_of(pod):
                 return Reason.NOMINATED
             reserved = self._filtering.reserved(pod, self._table)
-        if pod.status.nominated_node_name:
-            return Reason.NOMINATED
         plan, marks = planned.plan, planned.marks
         calls = of_class = PodCalls(state, pod, self._table)
         if pod.spec.pin:

@@ -23,7 +23,7 @@ from .field_check import WALKED_UP_TO, ObjectPlace, objects_within, timeline_par
 from .timeline import KIND as TIMELINE
 
 MAX_REMEMBERED = 4096
-"""Pods and nodes, apart from their metadata, that are remembered as valid."""
+"""Contents that are remembered as valid; with more of them, all are dropped."""
 ABSENT = msgspec.Raw(b"")
 BY_METADATA = frozenset({"Pod", "Node"})
 """Kinds of which there are many. Rules about their metadata read nothing else, and other rules read no metadata."""
@@ -42,7 +42,7 @@ class InvalidObject(NamedTuple):
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of metadata that rules read; most objects of a list differ in few of them."""
+    """All fields of metadata; most objects of a list differ in few of them."""
 
     name: Any = None
     uid: Any = None
@@ -55,6 +55,21 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     generate_name: msgspec.Raw = ABSENT
     finalizers: msgspec.Raw = ABSENT
     managed_fields: msgspec.Raw = ABSENT
+    self_link: msgspec.Raw = ABSENT
+    generation: msgspec.Raw = ABSENT
+    deletion_timestamp: msgspec.Raw = ABSENT
+    deletion_grace_period_seconds: msgspec.Raw = ABSENT
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it has only fields that are written by hand: the types of the others are checked with the object."""
+        by_server = (
+            self.self_link,
+            self.generation,
+            self.deletion_timestamp,
+            self.deletion_grace_period_seconds,
+        )
+        return not any(map(bytes, by_server))
 
     @property
     def is_stored(self) -> bool:
@@ -62,7 +77,7 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
         return bool(self.uid or self.resource_version)
 
     def but_name(self) -> tuple[object, ...]:
-        """All of it but the name."""
+        """All of it but the name, if it `is_written`."""
         fields = (
             self.namespace,
             self.labels,
@@ -76,8 +91,8 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Item(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
+    api_version: Any = ""
+    kind: Any = ""
     metadata: _Metadata | None = None
     spec: msgspec.Raw = ABSENT
     status: msgspec.Raw = ABSENT
@@ -137,13 +152,13 @@ class ObjectCheck:
         around = ObjectPlace(None, api_version if item_kind else "", item_kind)
         for item in items:
             light = _LIGHT.decode(item)
-            kind = light.kind or item_kind
-            if kind not in BY_METADATA:
-                found, count = _judge(item, number, around)
-            elif light.metadata is not None and light.metadata.is_stored:
+            kind, metadata = light.kind or item_kind, light.metadata or _Metadata()
+            if kind in BY_METADATA and metadata.is_stored:
                 found, count = NONE_INVALID, 1
-            else:
+            elif kind in BY_METADATA and metadata.is_written:
                 found, count = self._judge_like(item, number, around, light)
+            else:
+                found, count = _judge(item, number, around)
             yield from found
             number += count
 
@@ -153,8 +168,7 @@ class ObjectCheck:
         """The same as `_judge`, for a pod or a node."""
         kind, metadata = light.kind or around.kind, light.metadata or _Metadata()
         apart = (light.api_version, kind, _on_some_node(bytes(light.spec)), bytes(light.status))
-        alike = (*apart, *metadata.but_name())
-        name = metadata.name
+        alike, name = (*apart, *metadata.but_name()), metadata.name
         if alike in self._valid and isinstance(name, str) and _is_plain(name):
             return NONE_INVALID, 1
         if apart in self._valid:

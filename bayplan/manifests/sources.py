@@ -37,6 +37,7 @@ class Source(msgspec.Struct, frozen=True):
     data: Buffer
     size: int
     check: ObjectCheck = msgspec.field(default_factory=ObjectCheck)
+    """Judges its objects, and remembers which contents are valid."""
 
     def release(self, end: int) -> None:
         """Mark the bytes before `end` as done, so that they need not stay in memory."""

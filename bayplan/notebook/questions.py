@@ -234,8 +234,9 @@ def compare(
     """Place the pods of the cluster with several schedulers, given as configurations by name.
 
     With `releases`, such as ["1.34", "1.37"], each is one of the schedulers: with the default configuration, the only
-    one of `schedulers`, or the one at its place; `changes` of the answer are those by the upgrade,
-    with their causes. With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
+    one of `schedulers`, or the one at its place; `changes` of the answer are those by the upgrade, with their causes.
+
+    With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
     equal scores.
     """
     expect_number("compare", "seeds", seeds)
@@ -262,16 +263,15 @@ def _compared(
         raise InputError("compare: expected kubernetes_version or releases; got both")
     if len(schedulers) == len(given) > 1:
         pairs = zip(given, schedulers.items(), strict=True)
-        return [(name, _of(config, version)) for version, (name, config) in pairs]
+        return [
+            (name, {"config": config, "kubernetes_version": version})
+            for version, (name, config) in pairs
+        ]
     if len(schedulers) != 1 or len(set(given)) < len(given):
         wanted = f"different releases, and one scheduler for all or {len(given)}"
         raise InputError(f"compare: expected {wanted}; got {len(schedulers)}")
     (config,) = schedulers.values()
-    return [(version, _of(config, version)) for version in given]
-
-
-def _of(config: ConfigSource, version: str) -> SchedulerArguments:
-    return {"config": config, "kubernetes_version": version}
+    return [(version, {"config": config, "kubernetes_version": version}) for version in given]
 
 
 @shows_scheduler

@@ -174,6 +174,26 @@ def test_an_item_that_differs_from_many_valid_ones_is_refused_for_it(
     assert expected in found[0]
 
 
+def test_a_field_that_the_server_sets_is_checked_in_the_second_document_too(tmp_path: Path) -> None:
+    wrong = changed(POD, "metadata", {"name": "q", "selfLink": 3})
+
+    assert remarks(tmp_path, wrong) != []
+    file = tmp_path / "a.jsonl"
+    file.write_text(f"{json.dumps(POD)}\n{json.dumps(wrong)}")
+    found = read_manifests([file]).remarks
+    assert len(found) == 1
+    assert "cannot unmarshal number" in found[0]
+
+
+def test_a_pod_without_a_version_is_refused_with_the_one_that_is_expected(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("apiVersion:\nkind: Pod\nmetadata: {name: p}")
+
+    found = read_manifests([file]).remarks
+
+    assert "apiVersion: expected v1; got none" in found[0]
+
+
 def test_a_pod_with_a_node_is_not_like_one_without(tmp_path: Path) -> None:
     gated = changed(POD, "spec.schedulingGates", [{"name": "a"}])
     waiting = [changed(gated, "metadata.name", f"p{number}") for number in range(3000)]
