@@ -66,14 +66,15 @@ def group_rows(const int64_t[::1] values, marks):
 cdef class GroupTracker:
     """Groups of rows by their marks, and the highest value of each group, followed as rows change.
 
-    `points` are what the groups get on top of their values for one pod, REFUSED where it cannot go.
+    `points` are what the groups get on top of their values for one pod, REFUSED where it cannot go. What it holds per
+    row has 32 bits: a large cluster has hundreds of trackers.
     """
 
     cdef readonly object ids, points, values
     cdef public int64_t version
     cdef object samples, sizes
-    cdef int64_t[::1] numbers
-    cdef int64_t[::1] value_of
+    cdef int32_t[::1] numbers
+    cdef int32_t[::1] value_of
     cdef int64_t[::1] sample_of
     cdef int64_t[::1] size_of
     cdef int64_t[::1] best_of
@@ -86,7 +87,7 @@ cdef class GroupTracker:
     cdef Py_ssize_t number
 
     def __init__(self, values, marks):
-        """Raises OverflowError when the marks are too many or too far apart."""
+        """Raises OverflowError when the marks are too many or too far apart, or a value has more than 32 bits."""
         cdef Py_ssize_t size = len(values), slots = 1
         cdef const int64_t[::1] column
         cdef int64_t ends[2]
@@ -105,9 +106,9 @@ cdef class GroupTracker:
             if slots > MOST_SLOTS:
                 raise OverflowError
         self.values = values
-        self.ids = np.full(size, -1, dtype=np.int64)
+        self.ids = np.full(size, -1, dtype=np.int32)
         self.numbers = self.ids
-        self.value_of = np.full(size, -1, dtype=np.int64)
+        self.value_of = np.full(size, -1, dtype=np.int32)
         self.known_of = np.zeros(slots, dtype=np.int32)
         self.samples = np.full(slots, -1, dtype=np.int64)
         self.sample_of = self.samples
@@ -120,7 +121,7 @@ cdef class GroupTracker:
         self.update(marks, np.arange(size, dtype=np.int64))
 
     def update(self, marks, const int64_t[::1] rows):
-        """Put `rows` in their groups. Raises OverflowError when a mark is out of bounds: begin anew then."""
+        """Put `rows` in their groups. Raises OverflowError when a mark or a value is out of bounds: begin anew then."""
         cdef const int64_t[::1] values = self.values
         cdef const int64_t[::1] held
         cdef const int64_t* columns[MOST_MARKS]
@@ -134,6 +135,8 @@ cdef class GroupTracker:
             row = rows[i]
             old, new = self.numbers[row], -1
             if values[row] >= 0:
+                if values[row] > INT32_MAX:
+                    raise OverflowError
                 slot = 0
                 for k in range(self.count):
                     place = columns[k][row] - self.lowest[k]
@@ -151,8 +154,8 @@ cdef class GroupTracker:
         """A row of one group has another value, or is in another group from now on (-1: in none)."""
         if old >= 0 and self.value_of[row] == self.best_of[old]:
             self.ties_of[old] -= 1  # without ties, `best_of` is a bound that no row reaches
-        self.value_of[row] = value
-        self.numbers[row] = new
+        self.value_of[row] = <int32_t>value
+        self.numbers[row] = <int32_t>new
         if new >= 0:
             self.count_value(new, value)
         if new == old:
@@ -186,7 +189,7 @@ cdef class GroupTracker:
     @property
     def cells(self):
         """How many numbers it holds, about."""
-        return 2 * len(self.ids) + 6 * len(self.sizes)
+        return len(self.numbers) + 6 * len(self.sizes)
 
     def current(self):
         """`kernel.Groups.current`."""
@@ -201,9 +204,11 @@ cdef class GroupTracker:
 
     def totals(self):
         """int64 per row: its total; negative where the pod cannot go."""
-        found = np.empty(len(self.ids), dtype=np.int64)
-        combine(self.value_of, self.numbers, self.points_of, found)
-        return found
+        cdef Py_ssize_t row
+        cdef int64_t[::1] totals = np.empty(self.numbers.shape[0], dtype=np.int64)
+        for row in range(self.numbers.shape[0]):
+            totals[row] = max(self.total(row), -1)
+        return np.asarray(totals)
 
     def best(self):
         """The fields of `Best`, of values and points."""

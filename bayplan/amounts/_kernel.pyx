@@ -3,7 +3,7 @@
 
 cimport cython
 from libc.math cimport log
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport qsort
 
 import numpy as np

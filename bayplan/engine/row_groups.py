@@ -120,7 +120,7 @@ def track_groups(
                 tracker.version = log.version
                 return tracker
         except OverflowError:
-            pass  # a mark is out of bounds: start again
+            pass  # a mark or a value is out of bounds: start again
     tracker = make_tracker(view.values, arrays)
     if tracker is not None:
         tracker.version = log.version

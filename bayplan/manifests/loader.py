@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias, cast
 import msgspec
 
 from ..api.custom_workloads import CustomWorkload, is_custom_group
+from ..api.pod import Pod
 from ..api.wire.decode import UnknownObject
 from ..api.wire.kinds import KINDS, group_of
 from ..api.workloads import HorizontalPodAutoscaler
@@ -145,6 +146,18 @@ class Manifests(msgspec.Struct):
         place = self.places[index]
         return place.of(self.objects[index]) if isinstance(place, ItemPlaces) else place
 
+    def drop_running(self) -> None:
+        """Drop the pods that have a node, once a simulation has them as admitted: there may be a million of them."""
+        lists = {id(place): place.objects for place in self.places if isinstance(place, ItemPlaces)}
+        for objects in lists.values():
+            objects[:] = [None if _is_running(obj) else obj for obj in objects]
+        both = [
+            (obj, place)
+            for obj, place in zip(self.objects, self.places, strict=True)
+            if not _is_running(obj)
+        ]
+        self.objects, self.places = [obj for obj, _ in both], [place for _, place in both]
+
     def add(self, source: str, found: FoundObject) -> None:
         """Add an object found in `source`."""
         if isinstance(found.obj, UnknownObject):
@@ -218,6 +231,10 @@ class Manifests(msgspec.Struct):
             {HorizontalPodAutoscaler.kind: len(autoscalers) - len(driven.driven)}
         )
         self.notes += driven.notes()
+
+
+def _is_running(obj: object) -> bool:
+    return isinstance(obj, Pod) and bool(obj.node_name)
 
 
 def kind_name(obj: UnknownObject) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
 from msgspec import Struct
 
@@ -32,12 +35,15 @@ class PodResult(Struct):
         return self.attempt.outcome is Outcome.BOUND
 
 
+NO_AMOUNTS: Mapping[str, int] = MappingProxyType({})
+
+
 class NodeUse(msgspec.Struct):
     """Requested amounts of a node before and after: cpu in milli, others in whole units."""
 
     node: Node
-    before: dict[str, int] = msgspec.field(default_factory=dict)
-    after: dict[str, int] = msgspec.field(default_factory=dict)
+    before: Mapping[str, int] = NO_AMOUNTS
+    after: Mapping[str, int] = NO_AMOUNTS
     pods_before: int = 0
     pods_after: int = 0
     added_s: float | None = None

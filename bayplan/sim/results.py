@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.workloads import WorkloadKey, workload_key
@@ -18,7 +16,7 @@ from .group_outcomes import GroupOutcome, group_outcomes
 from .measures.amounts import FreeParts, free_parts
 from .measures.device_use import DriverDevices, count_devices
 from .measures.promises import overpromised_amounts
-from .outcomes import NodeUse, PodResult
+from .outcomes import NO_AMOUNTS, NodeUse, PodResult
 from .report import SimulationReport
 from .use_over_time import UseHistory, is_change_of_use
 from .world import is_waiting
@@ -149,7 +147,7 @@ class Results:
 
     def _note_final_use(self, scheduler: Scheduler) -> None:
         for use in self._nodes.values():
-            use.after, use.pods_after = {}, 0
+            use.after, use.pods_after = NO_AMOUNTS, 0
         for name, amounts, count in bound_use(scheduler):
             if name in self._nodes:
                 use = self._nodes[name]
@@ -224,18 +222,15 @@ def _implementing(plugin: type) -> type:
 def bound_use(scheduler: Scheduler) -> Iterator[tuple[str, dict[str, int], int]]:
     """The nodes that pods are bound to, with the requested amounts, and the number of pods."""
     table = scheduler.cache.table
-    amounts: list[dict[str, int]] = [{} for _ in table.names]
-    for resource, column in table.requested.items():
-        for row in np.flatnonzero(column).tolist():
-            amounts[row][resource] = column.item(row)
-    counts = table.pod_count.tolist()
+    assumed: dict[int, list[Pod]] = {}
     for pod in scheduler.cache.assumed_pods():
-        row = table.row_of[pod.node_name]
-        counts[row] -= 1
-        for resource, amount in pod.usage.items():
-            left = amounts[row].pop(resource) - amount
-            if left:
-                amounts[row][resource] = left
-    return (
-        (name, amounts[row], counts[row]) for row, name in enumerate(table.names) if counts[row]
-    )
+        assumed.setdefault(table.row_of[pod.node_name], []).append(pod)
+    columns = [(resource, column) for resource, column in table.requested.items() if column.any()]
+    for row, (name, count) in enumerate(zip(table.names, table.pod_count.tolist(), strict=True)):
+        amounts = {resource: column.item(row) for resource, column in columns}
+        for pod in assumed.get(row, ()):
+            count -= 1
+            for resource, amount in pod.usage.items():
+                amounts[resource] -= amount
+        if count:
+            yield name, {resource: amount for resource, amount in amounts.items() if amount}, count

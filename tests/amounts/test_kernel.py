@@ -369,6 +369,24 @@ def test_judging_keeps_the_peaks(data: st.DataObject, seed: int, size: int) -> N
 
 
 @needs_compiled
+@pytest.mark.parametrize(
+    ("value", "is_tracked"),
+    [
+        pytest.param(2**31 - 1, True, id="the highest value of 32 bits"),
+        pytest.param(2**31, False, id="a value that 32 bits cannot hold"),
+    ],
+)
+def test_groups_are_tracked_while_their_values_have_32_bits(value: int, is_tracked: bool) -> None:
+    values, marks = np.array([5, value], np.int64), [np.array([0, 1], np.int64)]
+
+    tracker = kernel.make_tracker(values, marks)
+
+    assert (tracker is not None) == is_tracked
+    if is_tracked:
+        assert tracker.best() == (value, 1, 2, 1)
+
+
+@needs_compiled
 @settings(max_examples=examples(50), deadline=None)
 @given(listed=VALUES, data=st.data())
 def test_tracked_groups_have_the_best_row_after_each_change(
@@ -394,7 +412,7 @@ def test_tracked_groups_have_the_best_row_after_each_change(
         refused = data.draw(st.sets(st.integers(0, 2)))
         for group in range(min(len(tracker.points), 3)):
             tracker.points[group] = kernel.REFUSED if group in refused else 3 * group
-        totals, fields = kernel.combine(values, tracker.ids, tracker.points)
+        totals, fields = kernel.combine(values, tracker.ids.astype(np.int64), tracker.points)
         assert tracker.totals().tolist() == totals.tolist()
         assert tracker.best() == fields
         best = kernel.Best(*fields)

@@ -135,6 +135,24 @@ def test_a_dash_is_standard_input(write: Write, monkeypatch: pytest.MonkeyPatch)
         read_manifests(["-"])
 
 
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump], ids=["JSON", "YAML"])
+def test_the_places_of_other_objects_stay_when_running_pods_are_dropped(
+    write: Write, dump: Callable[[Any], str]
+) -> None:
+    running = {**make("Pod", "running"), "spec": {**POD["spec"], "nodeName": "n1"}}
+    items = [NODE, running, POD]
+    manifests = read_manifests([write("a.yaml", dump({**LIST, "items": items}))])
+    before = [(obj, manifests.place_of(obj)) for obj in manifests.objects if obj.name != "running"]
+
+    manifests.drop_running()
+
+    assert [(obj, manifests.place_of(obj)) for obj in manifests.objects] == before
+    assert [place for _, place in before] == [
+        "a.yaml: document 1: items[0]",
+        "a.yaml: document 1: items[2]",
+    ]
+
+
 def test_places(write: Write) -> None:
     path = write("a.yaml", yaml.safe_dump_all([NODE, {**LIST, "items": [POD]}]))
 

@@ -170,6 +170,8 @@ def simulate(question: Question, options: SimulateOptions) -> None:
     ):
         with trace_to(options.trace, options.output is AnswerForm.JSON) as writer:
             simulation = _simulation(question, settings, options, writer)
+            if use is None:
+                question.manifests.drop_running()
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
         page.write(report, question.sources, use)

@@ -48,8 +48,9 @@ class MemoryCluster(ObjectIndex):
     def add(self, obj: AnyObject) -> AnyObject:
         """Store a new object and return it with its uid and resource version.
 
-        An object that has these already keeps them; one with a generateName gets a name. Raises
-        ConflictError if the name is taken.
+        An object that has these already keeps them; pods and nodes get a resource version with
+        their first change. An object with a generateName gets a name. Raises ConflictError if the
+        name is taken.
         """
         if not obj.name:
             obj = self._with_name(obj)
@@ -58,7 +59,7 @@ class MemoryCluster(ObjectIndex):
         changes = {} if obj.uid else {"uid": self._new_uid(obj)}
         if obj.resource_version:
             self._skip_resource_version(obj.resource_version)
-        else:
+        elif obj.kind not in UNVERSIONED_KINDS:
             changes["resource_version"] = self._next_resource_version()
         stored = _with_meta(obj, changes)
         self.put_in(stored)
@@ -69,18 +70,14 @@ class MemoryCluster(ObjectIndex):
         objects = self._objects.setdefault("Pod", {})
         found = []
         for pod in pods:
-            key, version = (pod.namespace, pod.name), pod.resource_version
+            key = (pod.namespace, pod.name)
             if self._handlers or not pod.name or not pod.uid or key in objects:
                 found.append(self.add(pod))
                 continue
-            if version:
-                self._skip_resource_version(version)
-                stored = pod
-            else:
-                self._last_resource_version += 1
-                stored = replace(pod, resource_version=str(self._last_resource_version))
-            objects[key] = stored
-            found.append(stored)
+            if pod.resource_version:
+                self._skip_resource_version(pod.resource_version)
+            objects[key] = pod
+            found.append(pod)
         return found
 
     def update(self, obj: AnyObject) -> AnyObject:

@@ -63,7 +63,17 @@ def test_an_object_that_has_uid_and_version_keeps_them() -> None:
 def test_versions_given_out_are_newer_than_those_of_the_input() -> None:
     cluster = make_cluster(make("Pod", "a", metadata={"resourceVersion": "77"}))
 
-    assert cluster.add(make("Pod", "b")).resource_version == "78"
+    assert cluster.add(make("PersistentVolumeClaim", "b")).resource_version == "78"
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Node"])
+def test_pods_and_nodes_get_a_version_with_their_first_change(kind: str) -> None:
+    cluster = MemoryCluster()
+    added = cluster.add(make(kind, "a"))
+
+    changed = cluster.update(added)
+
+    assert (added.resource_version, changed.resource_version) == ("", "1")
 
 
 def test_a_recreated_name_gets_another_uid() -> None:
