@@ -272,15 +272,14 @@ cdef class GroupTracker:
         """The total of one row."""
         return self.total(row)
 
-    def nth_best(self, int64_t best, Py_ssize_t n):
-        """The row of the n-th total, from 0, that is `best`."""
-        cdef Py_ssize_t row
-        for row in range(self.numbers.shape[0]):
-            if self.total(row) == best:
-                if n == 0:
-                    return row
-                n -= 1
-        raise IndexError(n)
+    def nth_best(self, Py_ssize_t n):
+        """The n-th row, from 0, that has the highest total; there are more than n."""
+        cdef int64_t best = self.highest()
+        cdef Py_ssize_t row = 0
+        while self.total(row) != best or n > 0:
+            n -= self.total(row) == best
+            row += 1
+        return row
 
 
 def combine(

@@ -30,17 +30,6 @@ include "_peaks.pxi"
 include "_judge.pxi"
 
 
-def nth_best(const int64_t[::1] values, int64_t best, Py_ssize_t n):
-    """The row of the n-th value, from 0, that is `best`."""
-    cdef Py_ssize_t row
-    for row in range(values.shape[0]):
-        if values[row] == best:
-            if n == 0:
-                return row
-            n -= 1
-    raise IndexError(n)
-
-
 def distinct_refusals(const int64_t[::1] values):
     """`kernel.distinct_refusals`; None when there are more than a few."""
     cdef int64_t known[64]

@@ -113,3 +113,16 @@ cdef class Peaks:
         while values[row] != best:
             row += 1
         return best, ties, feasible, row
+
+    def nth_best(self, const int64_t[::1] values, Py_ssize_t n):
+        """The n-th row, from 0, that has the highest value; there are more than n."""
+        cdef int64_t best = self.best(values)[0]
+        cdef Py_ssize_t block = 0, row
+        while self.best_of[block] != best or n >= self.ties_of[block]:
+            n -= self.ties_of[block] if self.best_of[block] == best else 0
+            block += 1
+        row = block * BLOCK
+        while values[row] != best or n > 0:
+            n -= values[row] == best
+            row += 1
+        return row

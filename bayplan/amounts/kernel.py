@@ -106,6 +106,9 @@ class Peaks(Protocol):
     def best(self, values: Ints) -> BestFields:
         """The fields of `Best`."""
 
+    def nth_best(self, values: Ints, n: int) -> int:
+        """The n-th row, from 0, that has the highest value; there are more than n."""
+
     def present(self) -> int:
         """The groups that have a row which is not refused, as bits."""
 
@@ -122,6 +125,9 @@ class NumPyPeaks:
 
     def best(self, values: Ints) -> BestFields:
         return summarize(values)
+
+    def nth_best(self, values: Ints, n: int) -> int:
+        return int(np.flatnonzero(values == values.max())[n])
 
     def present(self) -> int:
         if self._groups is None:
@@ -253,14 +259,6 @@ def summarize(values: Ints) -> BestFields:
     return best, int(ties), int(feasible), row
 
 
-def nth_best(values: Ints, best: int, n: int) -> int:
-    """The row of the n-th value, from 0, that is `best`."""
-    if compiled is not None:
-        row: int = compiled.nth_best(values, best, n)
-        return row
-    return int(np.flatnonzero(values == best)[n])
-
-
 class RowTotals(Protocol):
     """A total for each row."""
 
@@ -274,8 +272,8 @@ class RowTotals(Protocol):
     def total_at(self) -> Callable[[int], int]:
         """Gives the total of one row."""
 
-    def nth_best(self, best: int, n: int) -> int:
-        """The n-th row, from 0, whose total is `best`."""
+    def nth_best(self, n: int) -> int:
+        """The n-th row, from 0, that has the highest total; there are more than n."""
 
 
 class Groups(RowTotals, Protocol):
@@ -318,8 +316,9 @@ class RowGroups:
     def total_at(self) -> Callable[[int], int]:
         return self.totals().item
 
-    def nth_best(self, best: int, n: int) -> int:
-        return nth_best(self.totals(), best, n)
+    def nth_best(self, n: int) -> int:
+        totals = self.totals()
+        return int(np.flatnonzero(totals == totals.max())[n])
 
 
 class EachRow(RowGroups):

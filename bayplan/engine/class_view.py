@@ -19,7 +19,6 @@ from ..amounts.kernel import (
     local_of,
     make_judge,
     make_peaks,
-    nth_best,
     place_of,
     refuse_beside,
     rows_to_ask,
@@ -146,9 +145,9 @@ class ClassView:
         """Gives the value of one row."""
         return self.values.item
 
-    def nth_best(self, best: int, n: int) -> int:
-        """The n-th row, from 0, whose value is `best`."""
-        return nth_best(self.values, best, n)
+    def nth_best(self, n: int) -> int:
+        """The n-th row, from 0, that has the highest value."""
+        return self._peaks.nth_best(self.values, n)
 
     # Judging
 

@@ -78,7 +78,7 @@ class Decision(msgspec.Struct):
 
     def nth_best(self, n: int) -> int:
         """The n-th row, from 0, with the best total."""
-        return self.ranked.nth_best(self.best.total, n)
+        return self.ranked.nth_best(n)
 
 
 class Prepared(msgspec.Struct, frozen=True, eq=False):

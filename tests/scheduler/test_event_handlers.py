@@ -135,7 +135,7 @@ def test_a_pod_of_another_scheduler_is_ignored() -> None:
 
 def test_an_update_without_a_new_version_is_no_update() -> None:
     told = Told()
-    told.add(make_pod("p"))
+    told.add(make_pod("p").replace(resource_version="7"))
     pod = told.pod("p")
 
     told.scheduler.on_update(pod, pod.replace(labels={"x": "y"}))
