@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
 import msgspec
 
-from .field_causes import Cause, invalid_value, required
+from .field_causes import Part
 
-Tree = Mapping[str, Any]
 Address = IPv4Address | IPv6Address
 
 _ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])", re.ASCII)
@@ -26,58 +25,48 @@ _LINK_MULTICAST = {4: ip_network("224.0.0.0/24"), 6: ip_network("ff02::/16")}
 _BLOCK_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
-def address_causes(value: Any, path: str) -> Iterator[Cause]:
-    """Yield the faults of an address."""
+def address_faults(value: Any) -> tuple[str, ...]:
+    """The faults of an address."""
     text = str(value)
     address = _lenient(text)
     if address is None:
-        yield invalid_value(path, value, _ADDRESS_RULE)
-    elif _strict(text) is None:
-        yield invalid_value(path, value, "must not have leading 0s")
-    elif _is_mapped(address):
-        yield invalid_value(path, value, "must not be an IPv4-mapped IPv6 address")
+        return (_ADDRESS_RULE,)
+    if _strict(text) is None:
+        return ("must not have leading 0s",)
+    return ("must not be an IPv4-mapped IPv6 address",) if _is_mapped(address) else ()
 
 
-def block_causes(value: Any, path: str) -> Iterator[Cause]:
-    """Yield the faults of a block of addresses."""
-    text = str(value)
-    begin, _, bits = text.partition("/")
+def block_faults(value: Any) -> tuple[str, ...]:
+    """The faults of a block of addresses."""
+    begin, _, bits = str(value).partition("/")
     address = _lenient(begin)
     is_whole = address is not None and _BITS.fullmatch(bits) is not None
     if address is None or not is_whole or int(bits) > address.max_prefixlen:
-        yield invalid_value(path, value, _BLOCK_RULE)
-    elif _strict(begin) is None or str(int(bits)) != bits:
-        yield invalid_value(path, value, "must not have leading 0s in IP or prefix length")
-    elif _is_mapped(address):
-        yield invalid_value(path, value, "must not have an IPv4-mapped IPv6 address")
-    elif ip_network((address, int(bits)), strict=False).network_address != address:
-        yield invalid_value(path, value, "must not have bits set beyond the prefix length")
+        return (_BLOCK_RULE,)
+    if _strict(begin) is None or str(int(bits)) != bits:
+        return ("must not have leading 0s in IP or prefix length",)
+    if _is_mapped(address):
+        return ("must not have an IPv4-mapped IPv6 address",)
+    if ip_network((address, int(bits)), strict=False).network_address != address:
+        return ("must not have bits set beyond the prefix length",)
+    return ()
 
 
-def pod_address_causes(spec: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of the addresses in the spec of a pod or of a template."""
-    for i, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
-        yield from address_causes(server, f"{path}.dnsConfig.nameservers[{i}]")
-    for i, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from address_causes(alias.get("ip") or "", f"{path}.hostAliases[{i}].ip")
-
-
-def endpoint_causes(value: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of a valid address that must be reachable from other hosts."""
+def endpoint_faults(value: str) -> tuple[str, ...]:
+    """The faults of an address that must be reachable from other hosts."""
     address = _lenient(value)
-    if address is None:
-        return
-    if address.is_unspecified:
-        yield invalid_value(path, value, f"may not be unspecified ({value})")
-    if address.is_loopback:
-        problem = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
-        yield invalid_value(path, value, problem)
-    if address.is_link_local:
-        problem = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
-        yield invalid_value(path, value, problem)
-    if address in _LINK_MULTICAST[address.version]:
-        problem = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-        yield invalid_value(path, value, problem)
+    if address is None or address_faults(value):
+        return address_faults(value)
+    places = (
+        (address.is_unspecified, f"be unspecified ({value})"),
+        (address.is_loopback, "be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (address.is_link_local, "be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        (
+            address in _LINK_MULTICAST[address.version],
+            "be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+        ),
+    )
+    return tuple(f"may not {place}" for is_there, place in places if is_there)
 
 
 def is_address(text: str) -> bool:
@@ -85,30 +74,17 @@ def is_address(text: str) -> bool:
     return _lenient(text) is not None
 
 
-def policy_block_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of the blocks of a NetworkPolicy."""
-    spec = tree.get("spec") or {}
-    for rules, peers in (("ingress", "from"), ("egress", "to")):
-        for i, rule in enumerate(spec.get(rules) or ()):
-            for j, peer in enumerate(rule.get(peers) or ()):
-                if peer.get("ipBlock") is not None:
-                    where = f"spec.{rules}[{i}].{peers}[{j}].ipBlock"
-                    yield from _peer_causes(peer["ipBlock"], where)
-
-
-def _peer_causes(block: Tree, path: str) -> Iterator[Cause]:
-    whole = block.get("cidr") or ""
-    if not whole:
-        yield required(f"{path}.cidr")
+def check_block(block: Part) -> None:
+    """Check a block of a NetworkPolicy, without others."""
+    if not block.needs("cidr"):
         return
-    found = list(block_causes(whole, f"{path}.cidr"))
-    yield from found
-    for i, part in enumerate(block.get("except") or ()):
-        where = f"{path}.except[{i}]"
-        faults = list(block_causes(part, where))
-        yield from faults
-        if not found and not faults and not _is_part(str(part), str(whole)):
-            yield invalid_value(where, part, "must be a strict subset of `cidr`")
+    whole = block.get("cidr")
+    block.check("cidr", block_faults)
+    for name, part in block.items("except"):
+        block.check(name, block_faults, part)
+        is_valid = not block_faults(whole) and not block_faults(part)
+        if is_valid and not _is_part(str(part), str(whole)):
+            block.invalid(name, "must be a strict subset of `cidr`", part)
 
 
 def _strict(text: str) -> Address | None:

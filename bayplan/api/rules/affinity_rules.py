@@ -6,185 +6,135 @@ pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
 from ..text.name_faults import dns_label_faults, value_faults
-from .field_causes import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    required,
-    unsupported_value,
-)
-from .label_rules import (
-    key_causes,
-    node_selector_causes,
-    node_term_causes,
-    selector_causes,
-    text_causes,
-)
-from .security_rules import choice_causes
-
-Tree = Mapping[str, Any]
+from .field_causes import Part, duplicate
+from .label_rules import check_node_selector, check_node_term, check_selector, key_faults
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_WEIGHT = "must be in the range 1-100"
 _POSITIVE = "must be greater than zero"
 _NO_KEY = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
 
 
-def affinity_causes(affinity: Tree | None, path: str) -> Iterator[Cause]:
-    """Yield the faults of the affinities of a pod."""
-    affinity = affinity or {}
-    nodes, where = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
-    if nodes.get(REQUIRED) is not None:
-        yield from node_selector_causes(nodes[REQUIRED], f"{where}.{REQUIRED}")
-    for i, term in enumerate(nodes.get(PREFERRED) or ()):
-        at = f"{where}.{PREFERRED}[{i}]"
-        yield from _weight_causes(term, at)
-        yield from node_term_causes(
-            term.get("preference") or {}, f"{at}.preference", any_value=True
-        )
+def check_affinity(affinity: Part) -> None:
+    """Check the affinities of a pod."""
+    nodes = affinity.below("nodeAffinity")
+    if nodes.has(REQUIRED):
+        check_node_selector(nodes.below(REQUIRED))
+    for term in nodes.each(PREFERRED):
+        _check_weight(term)
+        check_node_term(term.below("preference"), any_value=True)
     for field in ("podAffinity", "podAntiAffinity"):
-        pods, where = affinity.get(field) or {}, f"{path}.{field}"
-        for i, term in enumerate(pods.get(REQUIRED) or ()):
-            yield from _pod_term_causes(term, f"{where}.{REQUIRED}[{i}]")
-        for i, term in enumerate(pods.get(PREFERRED) or ()):
-            at = f"{where}.{PREFERRED}[{i}]"
-            yield from _weight_causes(term, at)
-            yield from _pod_term_causes(term.get("podAffinityTerm") or {}, f"{at}.podAffinityTerm")
+        pods = affinity.below(field)
+        for term in pods.each(REQUIRED):
+            _check_pod_term(term)
+        for term in pods.each(PREFERRED):
+            _check_weight(term)
+            _check_pod_term(term.below("podAffinityTerm"))
 
 
-def _weight_causes(term: Tree, path: str) -> Iterator[Cause]:
+def _check_weight(term: Part) -> None:
     weight = term.get("weight") or 0
     if not 0 < weight <= 100:
-        yield invalid_value(f"{path}.weight", weight, _WEIGHT)
+        term.invalid("weight", "must be in the range 1-100", weight)
 
 
-def _pod_term_causes(term: Tree, path: str) -> Iterator[Cause]:
+def _check_pod_term(term: Part) -> None:
     for field in ("labelSelector", "namespaceSelector"):
-        yield from selector_causes(term.get(field), f"{path}.{field}")
+        check_selector(term.below(field))
     for name in term.get("namespaces") or ():
-        yield from text_causes(name, dns_label_faults, f"{path}.namespace")
-    yield from _label_key_causes(term, path)
-    key = term.get("topologyKey") or ""
-    if not key:
-        yield required(f"{path}.topologyKey", "can not be empty")
-    yield from key_causes(key, f"{path}.topologyKey")
+        term.check("namespace", dns_label_faults, name)
+    _check_label_keys(term)
+    term.needs("topologyKey", problem="can not be empty")
+    term.check("topologyKey", key_faults)
 
 
-def _label_key_causes(term: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of the label keys of a term whose values are those of the pod."""
+def _check_label_keys(term: Part) -> None:
+    """Check the label keys of a term whose values are those of the pod."""
     selector = term.get("labelSelector")
     same, other = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
-    for field, keys in (("matchLabelKeys", same), ("mismatchLabelKeys", other)):
-        if keys and selector is None:
-            problem = "must not be specified when labelSelector is not set"
-            yield forbidden_field(f"{path}.{field}", problem)
+    for field in ("matchLabelKeys", "mismatchLabelKeys"):
+        if term.get(field) and selector is None:
+            term.forbidden(field, "must not be specified when labelSelector is not set")
             continue
-        for i, key in enumerate(keys):
-            yield from key_causes(key, f"{path}.{field}[{i}]")
+        for name, key in term.items(field):
+            term.check(name, key_faults, key)
     used = set((selector or {}).get("matchLabels") or {})
     for requirement in (selector or {}).get("matchExpressions") or ():
         key = requirement.get("key")
         if key in same and key in used:
             problem = "exists in both matchLabelKeys and labelSelector"
-            yield invalid_value(f"{path}[{same.index(key)}]", key, problem)
+            term.invalid(f"[{same.index(key)}]", problem, key)
         used.add(key)
-    for i, key in enumerate(same):
+    for name, key in term.items("matchLabelKeys"):
         if key in other:
-            problem = "exists in both matchLabelKeys and mismatchLabelKeys"
-            yield invalid_value(f"{path}.matchLabelKeys[{i}]", key, problem)
+            term.invalid(name, "exists in both matchLabelKeys and mismatchLabelKeys", key)
 
 
-def spread_causes(constraints: Sequence[Tree], path: str) -> Iterator[Cause]:
-    """Yield the faults of spread constraints."""
-    for i, constraint in enumerate(constraints):
-        where = f"{path}[{i}]"
-        skew, key = constraint.get("maxSkew") or 0, constraint.get("topologyKey") or ""
-        action = constraint.get("whenUnsatisfiable") or ""
+def check_spreads(spec: Part) -> None:
+    """Check the spread constraints of a pod."""
+    constraints = list(spec.each("topologySpreadConstraints"))
+    pairs = [(one.get("topologyKey"), one.get("whenUnsatisfiable")) for one in constraints]
+    for i, one in enumerate(constraints):
+        skew, key = one.get("maxSkew") or 0, one.get("topologyKey") or ""
+        action, domains = one.get("whenUnsatisfiable") or "", one.get("minDomains")
         if skew <= 0:
-            yield invalid_value(f"{where}.maxSkew", skew, _POSITIVE)
-        if not key:
-            yield required(f"{where}.topologyKey", "can not be empty")
-        actions = ("DoNotSchedule", "ScheduleAnyway")
-        if action not in actions:
-            yield unsupported_value(f"{where}.whenUnsatisfiable", action, actions)
-        others = [
-            (one.get("topologyKey"), one.get("whenUnsatisfiable")) for one in constraints[i + 1 :]
-        ]
-        if (key, action) in others:
-            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
-        yield from _domain_causes(constraint.get("minDomains"), action, f"{where}.minDomains")
-        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            yield from choice_causes(constraint, field, ("Honor", "Ignore"), where)
-        yield from _label_key_causes(constraint, where)
-        yield from selector_causes(constraint.get("labelSelector"), f"{where}.labelSelector")
+            one.invalid("maxSkew", _POSITIVE, skew)
+        one.needs("topologyKey", problem="can not be empty")
+        one.needs_choice("whenUnsatisfiable", "DoNotSchedule", "ScheduleAnyway")
+        if (key, action) in pairs[i + 1 :]:
+            one.duplicate("{topologyKey, whenUnsatisfiable}", f"{{{key}, {action}}}")
+        if domains is not None and domains <= 0:
+            one.invalid("minDomains", _POSITIVE)
+        if domains is not None and action != "DoNotSchedule":
+            only = "can only use minDomains if whenUnsatisfiable=DoNotSchedule"
+            one.invalid("minDomains", f"{only}, not {action}")
+        one.choice("nodeAffinityPolicy", "Honor", "Ignore")
+        one.choice("nodeTaintsPolicy", "Honor", "Ignore")
+        _check_label_keys(one)
+        check_selector(one.below("labelSelector"))
 
 
-def _domain_causes(count: int | None, action: str, path: str) -> Iterator[Cause]:
-    if count is None:
-        return
-    if count <= 0:
-        yield invalid_value(path, count, _POSITIVE)
-    if action != "DoNotSchedule":
-        problem = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        yield invalid_value(path, count, problem)
-
-
-def toleration_causes(tolerations: Sequence[Tree], path: str) -> Iterator[Cause]:
-    """Yield the faults of tolerations."""
-    for i, toleration in enumerate(tolerations):
-        where, key = f"{path}[{i}]", toleration.get("key") or ""
-        operator, value = toleration.get("operator") or "", toleration.get("value") or ""
-        effect = toleration.get("effect") or ""
-        if key:
-            yield from key_causes(key, f"{where}.key")
+def check_tolerations(part: Part) -> None:
+    """Check the tolerations of a pod, or of a class of pods."""
+    for one in part.each("tolerations"):
+        operator, value = one.get("operator") or "", one.get("value") or ""
+        effect = one.get("effect") or ""
+        if one.get("key"):
+            one.check("key", key_faults)
         elif operator != "Exists":
-            yield invalid_value(f"{where}.operator", operator, _NO_KEY)
-        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            one.invalid("operator", _NO_KEY, operator)
+        if one.has("tolerationSeconds") and effect != "NoExecute":
             problem = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            yield invalid_value(f"{where}.effect", effect, problem)
+            one.invalid("effect", problem, effect)
         if operator in ("", "Equal"):
             if value_faults(value):
-                problem = ";".join(value_faults(value))
-                yield invalid_value(f"{where}.operator", value, problem)
+                one.invalid("operator", ";".join(value_faults(value)), value)
         elif operator == "Exists":
             if value:
-                problem = "value must be empty when `operator` is 'Exists'"
-                yield invalid_value(f"{where}.operator", value, problem)
+                one.invalid("operator", "value must be empty when `operator` is 'Exists'", value)
         else:
             bounds = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()
-            yield unsupported_value(f"{where}.operator", operator, ("Equal", "Exists", *bounds))
-        if effect and effect not in EFFECTS:
-            yield unsupported_value(f"{where}.effect", effect, EFFECTS)
+            one.unsupported("operator", ("Equal", "Exists", *bounds))
+        if effect:
+            one.choice("effect", *EFFECTS)
 
 
-def taint_causes(taints: Sequence[Tree], path: str) -> Iterator[Cause]:
-    """Yield the faults of the taints of a node."""
+def check_taints(node: Part) -> None:
+    """Check the taints of a node."""
     seen: set[tuple[str, str]] = set()
-    for i, taint in enumerate(taints):
-        where, key = f"{path}[{i}]", taint.get("key") or ""
-        value, effect = taint.get("value") or "", taint.get("effect") or ""
-        yield from key_causes(key, f"{where}.key")
+    for taint in node.each("taints"):
+        key, value = taint.get("key") or "", taint.get("value") or ""
+        effect = taint.get("effect") or ""
+        taint.check("key", key_faults)
         if value_faults(value):
-            yield invalid_value(f"{where}.value", value, ";".join(value_faults(value)))
-        if not effect:
-            yield required(f"{where}.effect")
-        elif effect not in EFFECTS:
-            yield unsupported_value(f"{where}.effect", effect, EFFECTS)
+            taint.invalid("value", ";".join(value_faults(value)))
+        if taint.needs("effect"):
+            taint.choice("effect", *EFFECTS)
         if (key, effect) in seen:
-            shown = {
-                "Key": key,
-                "Value": value,
-                "Effect": effect,
-                "TimeAdded": taint.get("timeAdded"),
-            }
-            found = duplicate(where, shown)
+            shown = {"Key": key, "Value": value, "Effect": effect}
+            found = duplicate(taint.path, {**shown, "TimeAdded": taint.get("timeAdded")})
             detail = "taints must be unique by key and effect pair"
-            yield found._replace(message=f"{found.message}: {detail}")
+            node.causes.append(found._replace(message=f"{found.message}: {detail}"))
         seen.add((key, effect))

@@ -46,14 +46,12 @@ def creation_causes(api_version: str, kind: str, tree: Mapping[str, Any]) -> lis
     metadata = _named(whole)
     apply_defaults(storage, whole)
     whole["metadata"] = {**metadata, **whole["metadata"]}
-    return list(create_causes(storage, whole))
+    return create_causes(storage, whole)
 
 
 def name_causes(api_version: str, kind: str, metadata: Mapping[str, Any]) -> list[Cause]:
     """The faults of the metadata of an object whose other fields were checked before."""
-    return list(
-        metadata_causes(storage_of(api_version, kind), _named({"metadata": dict(metadata)}))
-    )
+    return metadata_causes(storage_of(api_version, kind), _named({"metadata": dict(metadata)}))
 
 
 def _named(tree: dict[str, Any]) -> dict[str, Any]:

@@ -8,36 +8,25 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from typing import Any
 
-from ..resources import is_hugepages, is_native
 from ..text.name_faults import dns_label_faults, key_faults
-from .address_rules import block_causes
-from .affinity_rules import taint_causes, toleration_causes
+from .address_rules import block_faults
+from .affinity_rules import check_taints, check_tolerations
 from .environment_rules import data_key_faults
-from .field_causes import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    required,
-    too_long,
-)
-from .label_rules import labels_causes, text_causes
+from .field_causes import Part
+from .label_rules import check_labels
 from .resource_rules import (
     OF_QUOTAS,
-    amount_causes,
     amount_of,
-    container_resource_causes,
-    quota_resource_causes,
-    requirement_causes,
-    resource_name_causes,
+    check_amount,
+    check_requirements,
+    container_resource_faults,
+    is_shared,
+    quota_resource_faults,
+    resource_name_faults,
 )
-from .security_rules import choice_causes
-
-Tree = Mapping[str, Any]
 
 MAX_PRIORITY = 1_000_000_000
 MAX_DATA = 1024 * 1024
@@ -68,19 +57,30 @@ _SCOPES = {
 _COMPUTE = ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory")
 
 
-def config_map_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a ConfigMap."""
-    texts, binary = tree.get("data") or {}, tree.get("binaryData") or {}
+_BOUNDS = (
+    ("min", "max", "min", 0),
+    ("min", "defaultRequest", "defaultRequest", 1),
+    ("defaultRequest", "max", "defaultRequest", 0),
+    ("defaultRequest", "default", "defaultRequest", 0),
+    ("min", "default", "default", 0),
+    ("default", "max", "default", 1),
+)
+"""Fields of a limit of which the first must not exceed the second, the one that is at fault, and the one shown."""
+
+
+def check_config_map(config_map: Part) -> None:
+    """Check a ConfigMap."""
+    texts, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
     for key in texts:
-        yield from text_causes(key, data_key_faults, f"data[{key}]")
+        config_map.check(f"data[{key}]", data_key_faults, key)
         if key in binary:
-            yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
+            config_map.invalid(f"data[{key}]", "duplicate of key present in binaryData", key)
     for key in binary:
-        yield from text_causes(key, data_key_faults, f"binaryData[{key}]")
+        config_map.check(f"binaryData[{key}]", data_key_faults, key)
     size = sum(len(value.encode()) for value in texts.values() if value)
     size += sum(len(_bytes_of(value)) for value in binary.values())
     if size > MAX_DATA:
-        yield too_long("[]", MAX_DATA)
+        config_map.too_long("[]", MAX_DATA)
 
 
 def _bytes_of(value: Any) -> bytes:
@@ -90,45 +90,40 @@ def _bytes_of(value: Any) -> bytes:
         return b""  # refused as no base64
 
 
-def secret_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a Secret."""
-    data, kind = tree.get("data") or {}, tree.get("type") or ""
-    data = {**data, **(tree.get("stringData") or {})}
+def check_secret(secret: Part) -> None:
+    """Check a Secret."""
+    given, kind = secret.get("data") or {}, secret.get("type") or ""
+    data = {**given, **(secret.get("stringData") or {})}
     for key in data:
-        yield from text_causes(key, data_key_faults, f"data[{key}]")
-    given = (tree.get("data") or {}).values()
-    if sum(len(_bytes_of(value)) for value in given) > MAX_DATA:
-        yield too_long("data", MAX_DATA)
-    annotations = tree["metadata"].get("annotations") or {}
+        secret.check(f"data[{key}]", data_key_faults, key)
+    if sum(len(_bytes_of(value)) for value in given.values()) > MAX_DATA:
+        secret.too_long("data", MAX_DATA)
+    annotations = secret.tree["metadata"].get("annotations") or {}
     if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
-        yield required(f"metadata.annotations[{_ACCOUNT}]")
+        secret.required(f"metadata.annotations[{_ACCOUNT}]")
     if kind in _DOCKER:
-        yield from _docker_causes(tree, data, _DOCKER[kind])
+        _check_docker(secret, _DOCKER[kind])
     needed = _NEEDED.get(kind, ())
     if kind == "kubernetes.io/basic-auth" and any(key in data for key in needed):
         return
     for key in needed:
         if key not in data or (kind.endswith("ssh-auth") and not data[key]):
-            yield required(f"data[{key}]")
+            secret.required(f"data[{key}]")
 
 
-def _docker_causes(tree: Tree, data: Tree, key: str) -> Iterator[Cause]:
-    if key not in data:
-        yield required(f"data[{key}]")
+def _check_docker(secret: Part, key: str) -> None:
+    text, data = secret.below("stringData").get(key), secret.get("data") or {}
+    if text is None and key not in data:
+        secret.required(f"data[{key}]")
         return
-    text = (tree.get("stringData") or {}).get(key)
     content = text.encode() if text is not None else _bytes_of(data[key])
+    problem = "json: cannot unmarshal into Go value of type map[string]interface {}"
     try:
-        is_object = isinstance(json.loads(content), dict)
-        problem = (
-            ""
-            if is_object
-            else "json: cannot unmarshal into Go value of type map[string]interface {}"
-        )
+        if isinstance(json.loads(content), dict):
+            return
     except ValueError:
         problem = _json_fault(content)
-    if problem:
-        yield invalid_value(f"data[{key}]", "<secret contents redacted>", problem)
+    secret.invalid(f"data[{key}]", problem, "<secret contents redacted>")
 
 
 def _json_fault(content: bytes) -> str:
@@ -139,94 +134,81 @@ def _json_fault(content: bytes) -> str:
     return f"invalid character '{text[0]}' looking for beginning of value"
 
 
-def priority_class_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a PriorityClass."""
-    name, value = str(tree["metadata"].get("name") or ""), tree.get("value") or 0
+def check_priority_class(class_: Part) -> None:
+    """Check a PriorityClass."""
+    name, value = str(class_.tree["metadata"].get("name") or ""), class_.get("value") or 0
     if name.startswith("system-"):
         wanted = _SYSTEM_CLASSES.get(name)
         fault = f"{name} is not a known system priority class" if wanted is None else ""
         if wanted is not None and value != wanted:
             fault = f"value of {name} PriorityClass must be {wanted}"
-        elif wanted is not None and tree.get("globalDefault"):
+        elif wanted is not None and class_.get("globalDefault"):
             fault = f"globalDefault of {name} PriorityClass must be false"
         if fault:
-            rule = (
-                "priority class names with 'system-' prefix are reserved for system use only. error"
-            )
-            yield forbidden_field("metadata.name", f"{rule}: {fault}")
+            rule = "priority class names with 'system-' prefix are reserved for system use only"
+            class_.forbidden("metadata.name", f"{rule}. error: {fault}")
     elif value > MAX_PRIORITY:
         problem = f"maximum allowed value of a user defined priority is {MAX_PRIORITY}"
-        yield forbidden_field("value", problem)
-    words = ("PreemptLowerPriority", "Never")
-    for cause in choice_causes(tree, "preemptionPolicy", words, ""):
-        yield cause._replace(field="preemptionPolicy")
+        class_.forbidden("value", problem)
+    class_.choice("preemptionPolicy", "PreemptLowerPriority", "Never")
 
 
-def lease_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a Lease."""
-    spec = tree.get("spec") or {}
-    seconds, changes = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+def check_lease(lease: Part) -> None:
+    """Check a Lease."""
+    spec = lease.below("spec")
+    seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
-        yield invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
-    if changes is not None and changes < 0:
-        problem = "must be greater than or equal to 0"
-        yield invalid_value("spec.leaseTransitions", changes, problem)
+        spec.invalid("leaseDurationSeconds", "must be greater than 0")
+    spec.not_negative("leaseTransitions")
     if spec.get("preferredHolder") and not spec.get("strategy"):
-        problem = "may only be specified if `strategy` is defined"
-        yield forbidden_field("spec.preferredHolder", problem)
+        spec.forbidden("preferredHolder", "may only be specified if `strategy` is defined")
 
 
-def node_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a Node."""
-    spec, status = tree.get("spec") or {}, tree.get("status") or {}
-    yield from taint_causes(spec.get("taints") or (), "metadata.taints")
+def check_node(node: Part) -> None:
+    """Check a Node."""
+    spec, status = node.below("spec"), node.below("status")
+    check_taints(Part(spec.tree, "metadata", node.causes))  # the path that kube-apiserver gives
     for field in ("capacity", "allocatable"):
         for name, quantity in (status.get(field) or {}).items():
-            yield from amount_causes(name, quantity, f"status.{field}.{name}")
+            check_amount(status, f"{field}.{name}", name, quantity)
     blocks = spec.get("podCIDRs") or ()
-    found = [
-        cause for i, one in enumerate(blocks) for cause in block_causes(one, f"spec.podCIDRs[{i}]")
-    ]
-    yield from found
-    if len(blocks) > 1 and not found:
+    for name, block in spec.items("podCIDRs"):
+        spec.check(name, block_faults, block)
+    if len(blocks) > 1 and not any(map(block_faults, blocks)):
         versions = {ip_network(block).version for block in blocks}
         if len(versions) < 2 or len(blocks) > 2:
-            problem = "may specify no more than one CIDR for each IP family"
-            yield invalid_value("spec.podCIDRs", blocks, problem)
+            spec.invalid("podCIDRs", "may specify no more than one CIDR for each IP family")
 
 
-def runtime_class_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a RuntimeClass."""
-    if not tree.get("handler"):
-        yield required("handler")
-    else:
-        yield from text_causes(tree["handler"], dns_label_faults, "handler")
-    amounts = {"limits": (tree.get("overhead") or {}).get("podFixed") or {}}
-    yield from requirement_causes(amounts, (), "overhead.podFixed")
-    scheduling = tree.get("scheduling") or {}
-    yield from labels_causes(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
-    yield from toleration_causes(scheduling.get("tolerations") or (), "scheduling.tolerations")
+def check_runtime_class(class_: Part) -> None:
+    """Check a RuntimeClass."""
+    class_.needs_text("handler", dns_label_faults)
+    overhead = class_.below("overhead")
+    check_requirements(overhead.below("podFixed", {"limits": overhead.get("podFixed")}))
+    scheduling = class_.below("scheduling")
+    check_labels(scheduling, "nodeSelector")
+    check_tolerations(scheduling)
 
 
-def quota_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a ResourceQuota."""
-    spec = tree.get("spec") or {}
+def check_quota(quota: Part) -> None:
+    """Check a ResourceQuota."""
+    spec = quota.below("spec")
     hard, scopes = spec.get("hard") or {}, spec.get("scopes") or ()
     for name, quantity in hard.items():
-        where = f"spec.hard[{name}]"
-        yield from quota_resource_causes(name, where)
-        yield from amount_causes(name, quantity, where)
+        spec.check(f"hard[{name}]", quota_resource_faults, name)
+        check_amount(spec, f"hard[{name}]", name, quantity)
     for scope in scopes:
         if scope not in _SCOPES:
-            yield invalid_value("spec.scopes", scopes, "unsupported scope")
+            spec.invalid("scopes", "unsupported scope")
         for name in sorted(hard):
             if name in OF_QUOTAS and not _is_scoped(scope, name):
-                problem = "unsupported scope applied to resource"
-                yield invalid_value("spec.scopes", scopes, problem)
+                spec.invalid("scopes", "unsupported scope applied to resource")
     for pair in ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"}):
         if pair <= set(scopes):
-            yield invalid_value("spec.scopes", scopes, "conflicting scopes")
-    yield from _scope_selector_causes(spec, "spec.scopeSelector.matchExpressions")
+            spec.invalid("scopes", "conflicting scopes")
+    selector = spec.below("scopeSelector")
+    for tree in selector.get("matchExpressions") or ():
+        _check_scope(selector.below("matchExpressions", tree))
 
 
 def _is_scoped(scope: str, name: str) -> bool:
@@ -239,96 +221,68 @@ def _is_scoped(scope: str, name: str) -> bool:
     return name == "pods" or ("compute" in kinds and name in _COMPUTE)
 
 
-def _scope_selector_causes(spec: Tree, path: str) -> Iterator[Cause]:
-    for requirement in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
-        scope, operator = requirement.get("scopeName") or "", requirement.get("operator") or ""
-        values = requirement.get("values") or []
-        if scope not in _SCOPES:
-            yield invalid_value(f"{path}.scopeName", scope, "unsupported scope")
-        if operator in ("In", "NotIn"):
-            if not values:
-                problem = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                yield required(f"{path}.values", problem)
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                problem = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                yield invalid_value(f"{path}.values", values, problem)
-        else:
-            yield invalid_value(f"{path}.operator", operator, "not a valid selector operator")
+def _check_scope(requirement: Part) -> None:
+    scope, operator = requirement.get("scopeName") or "", requirement.get("operator") or ""
+    if scope not in _SCOPES:
+        requirement.invalid("scopeName", "unsupported scope", scope)
+    if operator in ("In", "NotIn"):
+        problem = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+        requirement.needs("values", problem=problem)
+    elif operator not in ("Exists", "DoesNotExist"):
+        requirement.invalid("operator", "not a valid selector operator", operator)
+    elif requirement.get("values"):
+        problem = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+        requirement.invalid("values", problem)
 
 
-def limit_range_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a LimitRange."""
+def check_limit_range(limit_range: Part) -> None:
+    """Check a LimitRange."""
     types: set[str] = set()
-    for i, limit in enumerate((tree.get("spec") or {}).get("limits") or ()):
-        kind, path = str(limit.get("type") or ""), f"spec.limits[{i}]"
-        faults = key_faults(kind)
-        for fault in faults:
-            yield invalid_value(f"{path}.type", kind, fault)
-        if not faults and "/" not in kind and kind not in _LIMIT_TYPES:
-            problem = "must be a standard limit type or fully qualified"
-            yield invalid_value(f"{path}.type", kind, problem)
-        if kind in types:
-            yield duplicate(f"{path}.type", kind)
-        types.add(kind)
-        yield from _limit_name_causes(limit, kind, path)
-        for field in ("default", "defaultRequest") if kind == "Pod" else ():
+    for limit in limit_range.below("spec").each("limits"):
+        kind = str(limit.get("type") or "")
+        limit.check("type", key_faults)
+        if not key_faults(kind) and "/" not in kind and kind not in _LIMIT_TYPES:
+            limit.invalid("type", "must be a standard limit type or fully qualified")
+        limit.unique("type", types)
+        is_pod, defaults = kind == "Pod", ("default", "defaultRequest")
+        rule = container_resource_faults if kind in ("Pod", "Container") else resource_name_faults
+        for field in ("max", "min", *(() if is_pod else defaults), "maxLimitRequestRatio"):
+            for name in limit.get(field) or ():
+                limit.check(f"{field}[{name}]", rule, name)
+        for field in defaults if is_pod else ():
             if limit.get(field):
-                problem = "may not be specified when `type` is 'Pod'"
-                yield forbidden_field(f"{path}.{field}", problem)
+                limit.forbidden(field, "may not be specified when `type` is 'Pod'")
         bounds = {**(limit.get("min") or {}), **(limit.get("max") or {})}
         if kind == "PersistentVolumeClaim" and "storage" not in bounds:
             problem = (
                 "either minimum or maximum storage value is required, but neither was provided"
             )
-            yield required(f"{path}.limits", problem)
-        yield from _bound_causes(limit, kind, path)
+            limit.required("limits", problem)
+        _check_bounds(limit, is_pod)
 
 
-def _limit_name_causes(limit: Tree, kind: str, path: str) -> Iterator[Cause]:
-    rule = container_resource_causes if kind in ("Pod", "Container") else resource_name_causes
-    for field in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
-        for name in (
-            limit.get(field) or () if kind != "Pod" or not field.startswith("default") else ()
-        ):
-            yield from rule(name, f"{path}.{field}[{name}]")
-
-
-def _bound_causes(limit: Tree, kind: str, path: str) -> Iterator[Cause]:
-    """Yield the bounds and defaults that contradict each other."""
+def _check_bounds(limit: Part, is_pod: bool) -> None:
+    """Refuse bounds and defaults that contradict each other."""
     words = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
     fields = {
-        name: {} if kind == "Pod" and name.startswith("default") else limit.get(name) or {}
+        name: {} if is_pod and name.startswith("default") else limit.get(name) or {}
         for name in words
     }
-    pairs = (
-        ("min", "max", "min", 0),
-        ("min", "defaultRequest", "defaultRequest", 1),
-        ("defaultRequest", "max", "defaultRequest", 0),
-        ("defaultRequest", "default", "defaultRequest", 0),
-        ("min", "default", "default", 0),
-        ("default", "max", "default", 1),
-    )
-    names = {name: None for amounts in fields.values() for name in amounts}
-    for name in names:
-        for low, high, at, shown in pairs:
-            one, other = amount_of(fields[low].get(name)), amount_of(fields[high].get(name))
+    for name in {name: None for amounts in fields.values() for name in amounts}:
+        found = {field: amount_of(amounts.get(name)) for field, amounts in fields.items()}
+        for low, high, at, shown in _BOUNDS:
+            one, other = found[low], found[high]
             if one is not None and other is not None and one.nano > other.nano:
-                limit_word = (
-                    "default limit" if (low, high) == ("defaultRequest", "default") else words[high]
-                )
-                problem = f"{words[low]} value {one} is greater than {limit_word} value {other}"
-                yield invalid_value(f"{path}.{at}[{name}]", str((one, other)[shown]), problem)
-        one, other = (
-            amount_of(fields["default"].get(name)),
-            amount_of(fields["defaultRequest"].get(name)),
-        )
-        is_shared = is_native(name) and not is_hugepages(name)
-        if not is_shared and one is not None and other is not None and one.nano != other.nano:
+                is_default = (low, high) == ("defaultRequest", "default")
+                most = "default limit" if is_default else words[high]
+                problem = f"{words[low]} value {one} is greater than {most} value {other}"
+                limit.invalid(f"{at}[{name}]", problem, str((one, other)[shown]))
+        one, other = found["default"], found["defaultRequest"]
+        if one is not None and other is not None and not is_shared(name) and one.nano != other.nano:
             problem = f"default value {one} must equal to defaultRequest value {other} in {name}"
-            yield invalid_value(f"{path}.defaultRequest[{name}]", str(other), problem)
+            limit.invalid(f"defaultRequest[{name}]", problem, str(other))
     for name, quantity in (limit.get("maxLimitRequestRatio") or {}).items():
         ratio = amount_of(quantity)
         if ratio is not None and ratio.nano < 10**9:
             problem = f"ratio {ratio} is less than 1"
-            yield invalid_value(f"{path}.maxLimitRequestRatio[{name}]", str(ratio), problem)
+            limit.invalid(f"maxLimitRequestRatio[{name}]", problem, str(ratio))

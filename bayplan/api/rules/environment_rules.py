@@ -6,15 +6,12 @@ Mirrors ValidateEnv, ValidateEnvFrom and the field selectors of pkg/apis/core/va
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..text.name_faults import dns_label_faults, key_faults, subdomain_faults
 from ..text.quantity import ExactAmount
-from .field_causes import Cause, invalid_value, not_found_value, required, unsupported_value
-from .label_rules import text_causes
-
-Tree = Mapping[str, Any]
+from .field_causes import Part
+from .security_rules import CONTAINERS, back_step_faults
 
 VARIABLE_FIELDS = (
     *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName"),
@@ -80,89 +77,53 @@ def variable_name_faults(name: str) -> tuple[str, ...]:
     return () if is_valid else (_VARIABLE_RULE,)
 
 
-def environment_causes(container: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of the variables of a container."""
-    for i, variable in enumerate(container.get("env") or ()):
-        where = f"{path}.env[{i}]"
-        if not variable.get("name"):
-            yield required(f"{where}.name")
-        else:
-            yield from text_causes(variable["name"], variable_name_faults, f"{where}.name")
-        if variable.get("valueFrom") is not None:
-            yield from _source_causes(variable, f"{where}.valueFrom")
-    for i, source in enumerate(container.get("envFrom") or ()):
-        where = f"{path}.envFrom[{i}]"
-        yield from text_causes(source.get("prefix") or "", variable_name_faults, f"{where}.prefix")
-        named = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+def check_environment(container: Part) -> None:
+    """Check the variables of a container."""
+    for variable in container.each("env"):
+        variable.needs_text("name", variable_name_faults)
+        if variable.has("valueFrom"):
+            _check_source(variable)
+    for source in container.each("envFrom"):
+        source.text("prefix", variable_name_faults)
+        named = source.set_of(("configMapRef", "secretRef"))
         for name in named:
-            yield from _named_causes(source[name], f"{where}.{name}.name")
+            source.below(name).needs_text("name", subdomain_faults)
         if not named:
             problem = "must specify one of: `configMapRef` or `secretRef`"
-            yield invalid_value(f"{path}.envFrom", "", problem)
+            container.invalid("envFrom", problem, "")
         elif len(named) > 1:
-            yield invalid_value(f"{path}.envFrom", "", _ONE_SOURCE)
+            container.invalid("envFrom", _ONE_SOURCE, "")
 
 
-def _named_causes(reference: Tree, path: str) -> Iterator[Cause]:
-    if not reference.get("name"):
-        yield required(path)
-    else:
-        yield from text_causes(reference["name"], subdomain_faults, path)
-
-
-def _source_causes(variable: Tree, path: str) -> Iterator[Cause]:
-    source = variable["valueFrom"]
-    named = [name for name in _SOURCES if source.get(name) is not None]
+def _check_source(variable: Part) -> None:
+    source = variable.below("valueFrom")
+    named = source.set_of(_SOURCES)
     for name in named:
-        where = f"{path}.{name}"
+        reference = source.below(name)
         if name == "fieldRef":
-            yield from field_path_causes(source[name], VARIABLE_FIELDS, where)
+            check_field_path(reference, VARIABLE_FIELDS)
         elif name == "resourceFieldRef":
-            yield from resource_path_causes(source[name], where)
+            check_resource_path(reference)
         elif name == "fileKeyRef":
-            yield from _file_key_causes(source[name], where)
+            reference.needs_text("key", variable_name_faults)
+            reference.needs_text("volumeName", dns_label_faults)
+            reference.needs_text("path", back_step_faults)
         else:
-            yield from _data_key_causes(source[name], where)
+            reference.check("name", subdomain_faults)
+            reference.needs_text("key", data_key_faults)
     if not named:
-        yield invalid_value(path, "", _NO_SOURCE)
+        source.invalid("", _NO_SOURCE, "")
     elif variable.get("value"):
-        yield invalid_value(path, "", "may not be specified when `value` is not empty")
+        source.invalid("", "may not be specified when `value` is not empty", "")
     elif len(named) > 1:
-        yield invalid_value(path, "", _ONE_SOURCE)
+        source.invalid("", _ONE_SOURCE, "")
 
 
-def _data_key_causes(reference: Tree, path: str) -> Iterator[Cause]:
-    yield from text_causes(reference.get("name") or "", subdomain_faults, f"{path}.name")
-    if not reference.get("key"):
-        yield required(f"{path}.key")
-    else:
-        yield from text_causes(reference["key"], data_key_faults, f"{path}.key")
-
-
-def _file_key_causes(reference: Tree, path: str) -> Iterator[Cause]:
-    rules = (
-        ("key", variable_name_faults),
-        ("volumeName", dns_label_faults),
-        ("path", _back_faults),
-    )
-    for name, faults in rules:
-        if not reference.get(name):
-            yield required(f"{path}.{name}")
-        else:
-            yield from text_causes(reference[name], faults, f"{path}.{name}")
-
-
-def _back_faults(text: str) -> tuple[str, ...]:
-    return ("must not contain '..'",) if ".." in text.split("/") else ()
-
-
-def field_path_causes(reference: Tree, fields: Sequence[str], path: str) -> Iterator[Cause]:
-    """Yield the faults of the path of a field of a pod, which must be one of `fields`."""
-    version, field = reference.get("apiVersion") or "", reference.get("fieldPath") or ""
-    for name, value in (("apiVersion", version), ("fieldPath", field)):
-        if not value:
-            yield required(f"{path}.{name}")
-            return
+def check_field_path(reference: Part, fields: Sequence[str]) -> None:
+    """Check the path of a field of a pod, which must be one of `fields`."""
+    if not reference.needs("apiVersion") or not reference.needs("fieldPath"):
+        return
+    version, field = reference.get("apiVersion"), reference.get("fieldPath")
     parts = _SUBSCRIPT.fullmatch(field)
     problem = ""
     if version != "v1":
@@ -172,23 +133,23 @@ def field_path_causes(reference: Tree, fields: Sequence[str], path: str) -> Iter
     elif parts is None and field not in _LABELLED:
         problem = f"field label not supported: {field}"
     if problem:
-        yield invalid_value(f"{path}.fieldPath", field, f"error converting fieldPath: {problem}")
+        reference.invalid("fieldPath", f"error converting fieldPath: {problem}")
     elif parts is not None:
         key = parts[2].lower() if parts[1] == "metadata.annotations" else parts[2]
-        yield from text_causes(key, key_faults, path)
+        reference.check("", key_faults, key)
     elif field != "spec.host" and field not in fields:
-        yield unsupported_value(f"{path}.fieldPath", field, sorted(fields))
+        reference.unsupported("fieldPath", sorted(fields))
 
 
-def resource_path_causes(reference: Tree, path: str, is_file: bool = False) -> Iterator[Cause]:
-    """Yield the faults of a resource of a container, which a file of a volume must name."""
+def check_resource_path(reference: Part, is_file: bool = False) -> None:
+    """Check a resource of a container, which a file of a volume must name."""
     resource = str(reference.get("resource") or "")
     if is_file and not reference.get("containerName"):
-        yield required(f"{path}.containerName")
+        reference.required("containerName")
     elif not resource:
-        yield required(f"{path}.resource")
+        reference.required("resource")
     elif resource not in _RESOURCES and not resource.startswith(_HUGE):
-        yield unsupported_value(f"{path}.resource", resource, _RESOURCES)
+        reference.unsupported("resource", _RESOURCES)
     divisor = reference.get("divisor")
     try:
         amount = str(ExactAmount.of(divisor)) if divisor is not None else "0"
@@ -200,21 +161,19 @@ def resource_path_causes(reference: Tree, path: str, is_file: bool = False) -> I
     )
     if name and amount != "0" and amount not in values.replace(" and", ",").split(", "):
         problem = f"only divisor's values {values} are supported with the {name} resource"
-        yield invalid_value(f"{path}.divisor", resource, problem)
+        reference.invalid("divisor", problem, resource)
 
 
-def variable_volume_causes(spec: Tree, path: str) -> Iterator[Cause]:
-    """Yield the variables from files of volumes that are not there, or that are no empty directory."""
+def check_variable_volumes(spec: Part) -> None:
+    """Refuse variables from files of volumes that are not there, or that are no empty directory."""
     volumes = {volume.get("name"): volume for volume in spec.get("volumes") or ()}
-    for part in ("initContainers", "containers", "ephemeralContainers"):
-        for i, container in enumerate(spec.get(part) or ()):
-            for j, variable in enumerate(container.get("env") or ()):
-                reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
-                if reference is None:
-                    continue
-                where = f"{path}.{part}[{i}].env[{j}].valueFrom.fileKeyRef.volumeName"
-                name = reference.get("volumeName") or ""
-                if name not in volumes:
-                    yield not_found_value(where, name)
-                elif volumes[name].get("emptyDir") is None:
-                    yield invalid_value(where, name, "referenced volume must be of type emptyDir")
+    for container in spec.each(*CONTAINERS):
+        for variable in container.each("env"):
+            reference = variable.below("valueFrom").below("fileKeyRef")
+            name = reference.get("volumeName") or ""
+            if not variable.below("valueFrom").has("fileKeyRef"):
+                continue
+            if name not in volumes:
+                reference.not_found("volumeName", name)
+            elif volumes[name].get("emptyDir") is None:
+                reference.invalid("volumeName", "referenced volume must be of type emptyDir", name)

@@ -6,78 +6,49 @@ k8s.io/kube-aggregator/pkg/apis/apiregistration/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 from ..text.name_faults import subdomain_faults
-from .field_causes import Cause, duplicate, invalid_value, required, unsupported_value
-from .label_rules import selector_causes, text_causes
-
-Tree = Mapping[str, Any]
-
-_WORDS = {
-    "failurePolicy": ("Fail", "Ignore"),
-    "matchPolicy": ("Equivalent", "Exact"),
-    "reinvocationPolicy": ("IfNeeded", "Never"),
-    "sideEffects": ("None", "NoneOnDryRun"),
-}
-_REVIEWS = ("v1", "v1beta1")
+from .field_causes import Part
+from .label_rules import check_selector
 
 
-def webhook_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration."""
+def check_webhooks(configuration: Part) -> None:
+    """Check a ValidatingWebhookConfiguration or MutatingWebhookConfiguration."""
     names: set[str] = set()
-    for i, hook in enumerate(tree.get("webhooks") or ()):
-        path, name = f"webhooks[{i}]", str(hook.get("name") or "")
-        if name in names:
-            yield duplicate(f"{path}.name", name)
-        names.add(name)
-        yield from _name_causes(name, f"{path}.name")
-        for field, words in _WORDS.items():
-            if hook.get(field) is not None and hook[field] not in words:
-                yield unsupported_value(f"{path}.{field}", hook[field], words)
-        if hook.get("sideEffects") is None:
-            yield required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun")
-        versions = hook.get("admissionReviewVersions") or ()
-        if not versions:
-            problem = f"must specify one of {', '.join(_REVIEWS)}"
-            yield required(f"{path}.admissionReviewVersions", problem)
-        seconds = hook.get("timeoutSeconds")
-        if seconds is not None and not 1 <= seconds <= 30:
-            problem = "the timeout value must be between 1 and 30 seconds"
-            yield invalid_value(f"{path}.timeoutSeconds", seconds, problem)
-        for field in ("namespaceSelector", "objectSelector"):
-            yield from selector_causes(hook.get(field), f"{path}.{field}")
-        client = hook.get("clientConfig") or {}
-        if (client.get("url") is None) == (client.get("service") is None):
-            problem = "exactly one of url or service is required"
-            yield required(f"{path}.clientConfig", problem)
+    for hook in configuration.each("webhooks"):
+        hook.unique("name", names)
+        hook.needs_text("name", _hook_name_faults)
+        hook.choice("failurePolicy", "Fail", "Ignore")
+        hook.choice("matchPolicy", "Equivalent", "Exact")
+        hook.choice("reinvocationPolicy", "IfNeeded", "Never")
+        hook.choice("sideEffects", "None", "NoneOnDryRun")
+        if not hook.has("sideEffects"):
+            hook.required("sideEffects", "must specify one of None, NoneOnDryRun")
+        hook.needs("admissionReviewVersions", problem="must specify one of v1, v1beta1")
+        problem = "the timeout value must be between 1 and 30 seconds"
+        hook.limit("timeoutSeconds", 1, 30, problem)
+        check_selector(hook.below("namespaceSelector"))
+        check_selector(hook.below("objectSelector"))
+        if len(hook.below("clientConfig").set_of(("url", "service"))) != 1:
+            hook.required("clientConfig", "exactly one of url or service is required")
 
 
-def _name_causes(name: str, path: str) -> Iterator[Cause]:
+def _hook_name_faults(name: str) -> tuple[str, ...]:
     faults = subdomain_faults(name)
-    if not name:
-        yield required(path)
-    elif faults:
-        yield from text_causes(name, subdomain_faults, path)
-    elif name.count(".") < 2:
-        problem = "should be a domain with at least three segments separated by dots"
-        yield invalid_value(path, name, problem)
+    if faults or name.count(".") >= 2:
+        return faults
+    return ("should be a domain with at least three segments separated by dots",)
 
 
-def api_service_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of an APIService."""
-    spec, name = tree.get("spec") or {}, tree["metadata"].get("name") or ""
-    group, version = spec.get("group") or "", spec.get("version") or ""
-    if name != f"{version}.{group}":
-        problem = f'must be `spec.version+"."+spec.group`: "{version}.{group}"'
-        yield invalid_value("metadata.name", name, problem)
+def check_api_service(service: Part) -> None:
+    """Check an APIService."""
+    spec, name = service.below("spec"), service.tree["metadata"].get("name") or ""
+    wanted = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
+    if name != wanted:
+        problem = f'must be `spec.version+"."+spec.group`: "{wanted}"'
+        service.invalid("metadata.name", problem, name)
     for field, most in (("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)):
         number = spec.get(field) or 0
         if not 0 < number <= most:
-            problem = f"must be positive and less than {most}"
-            yield invalid_value(f"spec.{field}", number, problem)
-    if spec.get("service") is not None:
-        for field in ("namespace", "name"):
-            if not spec["service"].get(field):
-                yield required(f"spec.service.{field}")
+            spec.invalid(field, f"must be positive and less than {most}", number)
+    if spec.has("service"):
+        spec.below("service").needs("namespace", "name")

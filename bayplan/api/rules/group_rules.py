@@ -8,26 +8,15 @@ over the wire; a field behind a gate that is off may only stay as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ..text import name_faults
 from ..text.name_faults import key_faults, path_segment_faults
-from .field_causes import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    required,
-    too_long,
-    too_many,
-    unsupported_value,
-)
+from .field_causes import Cause, Part, Tree
 
-Tree = Mapping[str, Any]
 Gates = Mapping[str, bool]
-Faults = Callable[[str], tuple[str, ...]]
 
 TOPOLOGY, PREEMPTION = "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"
 DISRUPTION_MODES = ("Pod", "PodGroup")
@@ -43,269 +32,232 @@ _REASON_RULE = (
     f"regex used for validation is '{_REASON_FORM}')"
 )
 _REASON = re.compile(_REASON_FORM)
+_IMMUTABLE = "field is immutable"
 dns_label_faults = partial(name_faults.dns_label_faults, unit="bytes")
 subdomain_faults = partial(name_faults.subdomain_faults, unit="bytes")
 _CLAIM_ORDER = ("name", "resourceClaimName", "resourceClaimTemplateName")
 _TEMPLATE_ORDER = (
-    "name",
-    "schedulingPolicy",
-    "schedulingConstraints",
-    "resourceClaims",
-    "disruptionMode",
-    "priorityClassName",
-    "priority",
+    *("name", "schedulingPolicy", "schedulingConstraints", "resourceClaims", "disruptionMode"),
+    *("priorityClassName", "priority"),
 )
 
 
-def group_causes(spec: Tree, old: Tree | None, gates: Gates) -> Iterator[Cause]:
-    """Yield the faults of a PodGroup's spec, or of its change from `old`."""
-    yield from _reference_causes(spec, old)
-    if _changed(spec, old, "schedulingPolicy"):
-        if old is not None:
-            yield _immutable("spec.schedulingPolicy")
-        else:
-            yield from _policy_causes(spec.get("schedulingPolicy") or {}, "spec.schedulingPolicy")
-    yield from _gated_causes(spec, old, gates, "schedulingConstraints")
-    yield from _claims_causes(spec, old, "spec")
+def group_causes(spec: Tree, old: Tree | None, gates: Gates) -> list[Cause]:
+    """The faults of a PodGroup's spec, or of its change from `old`."""
+    part = Part(spec, "spec")
+    _check_reference(part, old)
+    if _may_check(part, old, "schedulingPolicy"):
+        _check_policy(part.below("schedulingPolicy"))
+    _check_gated(part, old, gates, "schedulingConstraints")
+    _check_claims(part, old)
     for name in ("disruptionMode", "priorityClassName", "priority"):
-        yield from _gated_causes(spec, old, gates, name)
+        _check_gated(part, old, gates, name)
+    return part.causes
 
 
-def workload_causes(spec: Tree, old: Tree | None, gates: Gates) -> Iterator[Cause]:
-    """Yield the faults of a Workload's spec, or of its change from `old`."""
-    if _changed(spec, old, "controllerRef"):
-        if old is not None:
-            yield _immutable("spec.controllerRef")
-        elif spec.get("controllerRef") is not None:
-            yield from _controller_causes(spec["controllerRef"], "spec.controllerRef")
+def workload_causes(spec: Tree, old: Tree | None, gates: Gates) -> list[Cause]:
+    """The faults of a Workload's spec, or of its change from `old`."""
+    part = Part(spec, "spec")
+    if _may_check(part, old, "controllerRef") and part.has("controllerRef"):
+        reference = part.below("controllerRef")
+        reference.text("apiGroup", subdomain_faults)
+        reference.needs_text("kind", path_segment_faults)
+        reference.needs_text("name", path_segment_faults)
     if not _changed(spec, old, "podGroupTemplates"):
-        return
-    path, templates = "spec.podGroupTemplates", spec.get("podGroupTemplates") or []
+        return part.causes
     if old is not None:
-        yield _immutable(path)
-    if len(templates) > MAX_TEMPLATES:
-        yield too_many(path, len(templates), MAX_TEMPLATES)
-    if not templates:
-        yield required(path)
-    if old is None and len(templates) <= MAX_TEMPLATES:
-        yield from _unique_causes(templates, path, _template_value)
-        for i, template in enumerate(templates):
-            yield from _template_causes(template, f"{path}[{i}]", gates)
+        part.invalid("podGroupTemplates", _IMMUTABLE, None)
+    count = len(spec.get("podGroupTemplates") or ())
+    if count > MAX_TEMPLATES:
+        part.too_many("podGroupTemplates", count, MAX_TEMPLATES)
+    part.needs("podGroupTemplates")
+    if old is None and count <= MAX_TEMPLATES:
+        _check_unique(part, "podGroupTemplates", _template_value)
+        for template in part.each("podGroupTemplates"):
+            _check_template(template, gates)
+    return part.causes
 
 
-def group_status_causes(status: Tree, spec: Tree) -> Iterator[Cause]:
-    """Yield the faults of a PodGroup's status that a client wrote."""
-    types: set[str] = set()
-    for i, condition in enumerate(status.get("conditions") or ()):
-        path, type_ = f"status.conditions[{i}]", str(condition.get("type") or "")
-        if type_ in types:
-            yield duplicate(f"{path}.type", type_)
-        types.add(type_)
-        yield from _condition_causes(condition, path)
-    path, entries = "status.resourceClaimStatuses", status.get("resourceClaimStatuses") or []
+def group_status_causes(tree: Tree, spec: Tree) -> list[Cause]:
+    """The faults of a PodGroup's status that a client wrote."""
+    status, types = Part(tree, "status"), set[str]()
+    for condition in status.each("conditions"):
+        condition.unique("type", types)
+        _check_condition(condition)
     claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
-    for i, entry in enumerate(entries):
+    for entry in status.each("resourceClaimStatuses"):
         if entry.get("name") not in claims:
             problem = "must match the name of an entry in `spec.resourceClaims`"
-            yield invalid_value(f"{path}[{i}].name", str(entry.get("name") or ""), problem)
-    if len(entries) > MAX_CLAIMS:
-        yield too_many(path, len(entries), MAX_CLAIMS)
-        return
-    yield from _unique_causes(entries, path, _claim_value)
-    for i, entry in enumerate(entries):
-        yield from _optional_name(entry, f"{path}[{i}]", "resourceClaimName", subdomain_faults)
+            entry.invalid("name", problem, str(entry.get("name") or ""))
+    count = len(tree.get("resourceClaimStatuses") or ())
+    if count > MAX_CLAIMS:
+        status.too_many("resourceClaimStatuses", count, MAX_CLAIMS)
+        return status.causes
+    _check_unique(status, "resourceClaimStatuses", _claim_value)
+    for entry in status.each("resourceClaimStatuses"):
+        _check_given(entry, "resourceClaimName")
+    return status.causes
 
 
-def member_causes(spec: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of the reference to a group in the spec of a pod."""
-    group = spec.get("schedulingGroup")
-    if group is None:
+def check_member(spec: Part) -> None:
+    """Check the reference to a group in the spec of a pod."""
+    if not spec.has("schedulingGroup"):
         return
-    field, name = f"{path}.schedulingGroup.podGroupName", group.get("podGroupName")
-    if name is None:
-        yield invalid_value(field, None, "must specify one of: `podGroupName`")
+    group = spec.below("schedulingGroup")
+    if not group.has("podGroupName"):
+        group.invalid("podGroupName", "must specify one of: `podGroupName`", None)
         return
-    for fault in subdomain_faults(name):
-        yield invalid_value(field, name, fault)
+    group.check("podGroupName", subdomain_faults)
 
 
 # Parts of both kinds
 
 
-def _gated_causes(spec: Tree, old: Tree | None, gates: Gates, name: str) -> Iterator[Cause]:
-    """Yield the faults of a field of a PodGroup that a gate guards."""
-    if not _changed(spec, old, name):
-        return
-    if not gates.get(TOPOLOGY if name == "schedulingConstraints" else PREEMPTION):
-        if _is_set(spec, name):
-            yield forbidden_field(f"spec.{name}")
-    elif old is not None:
-        yield _immutable(f"spec.{name}")
-    elif _is_set(spec, name):
-        yield from _FIELDS[name](spec[name], f"spec.{name}")
+def _check_gated(spec: Part, old: Tree | None, gates: Gates, name: str) -> None:
+    """Check a field of a PodGroup that a gate guards."""
+    if not gates.get(_gate(name)):
+        if _changed(spec.tree, old, name) and _is_set(spec, name):
+            spec.forbidden(name)
+    elif _may_check(spec, old, name) and _is_set(spec, name):
+        _FIELDS[name](spec, name)
 
 
-def _template_causes(template: Tree, path: str, gates: Gates) -> Iterator[Cause]:
-    yield from _required_name(template, path, "name", dns_label_faults)
-    yield from _policy_causes(template.get("schedulingPolicy") or {}, f"{path}.schedulingPolicy")
+def _gate(name: str) -> str:
+    return TOPOLOGY if name == "schedulingConstraints" else PREEMPTION
+
+
+def _check_template(template: Part, gates: Gates) -> None:
+    template.needs_text("name", dns_label_faults)
+    _check_policy(template.below("schedulingPolicy"))
     for name in ("schedulingConstraints", "", "disruptionMode", "priorityClassName", "priority"):
         if not name:
-            yield from _claims_causes(template, None, path)
+            _check_claims(template, None)
         elif _is_set(template, name):
-            if gates.get(TOPOLOGY if name == "schedulingConstraints" else PREEMPTION):
-                yield from _FIELDS[name](template[name], f"{path}.{name}")
+            if gates.get(_gate(name)):
+                _FIELDS[name](template, name)
             else:
-                yield forbidden_field(f"{path}.{name}")
+                template.forbidden(name)
 
 
-def _reference_causes(spec: Tree, old: Tree | None) -> Iterator[Cause]:
-    path = "spec.podGroupTemplateRef"
-    if not _changed(spec, old, "podGroupTemplateRef"):
+def _check_reference(spec: Part, old: Tree | None) -> None:
+    if not _may_check(spec, old, "podGroupTemplateRef") or not spec.has("podGroupTemplateRef"):
         return
+    reference = spec.below("podGroupTemplateRef")
+    _check_union(reference, ("workload",))
+    if reference.has("workload"):
+        workload = reference.below("workload")
+        workload.needs_text("workloadName", subdomain_faults)
+        workload.needs_text("podGroupTemplateName", dns_label_faults)
+
+
+def _check_policy(policy: Part) -> None:
+    _check_union(policy, ("basic", "gang"))
+    gang = policy.below("gang")
+    if policy.has("gang") and gang.needs("minCount") and gang.get("minCount") < 1:
+        gang.invalid("minCount", "must be greater than or equal to 1")
+
+
+def _check_claims(spec: Part, old: Tree | None) -> None:
+    if not _changed(spec.tree, old, "resourceClaims"):
+        return
+    count = len(spec.get("resourceClaims") or ())
     if old is not None:
-        yield _immutable(path)
-    elif spec.get("podGroupTemplateRef") is not None:
-        reference = spec["podGroupTemplateRef"]
-        yield from _union_causes(reference, path, ("workload",))
-        workload = reference.get("workload")
-        if workload is not None:
-            path = f"{path}.workload"
-            yield from _required_name(workload, path, "workloadName", subdomain_faults)
-            yield from _required_name(workload, path, "podGroupTemplateName", dns_label_faults)
-
-
-def _controller_causes(reference: Tree, path: str) -> Iterator[Cause]:
-    if reference.get("apiGroup"):
-        yield from _optional_name(reference, path, "apiGroup", subdomain_faults)
-    yield from _required_name(reference, path, "kind", path_segment_faults)
-    yield from _required_name(reference, path, "name", path_segment_faults)
-
-
-def _policy_causes(policy: Tree, path: str) -> Iterator[Cause]:
-    yield from _union_causes(policy, path, ("basic", "gang"))
-    gang = policy.get("gang")
-    if gang is None:
-        return
-    count = gang.get("minCount") or 0
-    if not count:
-        yield required(f"{path}.gang.minCount")
-    elif count < 1:
-        problem = "must be greater than or equal to 1"
-        yield invalid_value(f"{path}.gang.minCount", count, problem)
-
-
-def _claims_causes(spec: Tree, old: Tree | None, path: str) -> Iterator[Cause]:
-    if not _changed(spec, old, "resourceClaims"):
-        return
-    path, claims = f"{path}.resourceClaims", spec.get("resourceClaims") or []
-    if old is not None:
-        yield _immutable(path)
-    if len(claims) > MAX_CLAIMS:
-        yield too_many(path, len(claims), MAX_CLAIMS)
+        spec.invalid("resourceClaims", _IMMUTABLE, None)
+    if count > MAX_CLAIMS:
+        spec.too_many("resourceClaims", count, MAX_CLAIMS)
     elif old is None:
-        yield from _unique_causes(claims, path, _claim_value)
-        for i, claim in enumerate(claims):
-            place = f"{path}[{i}]"
-            yield from _union_causes(claim, place, _CLAIM_ORDER[1:])
-            yield from _required_name(claim, place, "name", dns_label_faults)
+        _check_unique(spec, "resourceClaims", _claim_value)
+        for claim in spec.each("resourceClaims"):
+            _check_union(claim, _CLAIM_ORDER[1:])
+            claim.needs_text("name", dns_label_faults)
             for name in _CLAIM_ORDER[1:]:
-                yield from _optional_name(claim, place, name, subdomain_faults)
+                _check_given(claim, name)
 
 
-def _constraint_causes(constraints: Tree, path: str) -> Iterator[Cause]:
-    topology = constraints.get("topology") or []
-    if len(topology) > MAX_TOPOLOGY:
-        yield too_many(f"{path}.topology", len(topology), MAX_TOPOLOGY)
+def _check_constraints(spec: Part, name: str) -> None:
+    constraints = spec.below(name)
+    count = len(constraints.get("topology") or ())
+    if count > MAX_TOPOLOGY:
+        constraints.too_many("topology", count, MAX_TOPOLOGY)
         return
-    for i, constraint in enumerate(topology):
-        yield from _required_name(constraint, f"{path}.topology[{i}]", "key", key_faults)
+    for constraint in constraints.each("topology"):
+        constraint.needs_text("key", key_faults)
 
 
-def _mode_causes(mode: Any, path: str) -> Iterator[Cause]:
-    if isinstance(mode, Mapping):  # v1beta1
-        yield from _union_causes(mode, path, ("single", "all"))
-    elif mode not in DISRUPTION_MODES:
-        yield unsupported_value(path, mode, DISRUPTION_MODES)
+def _check_mode(spec: Part, name: str) -> None:
+    if isinstance(spec.get(name), Mapping):  # v1beta1
+        _check_union(spec.below(name), ("single", "all"))
+    else:
+        spec.choice(name, *DISRUPTION_MODES)
 
 
-def _class_causes(name: str, path: str) -> Iterator[Cause]:
-    for fault in subdomain_faults(name):
-        yield invalid_value(path, name, fault)
+def _check_class(spec: Part, name: str) -> None:
+    spec.check(name, subdomain_faults)
 
 
-def _priority_causes(priority: int, path: str) -> Iterator[Cause]:
-    if priority > MAX_PRIORITY:
-        yield invalid_value(path, priority, f"must be less than or equal to {MAX_PRIORITY}")
+def _check_priority(spec: Part, name: str) -> None:
+    if spec.get(name) > MAX_PRIORITY:
+        spec.invalid(name, f"must be less than or equal to {MAX_PRIORITY}")
 
 
-_FIELDS: Mapping[str, Callable[[Any, str], Iterator[Cause]]] = {
-    "schedulingConstraints": _constraint_causes,
-    "disruptionMode": _mode_causes,
-    "priorityClassName": _class_causes,
-    "priority": _priority_causes,
+_FIELDS: Mapping[str, Callable[[Part, str], None]] = {
+    "schedulingConstraints": _check_constraints,
+    "disruptionMode": _check_mode,
+    "priorityClassName": _check_class,
+    "priority": _check_priority,
 }
 
 
-def _condition_causes(condition: Tree, path: str) -> Iterator[Cause]:
-    type_, reason = str(condition.get("type") or ""), str(condition.get("reason") or "")
-    for fault in key_faults(type_):
-        yield invalid_value(f"{path}.type", type_, fault)
-    status = str(condition.get("status") or "")
-    if status not in CONDITION_STATUSES:
-        yield unsupported_value(f"{path}.status", status, CONDITION_STATUSES)
-    generation = condition.get("observedGeneration") or 0
-    if generation < 0:
-        problem = "must be greater than or equal to zero"
-        yield invalid_value(f"{path}.observedGeneration", generation, problem)
-    if not condition.get("lastTransitionTime"):
-        yield required(f"{path}.lastTransitionTime")
-    if not reason:
-        yield required(f"{path}.reason")
-    elif not _REASON.fullmatch(reason):
-        yield invalid_value(f"{path}.reason", reason, _REASON_RULE)
+def _check_condition(condition: Part) -> None:
+    reason = str(condition.get("reason") or "")
+    condition.check("type", key_faults)
+    condition.needs_choice("status", *CONDITION_STATUSES)
+    if (condition.get("observedGeneration") or 0) < 0:
+        condition.invalid("observedGeneration", "must be greater than or equal to zero")
+    condition.needs("lastTransitionTime")
+    if condition.needs("reason") and not _REASON.fullmatch(reason):
+        condition.invalid("reason", _REASON_RULE)
     if len(reason) > MAX_REASON:
-        yield too_long(f"{path}.reason", MAX_REASON)
+        condition.too_long("reason", MAX_REASON)
     if len(str(condition.get("message") or "").encode()) > MAX_MESSAGE:
-        yield too_long(f"{path}.message", MAX_MESSAGE)
+        condition.too_long("message", MAX_MESSAGE)
 
 
 # Single fields
 
 
-def _union_causes(value: Tree, path: str, members: tuple[str, ...]) -> Iterator[Cause]:
-    """Yield a fault unless exactly one member of a union is set."""
-    found = [name for name in members if value.get(name) is not None]
-    choices = ", ".join(f"`{name}`" for name in members)
+def _may_check(spec: Part, old: Tree | None, name: str) -> bool:
+    """Whether a field is new; one that is there already must not change."""
+    if not _changed(spec.tree, old, name):
+        return False
+    if old is not None:
+        spec.invalid(name, _IMMUTABLE, None)
+    return old is None
+
+
+def _check_union(part: Part, members: Sequence[str]) -> None:
+    """Refuse a union unless exactly one member is set."""
+    found, choices = part.set_of(members), ", ".join(f"`{name}`" for name in members)
     if not found:
-        yield invalid_value(path, "", f"must specify one of: {choices}")
+        part.invalid("", f"must specify one of: {choices}", "")
     elif len(found) > 1:
-        problem = f"must specify exactly one of: {choices}"
-        yield invalid_value(path, f"{{{', '.join(found)}}}", problem)
+        shown = f"{{{', '.join(found)}}}"
+        part.invalid("", f"must specify exactly one of: {choices}", shown)
 
 
-def _unique_causes(
-    items: list[Tree], path: str, shown: Callable[[Tree], dict[str, Any]]
-) -> Iterator[Cause]:
-    """Yield the items whose name another before them has."""
+def _check_unique(part: Part, field: str, shown: Callable[[Tree], dict[str, Any]]) -> None:
+    """Refuse items whose name another before them has."""
     names: set[str] = set()
-    for i, item in enumerate(items):
+    for item in part.each(field):
         name = str(item.get("name") or "")
         if name in names:
-            yield duplicate(f"{path}[{i}]", shown(item))
+            item.duplicate("", shown(item.tree))
         names.add(name)
 
 
-def _required_name(value: Tree, path: str, name: str, faults: Faults) -> Iterator[Cause]:
-    if not value.get(name):
-        yield required(f"{path}.{name}")
-    else:
-        yield from _optional_name(value, path, name, faults)
-
-
-def _optional_name(value: Tree, path: str, name: str, faults: Faults) -> Iterator[Cause]:
-    text = value.get(name)
-    for fault in faults(text) if text is not None else ():
-        yield invalid_value(f"{path}.{name}", text, fault)
+def _check_given(part: Part, name: str) -> None:
+    if part.has(name):
+        part.check(name, subdomain_faults)
 
 
 def _claim_value(claim: Tree) -> dict[str, Any]:
@@ -320,14 +272,9 @@ def _template_value(template: Tree) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key in always or value}
 
 
-def _immutable(path: str) -> Cause:
-    return invalid_value(path, None, "field is immutable")
-
-
-def _is_set(spec: Tree, name: str) -> bool:
+def _is_set(spec: Part, name: str) -> bool:
     """Whether a field has a value; an empty class name does not count."""
-    value = spec.get(name)
-    return bool(value) if name == "priorityClassName" else value is not None
+    return bool(spec.get(name)) if name == "priorityClassName" else spec.has(name)
 
 
 def _changed(spec: Tree, old: Tree | None, name: str) -> bool:

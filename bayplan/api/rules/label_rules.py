@@ -6,142 +6,99 @@ pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..text.name_faults import dns_label_faults, key_faults, subdomain_faults, value_faults
+from ..text import name_faults
+from ..text.name_faults import subdomain_faults
 from ..text.names import is_label_value, is_qualified_name
-from .field_causes import Cause, duplicate, forbidden_field, invalid_value, required
-
-Tree = Mapping[str, Any]
-Faults = Callable[[str], tuple[str, ...]]
+from .field_causes import Part, Tree
 
 _LISTED = "must be specified when `operator` is 'In' or 'NotIn'"
 _UNLISTED = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 _NO_OPERATOR = "not a valid selector operator"
-_NO_MATCH = "`selector` does not match template `labels`"
 
 
-def text_causes(text: str, faults: Faults, path: str) -> Iterator[Cause]:
-    """Yield the faults that a rule finds in a text."""
-    for fault in faults(text):
-        yield invalid_value(path, text, fault)
+def key_faults(key: str) -> Sequence[str]:
+    """The faults of a label key."""
+    return () if is_qualified_name(key) else name_faults.key_faults(key)
 
 
-def name_causes_of(tree: Tree, field: str, faults: Faults, path: str) -> Iterator[Cause]:
-    """Yield the faults of a text that may be left out."""
-    if tree.get(field):
-        yield from text_causes(str(tree[field]), faults, f"{path}.{field}")
+def value_faults(value: str) -> Sequence[str]:
+    """The faults of a label value."""
+    return () if is_label_value(value) else name_faults.value_faults(value)
 
 
-def key_causes(key: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of a label key."""
-    if not is_qualified_name(key):
-        yield from text_causes(key, key_faults, path)
+def check_labels(part: Part, name: str) -> None:
+    """Check labels; the path of a fault is that of the map, for keys and values."""
+    for key, value in (part.get(name) or {}).items():
+        part.check(name, key_faults, key)
+        part.check(name, value_faults, value or "")
 
 
-def value_causes(value: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of a label value."""
-    if not is_label_value(value):
-        yield from text_causes(value, value_faults, path)
+def check_annotations(part: Part, name: str) -> None:
+    """Check the keys of annotations, which are compared in lower case."""
+    for key in part.get(name) or ():
+        part.check(name, lambda key: key_faults(key.lower()), key)
 
 
-def labels_causes(labels: Mapping[str, str] | None, path: str) -> Iterator[Cause]:
-    """Yield the faults of labels; the path is that of the map, for keys and values."""
-    for key, value in (labels or {}).items():
-        yield from key_causes(key, path)
-        yield from value_causes(value or "", path)
+def check_selector(selector: Part) -> None:
+    """Check a label selector."""
+    check_labels(selector, "matchLabels")
+    for requirement in selector.each("matchExpressions"):
+        _check_operator(requirement)
+        _check_key_and_values(requirement)
 
 
-def annotations_causes(annotations: Mapping[str, str] | None, path: str) -> Iterator[Cause]:
-    """Yield the faults of the keys of annotations, which are compared in lower case."""
-    for key in annotations or ():
-        for fault in () if is_qualified_name(key.lower()) else key_faults(key.lower()):
-            yield invalid_value(path, key, fault)
-
-
-def selector_causes(selector: Tree | None, path: str) -> Iterator[Cause]:
-    """Yield the faults of a label selector."""
-    if selector is None:
-        return
-    yield from labels_causes(selector.get("matchLabels"), f"{path}.matchLabels")
-    for i, requirement in enumerate(selector.get("matchExpressions") or ()):
-        where = f"{path}.matchExpressions[{i}]"
-        operator, values = requirement.get("operator") or "", requirement.get("values") or ()
-        yield from _operator_causes(operator, values, where)
-        yield from key_causes(requirement.get("key") or "", f"{where}.key")
-        for j, value in enumerate(values):
-            yield from value_causes(value, f"{where}.values[{j}]")
-
-
-def _operator_causes(operator: str, values: Iterable[str], path: str) -> Iterator[Cause]:
-    """Yield the faults of an operator, with the values that it needs."""
+def _check_operator(requirement: Part) -> None:
+    """Check an operator, with the values that it needs."""
+    operator = requirement.get("operator") or ""
     if operator in ("In", "NotIn"):
-        if not values:
-            yield required(f"{path}.values", _LISTED)
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            yield forbidden_field(f"{path}.values", _UNLISTED)
-    else:
-        yield invalid_value(f"{path}.operator", operator, _NO_OPERATOR)
+        requirement.needs("values", problem=_LISTED)
+    elif operator not in ("Exists", "DoesNotExist"):
+        requirement.invalid("operator", _NO_OPERATOR, operator)
+    elif requirement.get("values"):
+        requirement.forbidden("values", _UNLISTED)
 
 
-def node_selector_causes(selector: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of a node selector, which must have a term."""
-    if not selector.get("nodeSelectorTerms"):
-        yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
-    for i, term in enumerate(selector.get("nodeSelectorTerms") or ()):
-        yield from node_term_causes(term, f"{path}.nodeSelectorTerms[{i}]")
+def _check_key_and_values(requirement: Part, any_value: bool = False) -> None:
+    requirement.check("key", key_faults)
+    for name, value in () if any_value else requirement.items("values"):
+        requirement.check(name, value_faults, value)
 
 
-def node_term_causes(term: Tree, path: str, any_value: bool = False) -> Iterator[Cause]:
-    """Yield the faults of a term of a node selector; its values are not checked with `any_value`."""
-    for i, requirement in enumerate(term.get("matchExpressions") or ()):
-        where = f"{path}.matchExpressions[{i}]"
-        operator, values = requirement.get("operator") or "", requirement.get("values") or ()
-        if operator in ("Gt", "Lt"):
-            if len(values) != 1:
-                problem = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                yield required(f"{where}.values", problem)
-        else:
-            yield from _operator_causes(operator, values, where)
-        yield from key_causes(requirement.get("key") or "", f"{where}.key")
-        for j, value in enumerate(() if any_value else values):
-            yield from value_causes(value, f"{where}.values[{j}]")
-    for i, requirement in enumerate(term.get("matchFields") or ()):
-        yield from _node_field_causes(requirement, f"{path}.matchFields[{i}]")
+def check_node_selector(selector: Part) -> None:
+    """Check a node selector, which must have a term."""
+    selector.needs("nodeSelectorTerms", problem="must have at least one node selector term")
+    for term in selector.each("nodeSelectorTerms"):
+        check_node_term(term)
 
 
-def _node_field_causes(requirement: Tree, path: str) -> Iterator[Cause]:
-    operator, values = requirement.get("operator") or "", requirement.get("values") or ()
+def check_node_term(term: Part, any_value: bool = False) -> None:
+    """Check a term of a node selector; not its values with `any_value`."""
+    for requirement in term.each("matchExpressions"):
+        if requirement.get("operator") not in ("Gt", "Lt"):
+            _check_operator(requirement)
+        elif len(requirement.get("values") or ()) != 1:
+            problem = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            requirement.required("values", problem)
+        _check_key_and_values(requirement, any_value)
+    for requirement in term.each("matchFields"):
+        _check_node_field(requirement)
+
+
+def _check_node_field(requirement: Part) -> None:
+    operator, key = requirement.get("operator") or "", requirement.get("key") or ""
     if operator not in ("In", "NotIn"):
-        yield invalid_value(f"{path}.operator", operator, _NO_OPERATOR)
-    elif len(values) != 1:
+        requirement.invalid("operator", _NO_OPERATOR, operator)
+    elif len(requirement.get("values") or ()) != 1:
         listed = "`operator` is 'In' or 'NotIn' for node field selector"
-        yield required(f"{path}.values", f"must be only one value when {listed}")
-    key = requirement.get("key") or ""
+        requirement.required("values", f"must be only one value when {listed}")
     if key != "metadata.name":
-        yield invalid_value(f"{path}.key", key, "not a valid field selector key")
+        requirement.invalid("key", "not a valid field selector key", key)
         return
-    for i, value in enumerate(values):
-        yield from text_causes(value, subdomain_faults, f"{path}.values[{i}]")
-
-
-def topology_causes(term: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of a term of the topologies that a storage class allows."""
-    keys: set[str] = set()
-    for i, requirement in enumerate(term.get("matchLabelExpressions") or ()):
-        where = f"{path}.matchLabelExpressions[{i}]"
-        key, values = requirement.get("key") or "", requirement.get("values") or ()
-        if not values:
-            yield required(f"{where}.values")
-        for j, value in enumerate(values):
-            if value in values[:j]:
-                yield duplicate(f"{where}.values[{j}]", value)
-        yield from key_causes(key, f"{where}.key")
-        if key in keys:
-            yield duplicate(f"{where}.key", key)
-        keys.add(key)
+    for name, value in requirement.items("values"):
+        requirement.check(name, subdomain_faults, value)
 
 
 def selects(selector: Tree, labels: Mapping[str, str]) -> bool:
@@ -161,24 +118,7 @@ def _meets(requirement: Tree, labels: Mapping[str, str]) -> bool:
     return (key in labels) == (operator == "Exists")
 
 
-def unmatched(path: str, labels: Any) -> Cause:
-    """The labels of a template that its workload does not select."""
-    return invalid_value(f"{path}.metadata.labels", labels, _NO_MATCH)
-
-
-__all__ = [
-    "annotations_causes",
-    "dns_label_faults",
-    "key_causes",
-    "labels_causes",
-    "name_causes_of",
-    "node_selector_causes",
-    "node_term_causes",
-    "selector_causes",
-    "selects",
-    "subdomain_faults",
-    "text_causes",
-    "topology_causes",
-    "unmatched",
-    "value_causes",
-]
+def refuse_unselected(workload: Part, labels: Any) -> None:
+    """Refuse the labels of a template that its workload does not select."""
+    problem = "`selector` does not match template `labels`"
+    workload.invalid("template.metadata.labels", problem, labels)

@@ -6,8 +6,6 @@ Mirrors pkg/apis/networking/validation/validation.go and pkg/apis/discovery/vali
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ..text.name_faults import (
     dns_label_faults,
@@ -15,27 +13,11 @@ from ..text.name_faults import (
     path_segment_faults,
     subdomain_faults,
 )
-from .address_rules import (
-    address_causes,
-    endpoint_causes,
-    is_address,
-    policy_block_causes,
-)
+from .address_rules import address_faults, check_block, endpoint_faults, is_address
 from .container_rules import PROTOCOLS
-from .field_causes import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    required,
-    too_long,
-    unsupported_value,
-)
-from .label_rules import name_causes_of, selector_causes, text_causes
-from .probe_rules import PORT_RULE, port_causes
-from .security_rules import choice_causes
-
-Tree = Mapping[str, Any]
+from .field_causes import Part
+from .label_rules import check_selector
+from .probe_rules import PORT_RULE, check_port
 
 _WILD_FORM = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _WILD = re.compile(_WILD_FORM)
@@ -51,219 +33,197 @@ _PATHS = ("Exact", "ImplementationSpecific", "Prefix")
 _CLASS = "kubernetes.io/ingress.class"
 
 
-def ingress_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of an Ingress."""
-    spec = tree.get("spec") or {}
-    if not spec.get("rules") and spec.get("defaultBackend") is None:
+def check_ingress(ingress: Part) -> None:
+    """Check an Ingress."""
+    spec = ingress.below("spec")
+    if not spec.get("rules") and not spec.has("defaultBackend"):
         problem = "either `defaultBackend` or `rules` must be specified"
-        yield invalid_value("spec", spec.get("rules"), problem)
-    if spec.get("defaultBackend") is not None:
-        yield from _backend_causes(spec["defaultBackend"], "spec.defaultBackend")
-    for i, rule in enumerate(spec.get("rules") or ()):
-        yield from _rule_causes(rule, f"spec.rules[{i}]")
-    for i, tls in enumerate(spec.get("tls") or ()):
-        for j, host in enumerate(tls.get("hosts") or ()):
-            yield from _host_causes(host, f"spec.tls[{i}].hosts[{j}]")
-        yield from name_causes_of(tls, "secretName", subdomain_faults, f"spec.tls[{i}]")
+        spec.invalid("", problem, spec.get("rules"))
+    if spec.has("defaultBackend"):
+        _check_backend(spec.below("defaultBackend"))
+    for rule in spec.each("rules"):
+        _check_rule(rule)
+    for tls in spec.each("tls"):
+        for field, host in tls.items("hosts"):
+            tls.check(field, _host_faults, host)
+        tls.text("secretName", subdomain_faults)
     name = spec.get("ingressClassName")
     if name is not None:
-        yield from text_causes(name, subdomain_faults, "spec.ingressClassName")
-    old_name = (tree["metadata"].get("annotations") or {}).get(_CLASS)
+        spec.check("ingressClassName", subdomain_faults)
+    old_name = (ingress.tree["metadata"].get("annotations") or {}).get(_CLASS)
     if old_name is not None and name is not None and old_name != name:
         problem = "must match `ingressClassName` when both are specified"
-        yield invalid_value(f"annotations.{_CLASS}", old_name, problem)
+        ingress.invalid(f"annotations.{_CLASS}", problem, old_name)
 
 
-def _host_causes(host: str, path: str) -> Iterator[Cause]:
+def _host_faults(host: str) -> tuple[str, ...]:
     if "*" not in host:
-        yield from text_causes(host, subdomain_faults, path)
-    elif not _WILD.fullmatch(host):
-        yield invalid_value(path, host, _WILD_RULE)
+        return subdomain_faults(host)
+    return () if _WILD.fullmatch(host) else (_WILD_RULE,)
 
 
-def _rule_causes(rule: Tree, path: str) -> Iterator[Cause]:
-    host, http = rule.get("host") or "", rule.get("http")
-    if host:
-        if is_address(host):
-            problem = "must be a DNS name, not an IP address"
-            yield invalid_value(f"{path}.host", host, problem)
-        yield from _host_causes(host, f"{path}.host")
-    if http is None:
+def _check_rule(rule: Part) -> None:
+    if rule.get("host"):
+        if is_address(rule.get("host")):
+            rule.invalid("host", "must be a DNS name, not an IP address")
+        rule.check("host", _host_faults)
+    if not rule.has("http"):
         return
-    if not http.get("paths"):
-        yield required(f"{path}.http.paths")
-    for i, one in enumerate(http.get("paths") or ()):
-        yield from _path_causes(one, f"{path}.http.paths[{i}]")
+    http = rule.below("http")
+    http.needs("paths")
+    for one in http.each("paths"):
+        _check_path(one)
 
 
-def _path_causes(one: Tree, path: str) -> Iterator[Cause]:
+def _check_path(one: Part) -> None:
     kind, text = one.get("pathType"), one.get("path") or ""
     if kind is None:
-        yield required(f"{path}.pathType", "pathType must be specified")
+        one.required("pathType", "pathType must be specified")
         return
     if kind not in _PATHS:
-        yield unsupported_value(f"{path}.pathType", kind, _PATHS)
+        one.unsupported("pathType", _PATHS)
     elif (text or kind in _ONE_PATH) and not text.startswith("/"):
-        yield invalid_value(f"{path}.path", text, "must be an absolute path")
-    if kind in _ONE_PATH and text:
+        one.invalid("path", "must be an absolute path", text)
+    if kind in _ONE_PATH:
         for part in ("//", "/./", "/../", "%2f", "%2F"):
             if part in text:
-                yield invalid_value(f"{path}.path", text, f"must not contain '{part}'")
+                one.invalid("path", f"must not contain '{part}'")
         for part in ("/..", "/."):
             if text.endswith(part):
-                yield invalid_value(f"{path}.path", text, f"cannot end with '{part}'")
-    yield from _backend_causes(one.get("backend") or {}, f"{path}.backend")
+                one.invalid("path", f"cannot end with '{part}'")
+    _check_backend(one.below("backend"))
 
 
-def _backend_causes(backend: Tree, path: str) -> Iterator[Cause]:
-    resource, service = backend.get("resource"), backend.get("service")
-    if resource is not None and service is not None:
-        yield invalid_value(path, "", "cannot set both resource and service backends")
-    elif resource is not None:
-        yield from _reference_causes(resource, f"{path}.resource")
-    elif service is None:
-        yield invalid_value(path, "", "resource or service backend is required")
+def _check_backend(backend: Part) -> None:
+    named = backend.set_of(("resource", "service"))
+    if len(named) > 1:
+        backend.invalid("", "cannot set both resource and service backends", "")
+    elif not named:
+        backend.invalid("", "resource or service backend is required", "")
+    elif named == ["resource"]:
+        _check_reference(backend.below("resource"))
     else:
-        if not service.get("name"):
-            yield required(f"{path}.service.name")
-        yield from name_causes_of(service, "name", dns_label_faults, f"{path}.service")
-        port, where = service.get("port") or {}, f"{path}.service.port"
-        if port.get("name") and port.get("number"):
-            yield invalid_value(path, "", "cannot set both port name & port number")
-        elif port.get("name"):
-            yield from port_causes(port["name"], f"{where}.name")
-        elif port.get("number"):
-            yield from port_causes(port["number"], f"{where}.number")
+        service = backend.below("service")
+        service.needs_text("name", dns_label_faults)
+        port = service.below("port")
+        given = [field for field in ("name", "number") if port.get(field)]
+        if len(given) > 1:
+            backend.invalid("", "cannot set both port name & port number", "")
+        elif given:
+            check_port(port, given[0])
         else:
-            yield required(path, "port name or number is required")
+            backend.required("", "port name or number is required")
 
 
-def _reference_causes(reference: Tree, path: str) -> Iterator[Cause]:
-    if reference.get("apiGroup") is not None:
-        yield from text_causes(reference["apiGroup"], subdomain_faults, f"{path}.apiGroup")
-    for field in ("kind", "name"):
-        if not reference.get(field):
-            yield required(f"{path}.{field}")
-        yield from name_causes_of(reference, field, path_segment_faults, path)
+def _check_reference(reference: Part) -> None:
+    if reference.has("apiGroup"):
+        reference.check("apiGroup", subdomain_faults)
+    reference.needs_text("kind", path_segment_faults)
+    reference.needs_text("name", path_segment_faults)
 
 
-def ingress_class_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of an IngressClass."""
-    spec = tree.get("spec") or {}
-    name, path = spec.get("controller") or "", "spec.controller"
-    if len(name) > 250:
-        yield too_long(path, 250)
-    yield from domain_path_causes(name, path)
-    if spec.get("parameters") is not None:
-        yield from _parameter_causes(spec["parameters"], "spec.parameters")
+def check_ingress_class(class_: Part) -> None:
+    """Check an IngressClass."""
+    spec = class_.below("spec")
+    if len(spec.get("controller") or "") > 250:
+        spec.too_long("controller", 250)
+    _check_domain_path(spec, "controller")
+    if spec.has("parameters"):
+        _check_parameters(spec.below("parameters"))
 
 
-def _parameter_causes(parameters: Tree, path: str) -> Iterator[Cause]:
-    yield from _reference_causes(parameters, path)
-    scope, space = parameters.get("scope"), parameters.get("namespace")
-    yield from choice_causes(parameters, "scope", ("Cluster", "Namespace"), path)
-    if scope == "Namespace" and space is None:
-        yield required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
-    elif scope == "Namespace" and space is not None:
-        yield from text_causes(space, dns_label_faults, f"{path}.namespace")
-    elif scope == "Cluster" and space is not None:
-        yield forbidden_field(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")
+def _check_parameters(parameters: Part) -> None:
+    _check_reference(parameters)
+    scope, has_space = parameters.get("scope"), parameters.has("namespace")
+    parameters.choice("scope", "Cluster", "Namespace")
+    if scope == "Namespace" and not has_space:
+        parameters.required("namespace", "`parameters.scope` is set to 'Namespace'")
+    elif scope == "Namespace":
+        parameters.check("namespace", dns_label_faults)
+    elif scope == "Cluster" and has_space:
+        parameters.forbidden("namespace", "`parameters.scope` is set to 'Cluster'")
 
 
-def domain_path_causes(text: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of a path that begins with a domain, such as the name of a controller."""
-    domain, _, rest = text.partition("/")
-    if not text:
-        yield required(path)
-    elif not domain or not rest:
-        problem = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        yield invalid_value(path, text, problem)
-    else:
-        yield from text_causes(domain, subdomain_faults, path)
-        if not _PATH.fullmatch(rest):
-            problem = f"Invalid path (regex used for validation is '{_PATH_FORM}')"
-            yield invalid_value(path, rest, problem)
-
-
-def network_policy_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a NetworkPolicy."""
-    spec = tree.get("spec") or {}
-    yield from selector_causes(spec.get("podSelector"), "spec.podSelector")
-    for rules, peers in (("ingress", "from"), ("egress", "to")):
-        for i, rule in enumerate(spec.get(rules) or ()):
-            path = f"spec.{rules}[{i}]"
-            for j, port in enumerate(rule.get("ports") or ()):
-                yield from _policy_port_causes(port, f"{path}.ports[{j}]")
-            for j, peer in enumerate(rule.get(peers) or ()):
-                yield from _peer_causes(peer, f"{path}.{peers}[{j}]")
-    yield from policy_block_causes(tree)
-    types = spec.get("policyTypes") or ()
-    if len(types) > 2:
-        problem = "may not specify more than two policyTypes"
-        yield invalid_value("spec.policyTypes", types, problem)
+def _check_domain_path(spec: Part, field: str) -> None:
+    """Check a path that begins with a domain, such as the name of a controller."""
+    if not spec.needs(field):
         return
-    for i, word in enumerate(types):
+    domain, _, rest = spec.get(field).partition("/")
+    if not domain or not rest:
+        spec.invalid(field, 'must be a domain-prefixed path (such as "acme.io/foo")')
+        return
+    spec.check(field, subdomain_faults, domain)
+    if not _PATH.fullmatch(rest):
+        problem = f"Invalid path (regex used for validation is '{_PATH_FORM}')"
+        spec.invalid(field, problem, rest)
+
+
+def check_network_policy(policy: Part) -> None:
+    """Check a NetworkPolicy."""
+    spec = policy.below("spec")
+    check_selector(spec.below("podSelector"))
+    all_peers: list[Part] = []
+    for rules, peers in (("ingress", "from"), ("egress", "to")):
+        for rule in spec.each(rules):
+            for port in rule.each("ports"):
+                _check_policy_port(port)
+            for peer in rule.each(peers):
+                _check_peer(peer)
+                all_peers.append(peer)
+    for peer in all_peers:
+        if peer.has("ipBlock"):
+            check_block(peer.below("ipBlock"))
+    if len(spec.get("policyTypes") or ()) > 2:
+        spec.invalid("policyTypes", "may not specify more than two policyTypes")
+        return
+    for name, word in spec.items("policyTypes"):
         if word not in ("Ingress", "Egress"):
-            yield unsupported_value(f"spec.policyTypes[{i}]", str(word), ("Ingress", "Egress"))
+            spec.unsupported(name, ("Ingress", "Egress"), str(word))
 
 
-def _policy_port_causes(port: Tree, path: str) -> Iterator[Cause]:
-    yield from choice_causes(port, "protocol", ("TCP", "UDP", "SCTP"), path)
+def _check_policy_port(port: Part) -> None:
+    port.choice("protocol", "TCP", "UDP", "SCTP")
     number, end = port.get("port"), port.get("endPort")
     if isinstance(number, int):
-        yield from port_causes(number, f"{path}.port")
+        check_port(port, "port")
         if end is not None and end < number:
-            problem = "must be greater than or equal to `port`"
-            yield invalid_value(f"{path}.endPort", number, problem)
-        if end is not None and not 0 < end < 65536:
-            yield invalid_value(f"{path}.endPort", end, PORT_RULE)
+            port.invalid("endPort", "must be greater than or equal to `port`", number)
+        port.limit("endPort", 1, 65535, PORT_RULE)
         return
     if end is not None:
         word = "not specified" if number is None else "non-numeric"
-        problem = f"may not be specified when `port` is {word}"
-        yield invalid_value(f"{path}.endPort", end, problem)
+        port.invalid("endPort", f"may not be specified when `port` is {word}")
     if number is not None:
-        yield from port_causes(number, f"{path}.port")
+        check_port(port, "port")
 
 
-def _peer_causes(peer: Tree, path: str) -> Iterator[Cause]:
-    for field in ("podSelector", "namespaceSelector"):
-        yield from selector_causes(peer.get(field), f"{path}.{field}")
-    kinds = ("podSelector", "namespaceSelector", "ipBlock")
-    count = sum(peer.get(field) is not None for field in kinds)
-    if not count:
-        yield required(path, "must specify a peer")
-    elif count > 1 and peer.get("ipBlock") is not None:
-        yield forbidden_field(path, "may not specify both ipBlock and another peer")
+def _check_peer(peer: Part) -> None:
+    check_selector(peer.below("podSelector"))
+    check_selector(peer.below("namespaceSelector"))
+    named = peer.set_of(("podSelector", "namespaceSelector", "ipBlock"))
+    if not named:
+        peer.required("", "must specify a peer")
+    elif len(named) > 1 and "ipBlock" in named:
+        peer.forbidden("", "may not specify both ipBlock and another peer")
 
 
-def endpoint_slice_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of an EndpointSlice."""
-    kind = tree.get("addressType") or ""
-    if not kind:
-        yield required("addressType")
-    elif kind not in ("IPv4", "IPv6", "FQDN"):
-        yield unsupported_value("addressType", kind, ("FQDN", "IPv4", "IPv6"))
+def check_endpoint_slice(endpoint_slice: Part) -> None:
+    """Check an EndpointSlice."""
+    kind = endpoint_slice.get("addressType") or ""
+    if endpoint_slice.needs("addressType"):
+        endpoint_slice.choice("addressType", "FQDN", "IPv4", "IPv6")
     names: set[str] = set()
-    for i, port in enumerate(tree.get("ports") or ()):
-        name = port.get("name") or ""
-        yield from name_causes_of(port, "name", dns_label_faults, f"ports[{i}]")
-        if name in names:
-            yield duplicate(f"ports[{i}].name", name)
-        names.add(name)
-        yield from choice_causes(port, "protocol", PROTOCOLS, f"ports[{i}]")
-        if port.get("appProtocol") is not None:
-            yield from text_causes(port["appProtocol"], key_faults, f"ports[{i}].appProtocol")
-    for i, endpoint in enumerate(tree.get("endpoints") or ()):
-        addresses, path = endpoint.get("addresses") or (), f"endpoints[{i}]"
-        if not addresses:
-            yield required(f"{path}.addresses", "must contain at least 1 address")
-        for j, address in enumerate(addresses if kind in ("IPv4", "IPv6") else ()):
-            where = f"{path}.addresses[{j}]"
-            found = list(address_causes(address, where))
-            yield from found
-            if not found and (":" in address) != (kind == "IPv6"):
-                yield invalid_value(f"{path}.addresses", address, f"must be an {kind} address")
-            yield from () if found else endpoint_causes(address, where)
-        yield from name_causes_of(endpoint, "nodeName", subdomain_faults, path)
-        yield from name_causes_of(endpoint, "hostname", dns_label_faults, path)
+    for port in endpoint_slice.each("ports"):
+        port.text("name", dns_label_faults)
+        port.unique("name", names)
+        port.choice("protocol", *PROTOCOLS)
+        if port.has("appProtocol"):
+            port.check("appProtocol", key_faults)
+    for endpoint in endpoint_slice.each("endpoints"):
+        endpoint.needs("addresses", problem="must contain at least 1 address")
+        for name, address in endpoint.items("addresses") if kind in ("IPv4", "IPv6") else ():
+            if not address_faults(address) and (":" in address) != (kind == "IPv6"):
+                endpoint.invalid("addresses", f"must be an {kind} address", address)
+            endpoint.check(name, endpoint_faults, address)
+        endpoint.text("nodeName", subdomain_faults)
+        endpoint.text("hostname", dns_label_faults)

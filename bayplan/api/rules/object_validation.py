@@ -6,18 +6,10 @@ are checked by `api.validate` when the object is decoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from ..text.name_faults import (
-    dns_label_faults,
-    key_faults,
-    path_segment_faults,
-    subdomain_faults,
-    value_faults,
-)
-from ..text.names import is_label_value, is_qualified_name
+from ..text.name_faults import dns_label_faults, path_segment_faults, subdomain_faults
 from . import (
     autoscaler_rules,
     data_rules,
@@ -30,49 +22,32 @@ from . import (
     storage_rules,
     workload_rules,
 )
-from .claim_rules import claim_causes
-from .field_causes import Cause, forbidden_field, invalid_value, required
+from .claim_rules import check_claim_spec
+from .field_causes import Cause, Part, Tree
 from .immutable import immutable_causes
-from .rbac_rules import GROUP, binding_causes, role_causes, role_ref_causes
-
-Tree = Mapping[str, Any]
+from .label_rules import check_annotations, check_labels, key_faults
+from .rbac_rules import GROUP, check_binding, check_role, check_role_ref
 
 _LABELLED = frozenset({"namespaces", "services", "statefulsets.apps"})
-_FREE_NAMES = frozenset(
-    {
-        "clusterroles.rbac.authorization.k8s.io",
-        "clusterrolebindings.rbac.authorization.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-        "rolebindings.rbac.authorization.k8s.io",
-    }
-)
-
-
+_BINDINGS = (f"clusterrolebindings.{GROUP}", f"rolebindings.{GROUP}")
+_FREE_NAMES = frozenset({*_BINDINGS, f"clusterroles.{GROUP}", f"roles.{GROUP}"})
 _FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
-def metadata_causes(storage: str, metadata: Tree) -> Iterator[Cause]:
-    """Yield the faults of an object's name, labels, annotations and owners."""
-    name = str(metadata.get("name") or "")
-    prefix = str(metadata.get("generateName") or "")
+def metadata_causes(storage: str, tree: Tree) -> list[Cause]:
+    """The faults of an object's name, labels, annotations and owners."""
+    metadata, prefix = Part(tree, "metadata"), str(tree.get("generateName") or "")
     # A hyphen at its end is followed by random letters.
     whole = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
     for fault in _name_faults(storage, whole) if prefix else ():
-        yield invalid_value("metadata.generateName", prefix, fault)
-    if not name:
-        yield required("metadata.name", "name or generateName is required")
-    for fault in _name_faults(storage, name) if name else ():
-        yield invalid_value("metadata.name", name, fault)
-    for key, value in (metadata.get("labels") or {}).items():
-        for fault in () if is_qualified_name(key) else key_faults(key):
-            yield invalid_value("metadata.labels", key, fault)
-        for fault in () if is_label_value(value) else value_faults(value):
-            yield invalid_value("metadata.labels", value, fault)
-    for key in metadata.get("annotations") or {}:
-        for fault in () if is_qualified_name(key.lower()) else key_faults(key.lower()):
-            yield invalid_value("metadata.annotations", key, fault)
-    yield from _owner_causes(metadata.get("ownerReferences") or ())
-    yield from _finalizer_causes(metadata.get("finalizers") or (), storage)
+        metadata.invalid("generateName", fault)
+    metadata.needs("name", problem="name or generateName is required")
+    metadata.text("name", partial(_name_faults, storage))
+    check_labels(metadata, "labels")
+    check_annotations(metadata, "annotations")
+    _check_owners(metadata)
+    _check_finalizers(metadata, storage)
+    return metadata.causes
 
 
 def _name_faults(storage: str, name: str) -> tuple[str, ...]:
@@ -81,115 +56,112 @@ def _name_faults(storage: str, name: str) -> tuple[str, ...]:
     return dns_label_faults(name) if storage in _LABELLED else subdomain_faults(name)
 
 
-def _owner_causes(owners: Sequence[Tree]) -> Iterator[Cause]:
+def _check_owners(metadata: Part) -> None:
+    owners: Sequence[Tree] = metadata.get("ownerReferences") or ()
     for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                part = "version " if field == "apiVersion" else ""
-                fault = f"{part}must not be empty"
-                yield invalid_value(f"metadata.ownerReferences.{field}", "", fault)
+                fault = f"{'version ' if field == 'apiVersion' else ''}must not be empty"
+                metadata.invalid(f"ownerReferences.{field}", fault, "")
         if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
             problem = "/v1, Kind=Event is disallowed from being an owner"
-            yield invalid_value("metadata.ownerReferences", owner, problem)
-    path, controllers = "metadata.ownerReferences", []
-    for owner in owners:
-        if owner.get("controller"):
-            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
+            metadata.invalid("ownerReferences", problem, owner)
+    controllers = [
+        f"{one.get('kind')}/{one.get('name')}" for one in owners if one.get("controller")
+    ]
     for other in controllers[1:]:
         found = f'Found "true" in references for {controllers[0]} and {other}'
         fault = f"Only one reference can have Controller set to true. {found}"
-        yield invalid_value(path, owners, fault)
+        metadata.invalid("ownerReferences", fault)
 
 
-def _finalizer_causes(finalizers: Sequence[str], storage: str) -> Iterator[Cause]:
+def _check_finalizers(metadata: Part, storage: str) -> None:
+    finalizers = metadata.get("finalizers") or ()
     for name in finalizers:
-        for fault in () if is_qualified_name(name) else key_faults(name):
-            yield invalid_value("metadata.finalizers", name, fault)
+        metadata.check("finalizers", key_faults, name)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         problem = "finalizer orphan and foregroundDeletion cannot be both set"
-        yield invalid_value("metadata.finalizers", finalizers, problem)
-    needs_domain = storage in _CHECKS and storage not in (
-        *_FREE_NAMES,
-        "leases.coordination.k8s.io",
-    )
-    for i, name in enumerate(finalizers if needs_domain else ()):
+        metadata.invalid("finalizers", problem)
+    if storage not in _CHECKS or storage in (*_FREE_NAMES, "leases.coordination.k8s.io"):
+        return
+    for field, name in metadata.items("finalizers"):
         if "/" not in name and name not in _FINALIZERS:
             problem = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid_value(f"metadata.finalizers[{i}]", name, problem)
+            metadata.invalid(field, problem, name)
 
 
-def create_causes(storage: str, tree: Tree, is_checked: bool = False) -> Iterator[Cause]:
-    """Yield the faults of a new object; of its metadata only, where the rest was checked before."""
-    yield from metadata_causes(storage, tree["metadata"])
-    yield from () if is_checked else _object_causes(storage, tree)
-    yield from _NEW[storage](tree) if storage in _NEW else ()
+def create_causes(storage: str, tree: Tree, is_checked: bool = False) -> list[Cause]:
+    """The faults of a new object; of its metadata only, where the rest was checked before."""
+    new = Part(tree, causes=metadata_causes(storage, tree["metadata"]))
+    if storage in _CHECKS and not is_checked:
+        _CHECKS[storage](new)
+    if storage == "pods":
+        pod_rules.check_new_pod(new)
+    return new.causes
 
 
-def _object_causes(storage: str, tree: Tree) -> Iterator[Cause]:
-    check = _CHECKS.get(storage)
-    if check is not None:
-        yield from check(tree)
-
-
-def update_causes(storage: str, kind: str, tree: Tree, old: Tree) -> Iterator[Cause]:
-    """Yield the faults of a changed object, or of the change."""
-    yield from metadata_causes(storage, tree["metadata"])
-    yield from _object_causes(storage, tree)
-    yield from immutable_causes(kind, tree, old)
+def update_causes(storage: str, kind: str, tree: Tree, old: Tree) -> list[Cause]:
+    """The faults of a changed object, or of the change."""
+    new = Part(tree, causes=metadata_causes(storage, tree["metadata"]))
+    if storage in _CHECKS:
+        _CHECKS[storage](new)
+    new.causes.extend(immutable_causes(kind, tree, old))
     if storage in _BINDINGS:
-        yield from role_ref_causes(tree, old)
+        check_role_ref(new, old)
+    return new.causes
 
 
-def status_causes(storage: str, tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a status that a client wrote."""
-    status = tree.get("status") or {}
+def status_causes(storage: str, tree: Tree) -> list[Cause]:
+    """The faults of a status that a client wrote."""
+    status = Part(tree).below("status")
     is_claim = storage == "resourceclaims.resource.k8s.io"
     if is_claim and status.get("reservedFor") and not status.get("allocation"):
-        problem = "may not be specified when `allocated` is not set"
-        yield forbidden_field("status.reservedFor", problem)
+        status.forbidden("reservedFor", "may not be specified when `allocated` is not set")
+    return status.causes
 
 
-_BINDINGS = (f"clusterrolebindings.{GROUP}", f"rolebindings.{GROUP}")
-_CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
-    "apiservices.apiregistration.k8s.io": extension_rules.api_service_causes,
-    f"clusterrolebindings.{GROUP}": partial(binding_causes, is_namespaced=False),
-    f"clusterroles.{GROUP}": partial(role_causes, is_namespaced=False),
-    "configmaps": data_rules.config_map_causes,
-    "cronjobs.batch": job_rules.cron_job_causes,
-    "csidrivers.storage.k8s.io": storage_rules.csi_driver_causes,
-    "csinodes.storage.k8s.io": storage_rules.csi_node_causes,
-    "daemonsets.apps": workload_rules.daemon_set_causes,
-    "deployments.apps": workload_rules.deployment_causes,
-    "endpointslices.discovery.k8s.io": network_rules.endpoint_slice_causes,
-    "horizontalpodautoscalers.autoscaling": autoscaler_rules.autoscaler_causes,
-    "ingressclasses.networking.k8s.io": network_rules.ingress_class_causes,
-    "ingresses.networking.k8s.io": network_rules.ingress_causes,
-    "jobs.batch": job_rules.job_causes,
-    "leases.coordination.k8s.io": data_rules.lease_causes,
-    "limitranges": data_rules.limit_range_causes,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": extension_rules.webhook_causes,
-    "networkpolicies.networking.k8s.io": network_rules.network_policy_causes,
-    "nodes": data_rules.node_causes,
-    "persistentvolumeclaims": claim_causes,
-    "persistentvolumes": storage_rules.volume_object_causes,
-    "poddisruptionbudgets.policy": autoscaler_rules.budget_causes,
-    "pods": pod_rules.pod_causes,
-    "priorityclasses.scheduling.k8s.io": data_rules.priority_class_causes,
-    "replicasets.apps": workload_rules.replica_set_causes,
-    "replicationcontrollers": workload_rules.controller_causes,
-    "resourceclaims.resource.k8s.io": device_rules.claim_device_causes,
-    "resourceclaimtemplates.resource.k8s.io": device_rules.template_device_causes,
-    "resourcequotas": data_rules.quota_causes,
-    f"rolebindings.{GROUP}": partial(binding_causes, is_namespaced=True),
-    f"roles.{GROUP}": partial(role_causes, is_namespaced=True),
-    "runtimeclasses.node.k8s.io": data_rules.runtime_class_causes,
-    "secrets": data_rules.secret_causes,
-    "services": service_rules.service_causes,
-    "statefulsets.apps": workload_rules.stateful_set_causes,
-    "storageclasses.storage.k8s.io": storage_rules.storage_class_causes,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": extension_rules.webhook_causes,
-    "volumeattachments.storage.k8s.io": storage_rules.attachment_causes,
+def _of_spec(check: Callable[[Part], None]) -> Callable[[Part], None]:
+    return lambda new: check(new.below("spec"))
+
+
+_CHECKS: dict[str, Callable[[Part], None]] = {
+    "apiservices.apiregistration.k8s.io": extension_rules.check_api_service,
+    f"clusterrolebindings.{GROUP}": partial(check_binding, is_namespaced=False),
+    f"clusterroles.{GROUP}": partial(check_role, is_namespaced=False),
+    "configmaps": data_rules.check_config_map,
+    "cronjobs.batch": job_rules.check_cron_job,
+    "csidrivers.storage.k8s.io": storage_rules.check_csi_driver,
+    "csinodes.storage.k8s.io": storage_rules.check_csi_node,
+    "daemonsets.apps": workload_rules.check_daemon_set,
+    "deployments.apps": workload_rules.check_deployment,
+    "endpointslices.discovery.k8s.io": network_rules.check_endpoint_slice,
+    "horizontalpodautoscalers.autoscaling": autoscaler_rules.check_autoscaler,
+    "ingressclasses.networking.k8s.io": network_rules.check_ingress_class,
+    "ingresses.networking.k8s.io": network_rules.check_ingress,
+    "jobs.batch": job_rules.check_job,
+    "leases.coordination.k8s.io": data_rules.check_lease,
+    "limitranges": data_rules.check_limit_range,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": extension_rules.check_webhooks,
+    "networkpolicies.networking.k8s.io": network_rules.check_network_policy,
+    "nodes": data_rules.check_node,
+    "persistentvolumeclaims": _of_spec(check_claim_spec),
+    "persistentvolumes": storage_rules.check_volume,
+    "poddisruptionbudgets.policy": autoscaler_rules.check_budget,
+    "pods": pod_rules.check_pod,
+    "priorityclasses.scheduling.k8s.io": data_rules.check_priority_class,
+    "replicasets.apps": workload_rules.check_replica_set,
+    "replicationcontrollers": workload_rules.check_controller,
+    "resourceclaims.resource.k8s.io": _of_spec(device_rules.check_claim_spec),
+    "resourceclaimtemplates.resource.k8s.io": _of_spec(_of_spec(device_rules.check_claim_spec)),
+    "resourcequotas": data_rules.check_quota,
+    f"rolebindings.{GROUP}": partial(check_binding, is_namespaced=True),
+    f"roles.{GROUP}": partial(check_role, is_namespaced=True),
+    "runtimeclasses.node.k8s.io": data_rules.check_runtime_class,
+    "secrets": data_rules.check_secret,
+    "services": service_rules.check_service,
+    "statefulsets.apps": workload_rules.check_stateful_set,
+    "storageclasses.storage.k8s.io": storage_rules.check_storage_class,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": extension_rules.check_webhooks,
+    "volumeattachments.storage.k8s.io": storage_rules.check_attachment,
 }
 """The rules of each kind, for new and for changed objects."""
-_NEW: dict[str, Callable[[Tree], Iterator[Cause]]] = {"pods": pod_rules.new_pod_causes}
-"""Rules that changed objects are not judged by."""

@@ -6,13 +6,9 @@ Mirrors validateProbe, validateLifecycle and validateHandler of pkg/apis/core/va
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .field_causes import Cause, forbidden_field, invalid_value, required, unsupported_value
-from .label_rules import text_causes
-
-Tree = Mapping[str, Any]
+from .field_causes import Part
 
 PORT_RULE = "must be between 1 and 65535, inclusive"
 _NAME = re.compile(r"[-a-z0-9]+")
@@ -21,7 +17,6 @@ _HEADER_RULE = (
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
     "regex used for validation is '[-A-Za-z0-9]+')"
 )
-_ONE = "may not specify more than 1 handler type"
 _SECONDS = (
     *("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold"),
     "failureThreshold",
@@ -42,78 +37,67 @@ def port_name_faults(name: str) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def port_causes(port: Any, path: str) -> Iterator[Cause]:
-    """Yield the faults of a port that may be a number or a name."""
-    if isinstance(port, str):
-        yield from text_causes(port, port_name_faults, path)
-    elif not 0 < (port or 0) < 65536:
-        yield invalid_value(path, port or 0, PORT_RULE)
+def check_port(part: Part, name: str) -> None:
+    """Check a port that may be a number or a name."""
+    port = part.get(name) or 0
+    if isinstance(part.get(name), str):
+        part.check(name, port_name_faults)
+    elif not 0 < port < 65536:
+        part.invalid(name, PORT_RULE, port)
 
 
-def lifecycle_causes(container: Tree, path: str, grace_s: int | None) -> Iterator[Cause]:
-    """Yield the faults of the hooks and probes of a container that runs for long.
+def check_lifecycle(container: Part, grace_s: int | None) -> None:
+    """Check the hooks and probes of a container that runs for long.
 
     Stop signals are behind a gate that is off, and dropped.
     """
-    lifecycle = container.get("lifecycle")
-    if lifecycle is not None:
-        for name in ("postStart", "preStop"):
-            if lifecycle.get(name) is not None:
-                where = f"{path}.lifecycle.{name}"
-                yield from _action_causes(lifecycle[name], where, grace_s, "sleep")
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(name) is not None:
-            yield from _probe_causes(container[name], f"{path}.{name}", name)
+    lifecycle = container.below("lifecycle")
+    for name in lifecycle.set_of(("postStart", "preStop")):
+        _check_action(lifecycle.below(name), grace_s, "sleep")
+    for name in container.set_of(("livenessProbe", "readinessProbe", "startupProbe")):
+        _check_probe(container.below(name), name)
 
 
-def _probe_causes(probe: Tree, path: str, name: str) -> Iterator[Cause]:
-    yield from _action_causes(probe, path, None, "grpc")
-    for field in _SECONDS:
-        if (probe.get(field) or 0) < 0:
-            yield invalid_value(
-                f"{path}.{field}", probe[field], "must be greater than or equal to 0"
-            )
+def _check_probe(probe: Part, name: str) -> None:
+    _check_action(probe, None, "grpc")
+    probe.not_negative(*_SECONDS)
     grace_s = probe.get("terminationGracePeriodSeconds")
-    where = f"{path}.terminationGracePeriodSeconds"
     if grace_s is not None and grace_s <= 0:
-        yield invalid_value(where, grace_s, "must be greater than 0")
-    if name == "readinessProbe":
-        if grace_s is not None:
-            yield invalid_value(where, grace_s, "must not be set for readinessProbes")
-    elif probe.get("successThreshold") != 1:
-        found = probe.get("successThreshold") or 0
-        yield invalid_value(f"{path}.successThreshold", found, "must be 1")
+        probe.invalid("terminationGracePeriodSeconds", "must be greater than 0")
+    if name != "readinessProbe":
+        if probe.get("successThreshold") != 1:
+            probe.invalid("successThreshold", "must be 1", probe.get("successThreshold") or 0)
+    elif grace_s is not None:
+        problem = "must not be set for readinessProbes"
+        probe.invalid("terminationGracePeriodSeconds", problem)
 
 
-def _action_causes(tree: Tree, path: str, grace_s: int | None, last: str) -> Iterator[Cause]:
-    """Yield the faults of the one action of a probe or hook; `last` is the action that the other lacks."""
-    named = [name for name in ("exec", "httpGet", "tcpSocket", last) if tree.get(name) is not None]
+def _check_action(part: Part, grace_s: int | None, last: str) -> None:
+    """Check the one action of a probe or hook; `last` is the action that the other lacks."""
+    named = part.set_of(("exec", "httpGet", "tcpSocket", last))
     if not named:
-        yield required(path, "must specify a handler type")
+        part.required("", "must specify a handler type")
         return
-    name, action, where = named[0], tree[named[0]], f"{path}.{named[0]}"
-    if name == "exec" and not action.get("command"):
-        yield required(f"{where}.command")
+    name, action = named[0], part.below(named[0])
+    if name == "exec":
+        action.needs("command")
     if name == "httpGet":
-        yield from _request_causes(action, where)
+        _check_request(action)
     if name in ("tcpSocket", "grpc"):
-        yield from port_causes(action.get("port"), f"{where}.port")
-    seconds = action.get("seconds") or 0
+        check_port(action, "port")
+    seconds: Any = action.get("seconds") or 0
     if name == "sleep" and grace_s is not None and not 0 <= seconds <= grace_s:
         problem = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
-        yield invalid_value(where, seconds, problem)
+        action.invalid("", problem, seconds)
     for other in named[1:]:
-        yield forbidden_field(f"{path}.{other}", _ONE)
+        part.forbidden(other, "may not specify more than 1 handler type")
 
 
-def _request_causes(request: Tree, path: str) -> Iterator[Cause]:
-    if not request.get("path"):
-        yield required(f"{path}.path")
-    yield from port_causes(request.get("port"), f"{path}.port")
-    scheme = str(request.get("scheme") or "")
-    if scheme not in ("HTTP", "HTTPS"):
-        yield unsupported_value(f"{path}.scheme", scheme, ("HTTP", "HTTPS"))
+def _check_request(request: Part) -> None:
+    request.needs("path")
+    check_port(request, "port")
+    request.needs_choice("scheme", "HTTP", "HTTPS")
     for header in request.get("httpHeaders") or ():
         name = str(header.get("name") or "")
         if not _HEADER.fullmatch(name):
-            yield invalid_value(f"{path}.httpHeaders", name, _HEADER_RULE)
+            request.invalid("httpHeaders", _HEADER_RULE, name)

@@ -5,13 +5,10 @@ Mirrors pkg/apis/rbac/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..text.name_faults import subdomain_faults
-from .field_causes import Cause, invalid_value, required, unsupported_value
-
-Tree = Mapping[str, Any]
+from .field_causes import Part, Tree
 
 GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
@@ -27,65 +24,50 @@ def set_groups(tree: dict[str, Any]) -> None:
             subject["apiGroup"] = GROUP
 
 
-def role_causes(tree: Tree, is_namespaced: bool) -> Iterator[Cause]:
-    """Yield the faults of a role's rules."""
-    for i, rule in enumerate(tree.get("rules") or ()):
-        path, urls = f"rules[{i}]", rule.get("nonResourceURLs") or []
-        if not rule.get("verbs"):
-            yield required(f"{path}.verbs", "verbs must contain at least one value")
-        if urls:
-            if is_namespaced:
-                problem = "namespaced rules cannot apply to non-resource URLs"
-                yield invalid_value(f"{path}.nonResourceURLs", urls, problem)
-            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-                problem = "rules cannot apply to both regular resources and non-resource URLs"
-                yield invalid_value(f"{path}.nonResourceURLs", urls, problem)
+def check_role(role: Part, is_namespaced: bool) -> None:
+    """Check a role's rules."""
+    for rule in role.each("rules"):
+        rule.needs("verbs", problem="verbs must contain at least one value")
+        if not rule.get("nonResourceURLs"):
+            rule.needs("apiGroups", problem="resource rules must supply at least one api group")
+            rule.needs("resources", problem="resource rules must supply at least one resource")
             continue
-        if not rule.get("apiGroups"):
-            yield required(f"{path}.apiGroups", "resource rules must supply at least one api group")
-        if not rule.get("resources"):
-            yield required(f"{path}.resources", "resource rules must supply at least one resource")
-    rule = tree.get("aggregationRule")
-    if rule is not None and not rule.get("clusterRoleSelectors"):
+        if is_namespaced:
+            problem = "namespaced rules cannot apply to non-resource URLs"
+            rule.invalid("nonResourceURLs", problem)
+        if any(rule.get(field) for field in ("apiGroups", "resources", "resourceNames")):
+            problem = "rules cannot apply to both regular resources and non-resource URLs"
+            rule.invalid("nonResourceURLs", problem)
+    if role.has("aggregationRule"):
         problem = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        yield required("aggregationRule.clusterRoleSelectors", problem)
+        role.below("aggregationRule").needs("clusterRoleSelectors", problem=problem)
 
 
-def binding_causes(tree: Tree, is_namespaced: bool) -> Iterator[Cause]:
-    """Yield the faults of a binding's role and subjects."""
-    ref = tree.get("roleRef") or {}
-    group, kind = str(ref.get("apiGroup") or ""), str(ref.get("kind") or "")
-    if group != GROUP:
-        yield unsupported_value("roleRef.apiGroup", group, (GROUP,))
-    kinds = ("Role", "ClusterRole") if is_namespaced else ("ClusterRole",)
-    if kind not in kinds:
-        yield unsupported_value("roleRef.kind", kind, kinds)
-    if not ref.get("name"):
-        yield required("roleRef.name")
-    for i, subject in enumerate(tree.get("subjects") or ()):
-        yield from _subject_causes(subject, is_namespaced, f"subjects[{i}]")
+def check_binding(binding: Part, is_namespaced: bool) -> None:
+    """Check a binding's role and subjects."""
+    ref = binding.below("roleRef")
+    ref.needs_choice("apiGroup", GROUP)
+    ref.needs_choice("kind", *(("Role",) if is_namespaced else ()), "ClusterRole")
+    ref.needs("name")
+    for subject in binding.each("subjects"):
+        _check_subject(subject, is_namespaced)
 
 
-def _subject_causes(subject: Tree, is_namespaced: bool, path: str) -> Iterator[Cause]:
-    if not subject.get("name"):
-        yield required(f"{path}.name")
-    elif subject.get("kind") == "ServiceAccount":
-        for fault in subdomain_faults(subject["name"]):
-            yield invalid_value(f"{path}.name", subject["name"], fault)
-    kind, group = str(subject.get("kind") or ""), str(subject.get("apiGroup") or "")
+def _check_subject(subject: Part, is_namespaced: bool) -> None:
+    kind, is_account = subject.get("kind") or "", subject.get("kind") == "ServiceAccount"
+    if subject.needs("name") and is_account:
+        subject.check("name", subdomain_faults)
     if kind not in _SUBJECTS:
-        yield unsupported_value(f"{path}.kind", kind, _SUBJECTS)
+        subject.unsupported("kind", _SUBJECTS, kind)
         return
-    wanted = "" if kind == "ServiceAccount" else GROUP
-    if group != wanted:
-        yield unsupported_value(f"{path}.apiGroup", group, (wanted,))
-    if kind == "ServiceAccount" and not is_namespaced and not subject.get("namespace"):
-        yield required(f"{path}.namespace")
+    subject.needs_choice("apiGroup", "" if is_account else GROUP)
+    if is_account and not is_namespaced:
+        subject.needs("namespace")
 
 
-def role_ref_causes(tree: Tree, old: Tree) -> Iterator[Cause]:
-    """Yield the fault of a binding that names another role than before."""
-    ref = tree.get("roleRef") or {}
+def check_role_ref(binding: Part, old: Tree) -> None:
+    """Refuse a binding that names another role than before."""
+    ref = binding.get("roleRef") or {}
     if ref != (old.get("roleRef") or {}):
         shown = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
-        yield invalid_value("roleRef", shown, "cannot change roleRef")
+        binding.invalid("roleRef", "cannot change roleRef", shown)

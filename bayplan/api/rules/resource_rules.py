@@ -5,25 +5,13 @@ Mirrors validateResourceRequirements and its neighbours of pkg/apis/core/validat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..resources import is_extended, is_hugepages, is_native, is_pod_level
 from ..text.name_faults import dns_label_faults, key_faults
 from ..text.quantity import ExactAmount
-from .field_causes import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    not_found_value,
-    required,
-    unsupported_value,
-)
-from .label_rules import text_causes
-
-Tree = Mapping[str, Any]
-NameRule = Callable[[str, str], Iterator[Cause]]
+from .field_causes import NEGATIVE, Part, Tree
 
 COUNTED = (
     *("pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"),
@@ -38,8 +26,6 @@ OF_QUOTAS = (
     *COUNTED,
 )
 _STANDARD = (*OF_QUOTAS, "storage")
-NEGATIVE = "must be greater than or equal to 0"
-_NOT_WHOLE = "must be an integer"
 
 
 def amount_of(quantity: Any) -> ExactAmount | None:
@@ -50,141 +36,136 @@ def amount_of(quantity: Any) -> ExactAmount | None:
         return None
 
 
-def amount_causes(name: str, quantity: Any, path: str) -> Iterator[Cause]:
-    """Yield the faults of an amount of a resource."""
+def is_shared(name: str) -> bool:
+    """Whether more of a resource may be promised than there is."""
+    return is_native(name) and not is_hugepages(name)
+
+
+def check_amount(part: Part, where: str, name: str, quantity: Any) -> None:
+    """Check an amount of a resource."""
     amount = amount_of(quantity)
     if amount is None:
         return
     if amount.nano < 0:
-        yield invalid_value(path, str(amount), NEGATIVE)
+        part.invalid(where, NEGATIVE, str(amount))
     if (name in COUNTED or is_extended(name)) and amount.nano % 10**9:
-        yield invalid_value(path, str(amount), _NOT_WHOLE)
+        part.invalid(where, "must be an integer", str(amount))
 
 
-def resource_name_causes(name: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of the name of any resource."""
+def resource_name_faults(name: str) -> tuple[str, ...]:
+    """The faults of the name of any resource."""
     faults = key_faults(name)
-    for fault in faults:
-        yield invalid_value(path, name, fault)
     is_standard = name in _STANDARD or is_hugepages(name) or name.startswith("requests.hugepages-")
-    if not faults and "/" not in name and not is_standard:
-        yield invalid_value(path, name, "must be a standard resource type or fully qualified")
+    if faults or "/" in name or is_standard:
+        return faults
+    return ("must be a standard resource type or fully qualified",)
 
 
-def container_resource_causes(name: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of the name of a resource of a container."""
-    yield from resource_name_causes(name, path)
+def container_resource_faults(name: str) -> tuple[str, ...]:
+    """The faults of the name of a resource of a container."""
+    faults = resource_name_faults(name)
     if "/" not in name:
         if name not in _OF_CONTAINERS and not is_hugepages(name):
-            yield invalid_value(path, name, "must be a standard resource for containers")
+            return (*faults, "must be a standard resource for containers")
     elif not is_native(name) and not is_extended(name):
-        yield invalid_value(path, name, "doesn't follow extended resource name standard")
+        return (*faults, "doesn't follow extended resource name standard")
+    return faults
 
 
-def _pod_resource_causes(name: str, path: str) -> Iterator[Cause]:
-    faults = list(resource_name_causes(name, path))
-    yield from faults
-    if not faults and not is_pod_level(name):
-        yield unsupported_value(path, name, ("cpu", "hugepages-", "memory"))
+def quota_resource_faults(name: str) -> tuple[str, ...]:
+    """The faults of the name of a resource of a quota."""
+    is_huge = name.startswith(("hugepages-", "requests.hugepages-"))
+    is_known = "/" in name or name in OF_QUOTAS or is_huge
+    more = () if is_known else ("must be a standard resource for quota",)
+    return (*resource_name_faults(name), *more)
 
 
-def quota_resource_causes(name: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of the name of a resource of a quota."""
-    yield from resource_name_causes(name, path)
-    huge = name.startswith(("hugepages-", "requests.hugepages-"))
-    if "/" not in name and name not in OF_QUOTAS and not huge:
-        yield invalid_value(path, name, "must be a standard resource for quota")
-
-
-def requirement_causes(
-    resources: Tree, claims: Sequence[str], path: str, names: NameRule = container_resource_causes
-) -> Iterator[Cause]:
-    """Yield the faults of the requests and limits of a container, and of its claims."""
+def check_requirements(
+    resources: Part, claims: Sequence[str] = (), of_whole_pod: bool = False
+) -> None:
+    """Check requests and limits of a container or of a pod as a whole, and the claims of a container."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
-            where = f"{path}.{part}[{name}]"
-            yield from names(name, where)
-            yield from amount_causes(name, quantity, where)
+            where = f"{part}[{name}]"
+            known = resource_name_faults if of_whole_pod else container_resource_faults
+            resources.check(where, known, name)
+            if of_whole_pod and not resource_name_faults(name) and not is_pod_level(name):
+                resources.unsupported(where, ("cpu", "hugepages-", "memory"), name)
+            check_amount(resources, where, name, quantity)
             if part == "requests":
-                yield from _limit_causes(name, quantity, limits, path)
-            yield from _page_causes(name, quantity, where)
+                _check_limit(resources, name, quantity, limits)
+            _check_pages(resources, where, name, quantity)
     named = {*limits, *requests}
     if any(is_hugepages(name) for name in named) and not named & {"cpu", "memory"}:
-        yield forbidden_field(path, "HugePages require cpu or memory")
-    yield from _claim_causes(resources.get("claims") or (), claims, f"{path}.claims")
+        resources.forbidden("", "HugePages require cpu or memory")
+    _check_claims(resources, claims)
 
 
-def _limit_causes(name: str, quantity: Any, limits: Tree, path: str) -> Iterator[Cause]:
-    is_shared = is_native(name) and not is_hugepages(name)
+def _check_limit(resources: Part, name: str, quantity: Any, limits: Tree) -> None:
     if name not in limits:
-        if not is_shared:
-            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        if not is_shared(name):
+            resources.required("limits", "Limit must be set for non overcommitable resources")
         return
     wanted, limit = amount_of(quantity), amount_of(limits[name])
     if wanted is None or limit is None:
         return
-    relation = "equal to" if not is_shared else "less than or equal to"
-    if wanted.nano > limit.nano or (not is_shared and wanted.nano != limit.nano):
-        problem = f"must be {relation} {name} limit of {limit}"
-        yield invalid_value(f"{path}.requests", str(wanted), problem)
+    relation = "less than or equal to" if is_shared(name) else "equal to"
+    if wanted.nano > limit.nano or (not is_shared(name) and wanted.nano != limit.nano):
+        resources.invalid("requests", f"must be {relation} {name} limit of {limit}", str(wanted))
 
 
-def _page_causes(name: str, quantity: Any, path: str) -> Iterator[Cause]:
+def _check_pages(resources: Part, where: str, name: str, quantity: Any) -> None:
     amount = amount_of(quantity) if is_hugepages(name) else None
     size = amount_of(name.removeprefix("hugepages-")) if amount is not None else None
     if amount is not None and size is not None and (size.nano <= 0 or amount.nano % size.nano):
         problem = f"{amount} is not positive integer multiple of {name}"
-        yield invalid_value(path, str(amount), problem)
+        resources.invalid(where, problem, str(amount))
 
 
-def _claim_causes(claims: Sequence[Tree], of_pod: Sequence[str], path: str) -> Iterator[Cause]:
+def _check_claims(resources: Part, of_pod: Sequence[str]) -> None:
     keys: set[str] = set()
-    for i, claim in enumerate(claims):
-        name, request, where = claim.get("name") or "", claim.get("request") or "", f"{path}[{i}]"
+    for claim in resources.each("claims"):
+        name, request = claim.get("name") or "", claim.get("request") or ""
         if not name:
-            yield required(where)
+            claim.required("")
             continue
         key = f"{name}/{request}" if request else name
-        if request:
-            yield from text_causes(request, dns_label_faults, f"{where}.request")
+        claim.text("request", dns_label_faults)
         others = [other for other in keys if other.startswith(f"{name}/")] if not request else []
         if name in keys:
-            yield duplicate(where, name)
+            claim.duplicate("", name)
         elif key in keys or others:
-            yield duplicate(where, key)
+            claim.duplicate("", key)
         keys.add(key)
         if name not in of_pod:
             known = f": {', '.join(sorted(of_pod))}" if of_pod else " which is empty"
-            problem = f"must be one of the names in pod.spec.resourceClaims{known}"
-            yield not_found_value(where, name, problem)
+            claim.not_found("", name, f"must be one of the names in pod.spec.resourceClaims{known}")
 
 
-def pod_requirement_causes(spec: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of the resources of a pod as a whole."""
-    resources = spec.get("resources")
-    if resources is None:
+def check_pod_requirements(spec: Part) -> None:
+    """Check the resources of a pod as a whole."""
+    resources = spec.below("resources")
+    if not spec.has("resources"):
         return
     if (spec.get("os") or {}).get("name") == "windows":
-        yield forbidden_field(f"{path}.resources", "may not be set for a windows pod")
+        spec.forbidden("resources", "may not be set for a windows pod")
         return
     if resources.get("claims"):
-        problem = "claims may not be set for Resources at pod-level"
-        yield forbidden_field(f"{path}.resources.claims", problem)
-    where = f"{path}.resources"
-    yield from requirement_causes(resources, (), where, _pod_resource_causes)
+        resources.forbidden("claims", "claims may not be set for Resources at pod-level")
+    check_requirements(resources, of_whole_pod=True)
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    for name, total in _sums(spec, "requests").items():
+    for name, total in _sums(spec.tree, "requests").items():
         amount = amount_of(requests.get(name))
         if amount is not None and total.nano > amount.nano:
             problem = f"must be greater than or equal to aggregate container requests of {total}"
-            yield invalid_value(f"{where}.requests[{name}]", str(amount), problem)
-    for i, container in enumerate(spec.get("containers") or ()):
-        for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
+            resources.invalid(f"requests[{name}]", problem, str(amount))
+    for container, one in spec.items("containers"):
+        for name, limit in ((one.get("resources") or {}).get("limits") or {}).items():
             own, whole = amount_of(limit), amount_of(limits.get(name))
             if own is not None and whole is not None and own.nano > whole.nano:
                 problem = f"must be less than or equal to pod limits of {whole}"
-                yield invalid_value(f"{where}.containers[{i}][{name}].limits", str(own), problem)
+                resources.invalid(f"{container}[{name}].limits", problem, str(own))
 
 
 def _sums(spec: Tree, part: str) -> dict[str, ExactAmount]:

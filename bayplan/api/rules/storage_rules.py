@@ -7,31 +7,14 @@ pkg/apis/storage/validation/validation.go.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ..text.name_faults import key_faults, subdomain_faults
-from .claim_rules import POSITIVE, mode_causes
-from .field_causes import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    required,
-    unsupported_value,
-)
-from .label_rules import (
-    name_causes_of,
-    node_selector_causes,
-    text_causes,
-    topology_causes,
-)
+from . import label_rules
+from .claim_rules import POSITIVE, check_modes
+from .field_causes import Part
+from .label_rules import check_node_selector
 from .resource_rules import amount_of
-from .security_rules import choice_causes
-from .volume_rules import PERSISTENT_SOURCES, driver_causes, source_causes
-from .workload_rules import least_causes
-
-Tree = Mapping[str, Any]
+from .volume_rules import PERSISTENT_SOURCES, check_driver, check_source
 
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _MOUNTED = (
@@ -41,130 +24,107 @@ _MOUNTED = (
 """Sources of volumes that are mounted with options."""
 
 
-def volume_object_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a PersistentVolume."""
-    spec = tree.get("spec") or {}
-    if not spec.get("accessModes"):
-        yield required("spec.accessModes")
-    yield from mode_causes(spec, "spec")
-    capacity = spec.get("capacity") or {}
-    if not capacity:
-        yield required("spec.capacity")
+def check_volume(volume: Part) -> None:
+    """Check a PersistentVolume."""
+    spec = volume.below("spec")
+    spec.needs("accessModes")
+    check_modes(spec)
+    spec.needs("capacity")
+    capacity, affinity = spec.get("capacity") or {}, spec.below("nodeAffinity")
     if set(capacity) != {"storage"}:
-        yield unsupported_value("spec.capacity", capacity, ("storage",))
+        spec.unsupported("capacity", ("storage",), capacity)
     for name, quantity in capacity.items():
-        amount, where = amount_of(quantity), f"spec.capacity[{name}]"
+        amount, where = amount_of(quantity), f"capacity[{name}]"
         if amount is not None and amount.nano < 0:
             value = -(-amount.nano // 10**9)
-            yield invalid_value(where, value, "must be a valid resource quantity")
+            spec.invalid(where, "must be a valid resource quantity", value)
         if amount is not None and amount.nano <= 0:
-            yield invalid_value(where, str(amount), POSITIVE)
-    policies = ("Delete", "Recycle", "Retain")
-    yield from choice_causes(spec, "persistentVolumeReclaimPolicy", policies, "spec")
-    affinity = spec.get("nodeAffinity")
-    if affinity is not None and affinity.get("required") is None:
-        problem = "must specify required node constraints"
-        yield required("spec.nodeAffinity.required", problem)
-    elif affinity is not None:
-        yield from node_selector_causes(affinity["required"], "spec.nodeAffinity.required")
-    yield from source_causes(spec, PERSISTENT_SOURCES, "spec")
-    if spec.get("local") is not None and affinity is None:
-        yield required("spec.nodeAffinity", "Local volume requires node affinity")
-    root = posixpath.normpath((spec.get("hostPath") or {}).get("path") or ".")
+            spec.invalid(where, POSITIVE, str(amount))
+    spec.choice("persistentVolumeReclaimPolicy", "Delete", "Recycle", "Retain")
+    if affinity.has("required"):
+        check_node_selector(affinity.below("required"))
+    elif spec.has("nodeAffinity"):
+        affinity.required("required", "must specify required node constraints")
+    check_source(spec, PERSISTENT_SOURCES)
+    if spec.has("local") and not spec.has("nodeAffinity"):
+        spec.required("nodeAffinity", "Local volume requires node affinity")
+    root = posixpath.normpath(spec.below("hostPath").get("path") or ".")
     if root in ("/", "//") and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         problem = "may not be 'recycle' for a hostPath mount of '/'"
-        yield forbidden_field("spec.persistentVolumeReclaimPolicy", problem)
-    yield from name_causes_of(spec, "storageClassName", subdomain_faults, "spec")
-    yield from choice_causes(spec, "volumeMode", ("Block", "Filesystem"), "spec")
-    yield from _option_causes(tree, spec)
-
-
-def _option_causes(tree: Tree, spec: Tree) -> Iterator[Cause]:
-    """Yield the annotation with mount options of a volume that is not mounted with options."""
-    annotations = tree["metadata"].get("annotations") or {}
+        spec.forbidden("persistentVolumeReclaimPolicy", problem)
+    spec.text("storageClassName", subdomain_faults)
+    spec.choice("volumeMode", "Block", "Filesystem")
+    annotations = volume.tree["metadata"].get("annotations") or {}
     if _MOUNT_OPTIONS in annotations and not any(spec.get(name) for name in _MOUNTED):
         problem = "may not specify mount options for this volume type"
-        yield forbidden_field(f"metadata.annotations.{_MOUNT_OPTIONS}", problem)
+        volume.forbidden(f"metadata.annotations.{_MOUNT_OPTIONS}", problem)
 
 
-def storage_class_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a StorageClass."""
-    name = str(tree.get("provisioner") or "")
-    if not name:
-        yield required("provisioner")
-    else:
-        yield from text_causes(name.lower(), key_faults, "provisioner")
-    for key in tree.get("parameters") or ():
-        if not key:
-            yield invalid_value("parameters", key, "field can not be empty.")
-    for field, words in (
-        ("reclaimPolicy", ("Delete", "Retain")),
-        ("volumeBindingMode", ("Immediate", "WaitForFirstConsumer")),
-    ):
-        if tree.get(field) is not None and tree[field] not in words:
-            yield unsupported_value(field, str(tree[field]), words)
-    for i, term in enumerate(tree.get("allowedTopologies") or ()):
-        yield from topology_causes(term, f"allowedTopologies[{i}]")
+def check_storage_class(class_: Part) -> None:
+    """Check a StorageClass."""
+    if class_.needs("provisioner"):
+        class_.check("provisioner", key_faults, str(class_.get("provisioner")).lower())
+    if "" in (class_.get("parameters") or ()):
+        class_.invalid("parameters", "field can not be empty.", "")
+    class_.choice("reclaimPolicy", "Delete", "Retain")
+    class_.choice("volumeBindingMode", "Immediate", "WaitForFirstConsumer")
+    for term in class_.each("allowedTopologies"):
+        keys: set[str] = set()
+        for requirement in term.each("matchLabelExpressions"):
+            requirement.needs("values")
+            values: set[str] = set()
+            for name, value in requirement.items("values"):
+                requirement.unique(name, values, value)
+            requirement.check("key", label_rules.key_faults)
+            requirement.unique("key", keys)
 
 
-def csi_driver_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a CSIDriver."""
-    spec = tree.get("spec") or {}
-    policies = ("File", "None", "ReadWriteOnceWithFSType")
-    yield from choice_causes(spec, "fsGroupPolicy", policies, "spec")
+def check_csi_driver(driver: Part) -> None:
+    """Check a CSIDriver."""
+    spec = driver.below("spec")
+    spec.choice("fsGroupPolicy", "File", "None", "ReadWriteOnceWithFSType")
     audiences: set[str] = set()
-    for i, request in enumerate(spec.get("tokenRequests") or ()):
-        path, seconds = f"spec.tokenRequests[{i}]", request.get("expirationSeconds")
-        audience = request.get("audience") or ""
-        if audience in audiences:
-            yield duplicate(f"{path}.audience", audience)
-            continue
-        audiences.add(audience)
-        if seconds is not None and seconds < 600:
+    for request in spec.each("tokenRequests"):
+        audience, seconds = request.get("audience") or "", request.get("expirationSeconds")
+        is_new = audience not in audiences
+        request.unique("audience", audiences)
+        if is_new and seconds is not None and seconds < 600:
             problem = "may not specify a duration less than 10 minutes"
-            yield invalid_value(f"{path}.expirationSeconds", seconds, problem)
+            request.invalid("expirationSeconds", problem)
     for mode in spec.get("volumeLifecycleModes") or ():
-        modes = ("Persistent", "Ephemeral")
-        if mode not in modes:
-            yield unsupported_value("spec.volumeLifecycleModes", mode, modes)
+        if mode not in ("Persistent", "Ephemeral"):
+            spec.unsupported("volumeLifecycleModes", ("Persistent", "Ephemeral"), mode)
 
 
-def csi_node_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a CSINode."""
+def check_csi_node(node: Part) -> None:
+    """Check a CSINode."""
     names: set[str] = set()
-    for i, driver in enumerate((tree.get("spec") or {}).get("drivers") or ()):
-        path, name = f"spec.drivers[{i}]", driver.get("name") or ""
-        yield from driver_causes(name, f"{path}.name")
-        identity = driver.get("nodeID") or ""
-        if not identity:
-            yield required(f"{path}.nodeID")
-        elif len(identity) > 256:
-            yield invalid_value(f"{path}.nodeID", identity, "must be 256 characters or less")
-        yield from least_causes(driver.get("allocatable") or {}, ("count",), f"{path}.allocatable")
-        if name in names:
-            yield duplicate(f"{path}.name", name)
-        names.add(name)
-        keys = driver.get("topologyKeys") or ()
-        for j, key in enumerate(keys):
+    for driver in node.below("spec").each("drivers"):
+        check_driver(driver, "name")
+        if driver.needs("nodeID") and len(driver.get("nodeID")) > 256:
+            driver.invalid("nodeID", "must be 256 characters or less")
+        driver.below("allocatable").not_negative("count")
+        driver.unique("name", names)
+        keys: set[str] = set()
+        for key in driver.get("topologyKeys") or ():
             if not key:
-                yield required(path)
-            if key in keys[:j]:
-                yield duplicate(path, key)
-            yield from text_causes(key, key_faults, path)
+                driver.required("")
+            driver.unique("", keys, key)
+            driver.check("", key_faults, key)
 
 
-def attachment_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a VolumeAttachment."""
-    spec = tree.get("spec") or {}
-    yield from driver_causes(spec.get("attacher") or "", "spec.attacher")
-    source = spec.get("source") or {}
-    name, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+def check_attachment(attachment: Part) -> None:
+    """Check a VolumeAttachment."""
+    spec = attachment.below("spec")
+    check_driver(spec, "attacher")
+    source = spec.below("source")
+    named = source.set_of(("persistentVolumeName", "inlineVolumeSpec"))
     problem = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-    if name is None and inline is None:
-        yield required("spec.source", problem)
-    elif name is not None and inline is not None:
-        yield forbidden_field("spec.source", problem)
-    elif name == "":
+    if not named:
+        source.required("", problem)
+    elif len(named) > 1:
+        source.forbidden("", problem)
+    elif source.get("persistentVolumeName") == "":
         problem = "must specify non empty persistentVolumeName"
-        yield required("spec.source.persistentVolumeName", problem)
-    yield from text_causes(spec.get("nodeName") or "", subdomain_faults, "spec.nodeName")
+        source.required("persistentVolumeName", problem)
+    spec.check("nodeName", subdomain_faults)

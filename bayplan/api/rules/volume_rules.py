@@ -6,27 +6,16 @@ Mirrors validateVolumeSource and its neighbours of pkg/apis/core/validation/vali
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from ..text.name_faults import dns_label_faults, subdomain_faults
-from .claim_rules import claim_spec_causes
+from .claim_rules import check_claim_spec
 from .container_rules import PULL_POLICIES
-from .environment_rules import FILE_FIELDS, field_path_causes, resource_path_causes
-from .field_causes import (
-    Cause,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    required,
-    too_long,
-    unsupported_value,
-)
-from .label_rules import annotations_causes, labels_causes, text_causes
+from .environment_rules import FILE_FIELDS, check_field_path, check_resource_path
+from .field_causes import Part, Tree
+from .label_rules import check_annotations, check_labels
 from .resource_rules import amount_of
-from .security_rules import back_step_causes, choice_causes, local_path_causes
-
-Tree = Mapping[str, Any]
+from .security_rules import back_step_faults, local_path_faults
 
 SOURCES = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret"),
@@ -37,28 +26,12 @@ SOURCES = (
 )
 """Sources of volumes of pods, in the order in which kube-apiserver checks them."""
 PERSISTENT_SOURCES = (
-    *(
-        "hostPath",
-        "gcePersistentDisk",
-        "awsElasticBlockStore",
-        "glusterfs",
-        "flocker",
-        "nfs",
-        "rbd",
-    ),
-    *("quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume"),
-    *(
-        "photonPersistentDisk",
-        "portworxVolume",
-        "azureDisk",
-        "scaleIO",
-        "local",
-        "storageos",
-        "csi",
-    ),
+    *("hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs"),
+    *("rbd", "quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile"),
+    *("vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO", "local"),
+    *("storageos", "csi"),
 )
 """Sources of persistent volumes, in that order, too."""
-_ONE_SOURCE = "may not specify more than 1 volume type"
 _REQUIRED = {
     "gitRepo": ("repository",),
     "gcePersistentDisk": ("pdName",),
@@ -86,8 +59,12 @@ _HOST_PATHS = (
     *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File"),
     *("FileOrCreate", "Socket"),
 )
-_MODE_RULE = "must be a number between 0 and 0777 (octal), both inclusive"
-_SAME_PATH = "conflicting duplicate paths"
+_MODES = (0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive")
+_UNITS = (0, 255, "must be between 0 and 255, inclusive")
+_PROJECTIONS = (
+    *("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle"),
+    "podCertificate",
+)
 _KEYS = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _ISCSI = {
     "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$", re.ASCII),
@@ -96,233 +73,197 @@ _ISCSI = {
 }
 
 
-def volume_causes(spec: Tree, path: str, pod_name: str, is_pod: bool) -> Iterator[Cause]:
-    """Yield the faults of the volumes of a pod or template."""
+def check_volumes(spec: Part, pod_name: str, is_pod: bool) -> None:
+    """Check the volumes of a pod or template."""
     names: set[str] = set()
     volumes = spec.get("volumes") or ()
     made = {f"{pod_name}-{one.get('name')}" for one in volumes if one.get("ephemeral") is not None}
-    for i, volume in enumerate(volumes):
-        where, name = f"{path}.volumes[{i}]", str(volume.get("name") or "")
-        found = list(source_causes(volume, SOURCES, where, is_pod))
-        if not name:
-            found.append(required(f"{where}.name"))
-        else:
-            found += text_causes(name, dns_label_faults, f"{where}.name")
+    for volume in spec.each("volumes"):
+        before, name = len(spec.causes), str(volume.get("name") or "")
+        check_source(volume, SOURCES, is_pod)
+        volume.needs_text("name", dns_label_faults)
         if name in names:
-            found.append(duplicate(f"{where}.name", name))
-        if not found:
+            volume.duplicate("name", name)
+        if len(spec.causes) == before:
             names.add(name)
-        yield from found
-        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        claim = volume.below("persistentVolumeClaim").get("claimName")
         if pod_name and claim in made:
             problem = "must not reference a PVC that gets created for an ephemeral volume"
-            yield invalid_value(f"{where}.persistentVolumeClaim.claimName", claim, problem)
+            volume.invalid("persistentVolumeClaim.claimName", problem, claim)
 
 
-def source_causes(
-    volume: Tree, sources: tuple[str, ...], path: str, is_pod: bool = False
-) -> Iterator[Cause]:
-    """Yield the faults of the one source of a volume."""
-    named = [name for name in sources if volume.get(name) is not None]
+def check_source(volume: Part, sources: Sequence[str], is_pod: bool = False) -> None:
+    """Check the one source of a volume."""
+    named, is_lasting = volume.set_of(sources), sources is PERSISTENT_SOURCES
     if not named:
-        yield required(path, "must specify a volume type")
+        volume.required("", "must specify a volume type")
         return
-    source, name, is_lasting = volume[named[0]], named[0], sources is PERSISTENT_SOURCES
-    where = f"{path}.{'persistentDisk' if name == 'gcePersistentDisk' else name}"
-    for field in _REQUIRED.get(name, ()):
-        if not source.get(field):
-            yield required(f"{where}.{field}")
+    name = named[0]
+    shown = "persistentDisk" if name == "gcePersistentDisk" else name
+    source = volume.below(shown, volume.get(name))
+    source.needs(*_REQUIRED.get(name, ()))
     check = _CHECKS.get(name)
     if check is not None:
-        yield from check(source, where)
+        check(source)
     if name == "image":
-        if is_pod and not source.get("reference"):
-            yield required(f"{where}.reference")
-        yield from choice_causes(source, "pullPolicy", PULL_POLICIES, where)
+        if is_pod:
+            source.needs("reference")
+        source.choice("pullPolicy", *PULL_POLICIES)
     if name == "csi":
-        yield from (_lasting_csi_causes if is_lasting else _csi_causes)(source, where)
+        (_check_lasting_csi if is_lasting else _check_csi)(source)
     for other in named[1:]:
         word = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}.get(other, other)
-        yield forbidden_field(f"{path}.{other if is_lasting else word}", _ONE_SOURCE)
+        volume.forbidden(other if is_lasting else word, "may not specify more than 1 volume type")
 
 
-def _empty_dir(source: Tree, path: str) -> Iterator[Cause]:
+def _empty_dir(source: Part) -> None:
     limit = amount_of(source.get("sizeLimit"))
     if limit is not None and limit.nano < 0:
-        problem = "SizeLimit field must be a valid resource quantity"
-        yield forbidden_field(f"{path}.sizeLimit", problem)
+        source.forbidden("sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _host_path(source: Tree, path: str) -> Iterator[Cause]:
-    if not source.get("path"):
-        yield required(f"{path}.path")
-        return
-    yield from back_step_causes(source["path"], f"{path}.path")
-    yield from choice_causes(source, "type", _HOST_PATHS, path)
+def _host_path(source: Part) -> None:
+    if source.needs("path"):
+        source.check("path", back_step_faults)
+        source.choice("type", *_HOST_PATHS)
 
 
-def _local(source: Tree, path: str) -> Iterator[Cause]:
-    yield from back_step_causes(source.get("path") or "", f"{path}.path")
+def _local(source: Part) -> None:
+    source.check("path", back_step_faults)
 
 
-def _git(source: Tree, path: str) -> Iterator[Cause]:
-    yield from local_path_causes(source.get("directory") or "", f"{path}.directory")
+def _git(source: Part) -> None:
+    source.check("directory", local_path_faults)
 
 
-def _partition(source: Tree, path: str) -> Iterator[Cause]:
-    number = source.get("partition") or 0
-    if not 0 <= number <= 255:
-        yield invalid_value(f"{path}.partition", number, "must be between 1 and 255, inclusive")
+def _partition(source: Part) -> None:
+    source.limit("partition", 0, 255, "must be between 1 and 255, inclusive")
 
 
-def _nfs(source: Tree, path: str) -> Iterator[Cause]:
+def _nfs(source: Part) -> None:
     found = source.get("path") or ""
     if not found.startswith("/"):
-        yield invalid_value(f"{path}.path", found, "must be an absolute path")
+        source.invalid("path", "must be an absolute path", found)
 
 
-def _iscsi(source: Tree, path: str) -> Iterator[Cause]:
-    if not source.get("targetPortal"):
-        yield required(f"{path}.targetPortal")
-    if not source.get("iqn"):
-        yield required(f"{path}.iqn")
-    else:
-        yield from _initiator_causes(source["iqn"], f"{path}.iqn")
-    if not 0 <= (source.get("lun") or 0) <= 255:
-        yield invalid_value(f"{path}.lun", source["lun"], "must be between 0 and 255, inclusive")
+def _iscsi(source: Part) -> None:
+    source.needs("targetPortal")
+    source.needs_text("iqn", _initiator_faults)
+    source.limit("lun", *_UNITS)
     is_secret = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
-    if is_secret and source.get("secretRef") is None:
-        yield required(f"{path}.secretRef")
-    if source.get("initiatorName") is not None:
-        yield from _initiator_causes(source["initiatorName"], f"{path}.initiatorname")
+    if is_secret and not source.has("secretRef"):
+        source.required("secretRef")
+    if source.has("initiatorName"):
+        source.check("initiatorname", _initiator_faults, source.get("initiatorName"))
 
 
-def _initiator_causes(name: str, path: str) -> Iterator[Cause]:
+def _initiator_faults(name: str) -> tuple[str, ...]:
     form = _ISCSI.get(name[:3])
     if form is None:
-        problem = "must be valid format starting with iqn, eui, or naa"
-        yield invalid_value(path, name, problem)
-    elif not form.search(name):
-        yield invalid_value(path, name, "must be valid format")
+        return ("must be valid format starting with iqn, eui, or naa",)
+    return () if form.search(name) else ("must be valid format",)
 
 
-def _fibre_channel(source: Tree, path: str) -> Iterator[Cause]:
-    targets, ids, unit = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
+def _fibre_channel(source: Part) -> None:
+    targets, ids = source.get("targetWWNs"), source.get("wwids")
     if not targets and not ids:
         problem = "must specify either targetWWNs or wwids, but not both"
-        yield required(f"{path}.targetWWNs", problem)
+        source.required("targetWWNs", problem)
     if targets and ids:
         problem = "targetWWNs and wwids can not be specified simultaneously"
-        yield invalid_value(f"{path}.targetWWNs", targets, problem)
-    if targets and unit is None:
-        yield required(f"{path}.lun", "lun is required if targetWWNs is specified")
-    elif targets and unit is not None and not 0 <= unit <= 255:
-        yield invalid_value(f"{path}.lun", unit, "must be between 0 and 255, inclusive")
+        source.invalid("targetWWNs", problem)
+    if targets and not source.has("lun"):
+        source.required("lun", "lun is required if targetWWNs is specified")
+    elif targets:
+        source.limit("lun", *_UNITS)
 
 
-def _flocker(source: Tree, path: str) -> Iterator[Cause]:
+def _flocker(source: Part) -> None:
     name, uid = source.get("datasetName") or "", source.get("datasetUUID") or ""
     if not name and not uid:
-        yield required(path, "one of datasetName and datasetUUID is required")
+        source.required("", "one of datasetName and datasetUUID is required")
     if name and uid:
         problem = "datasetName and datasetUUID can not be specified simultaneously"
-        yield invalid_value(path, "resource", problem)
+        source.invalid("", problem, "resource")
     if "/" in name:
-        yield invalid_value(f"{path}.datasetName", name, "must not contain '/'")
+        source.invalid("datasetName", "must not contain '/'")
 
 
-def _flex(source: Tree, path: str) -> Iterator[Cause]:
+def _flex(source: Part) -> None:
     for key in source.get("options") or ():
         domain = f".{key.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             problem = "kubernetes.io and k8s.io namespaces are reserved"
-            yield invalid_value(f"{path}.options[{key}]", key, problem)
+            source.invalid(f"options[{key}]", problem, key)
 
 
-def _azure_disk(source: Tree, path: str) -> Iterator[Cause]:
-    yield from choice_causes(source, "cachingMode", ("None", "ReadOnly", "ReadWrite"), path)
-    yield from choice_causes(source, "kind", ("Dedicated", "Managed", "Shared"), path)
+def _azure_disk(source: Part) -> None:
+    source.choice("cachingMode", "None", "ReadOnly", "ReadWrite")
+    source.choice("kind", "Dedicated", "Managed", "Shared")
     address, kind = source.get("diskURI") or "", source.get("kind")
     managed = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
     blob = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
     if kind == "Managed" and not address.startswith("/subscriptions/"):
-        yield unsupported_value(f"{path}.diskURI", address, (managed,))
+        source.unsupported("diskURI", (managed,), address)
     elif kind not in (None, "Managed") and not address.startswith("https://"):
-        yield unsupported_value(f"{path}.diskURI", address, (blob,))
+        source.unsupported("diskURI", (blob,), address)
 
 
-def _mode_causes(tree: Tree, field: str, path: str) -> Iterator[Cause]:
-    mode = tree.get(field)
-    if mode is not None and not 0 <= mode <= 0o777:
-        yield invalid_value(f"{path}.{field}", mode, _MODE_RULE)
+def _files(source: Part) -> None:
+    source.limit("defaultMode", *_MODES)
+    _check_items(source)
 
 
-def _files(source: Tree, path: str) -> Iterator[Cause]:
-    yield from _mode_causes(source, "defaultMode", path)
-    for i, item in enumerate(source.get("items") or ()):
-        yield from _item_causes(item, f"{path}.items[{i}]")
+def _check_items(source: Part) -> None:
+    for item in source.each("items"):
+        item.needs("key", "path")
+        item.check("path", _file_path_faults)
+        item.limit("mode", *_MODES)
 
 
-def _item_causes(item: Tree, path: str) -> Iterator[Cause]:
-    for field in ("key", "path"):
-        if not item.get(field):
-            yield required(f"{path}.{field}")
-    yield from _file_path_causes(item.get("path") or "", f"{path}.path")
-    yield from _mode_causes(item, "mode", path)
+def _file_path_faults(text: str) -> tuple[str, ...]:
+    starts = text.startswith("..") and not text.startswith("../")
+    return (*local_path_faults(text), *(("must not start with '..'",) if starts else ()))
 
 
-def _file_path_causes(text: str, path: str) -> Iterator[Cause]:
-    yield from local_path_causes(text, path)
-    if text.startswith("..") and not text.startswith("../"):
-        yield invalid_value(path, text, "must not start with '..'")
+def _downward(source: Part) -> None:
+    source.limit("defaultMode", *_MODES)
+    _check_downward_items(source)
 
 
-def _downward(source: Tree, path: str) -> Iterator[Cause]:
-    yield from _mode_causes(source, "defaultMode", path)
-    for item in source.get("items") or ():
-        yield from _downward_item_causes(item, path)
+def _check_downward_items(source: Part) -> None:
+    """Check the items of a downward API; kube-apiserver leaves their numbers out of the paths."""
+    for tree in source.get("items") or ():
+        item = Part(tree, source.path, source.causes)
+        item.needs("path")
+        item.check("path", _file_path_faults)
+        if item.has("fieldRef"):
+            check_field_path(item.below("fieldRef"), FILE_FIELDS)
+            if item.has("resourceFieldRef"):
+                problem = "fieldRef and resourceFieldRef can not be specified simultaneously"
+                item.invalid("", problem, "resource")
+        elif item.has("resourceFieldRef"):
+            check_resource_path(item.below("resourceFieldRef"), is_file=True)
+        else:
+            item.required("", "one of fieldRef and resourceFieldRef is required")
+        item.limit("mode", *_MODES)
 
 
-def _downward_item_causes(item: Tree, path: str) -> Iterator[Cause]:
-    if not item.get("path"):
-        yield required(f"{path}.path")
-    yield from _file_path_causes(item.get("path") or "", f"{path}.path")
-    field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
-    if field is not None:
-        yield from field_path_causes(field, FILE_FIELDS, f"{path}.fieldRef")
-        if resource is not None:
-            problem = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            yield invalid_value(path, "resource", problem)
-    elif resource is not None:
-        yield from resource_path_causes(resource, f"{path}.resourceFieldRef", is_file=True)
-    else:
-        yield required(path, "one of fieldRef and resourceFieldRef is required")
-    yield from _mode_causes(item, "mode", path)
-
-
-def _projected(source: Tree, path: str) -> Iterator[Cause]:
-    yield from _mode_causes(source, "defaultMode", path)
+def _projected(source: Part) -> None:
+    source.limit("defaultMode", *_MODES)
     paths: set[str] = set()
-    kinds = (
-        "secret",
-        "configMap",
-        "downwardAPI",
-        "serviceAccountToken",
-        "clusterTrustBundle",
-        "podCertificate",
-    )
-    for i, part in enumerate(source.get("sources") or ()):
-        where = f"{path}.sources[{i}]"
-        named = [kind for kind in kinds if part.get(kind) is not None]
+    for part in source.each("sources"):
+        named = part.set_of(_PROJECTIONS)
         for kind in named:
-            yield from _projection_causes(kind, part[kind], f"{where}.{kind}", path)
-            for file in _projected_paths(kind, part[kind]):
+            projection = part.below(kind)
+            _check_projection(kind, projection, source)
+            for file in _projected_paths(kind, projection.tree):
                 if file in paths:
-                    shown = part[kind].get("name") if kind in ("secret", "configMap") else file
-                    yield invalid_value(path, shown or "", _SAME_PATH)
+                    shown = projection.get("name") if kind in ("secret", "configMap") else file
+                    source.invalid("", "conflicting duplicate paths", shown or "")
                 paths.add(file)
         if len(named) > 1:
-            yield forbidden_field(where, "may not specify more than 1 volume type per source")
+            part.forbidden("", "may not specify more than 1 volume type per source")
 
 
 def _projected_paths(kind: str, part: Tree) -> list[str]:
@@ -335,91 +276,70 @@ def _projected_paths(kind: str, part: Tree) -> list[str]:
     return [path for path in found if path]
 
 
-def _projection_causes(kind: str, part: Tree, path: str, volume: str) -> Iterator[Cause]:
+def _check_projection(kind: str, part: Part, volume: Part) -> None:
     if kind in ("secret", "configMap"):
-        if not part.get("name"):
-            yield required(f"{path}.name")
-        for i, item in enumerate(part.get("items") or ()):
-            yield from _item_causes(item, f"{path}.items[{i}]")
+        part.needs("name")
+        _check_items(part)
     elif kind == "downwardAPI":
-        for item in part.get("items") or ():
-            yield from _downward_item_causes(item, path)
+        _check_downward_items(part)
     elif kind == "serviceAccountToken":
         seconds = part.get("expirationSeconds") or 0
-        if seconds < 600:
-            problem = "may not specify a duration less than 10 minutes"
-            yield invalid_value(f"{path}.expirationSeconds", seconds, problem)
-        if seconds > 2**32:
-            problem = "may not specify a duration larger than 2^32 seconds"
-            yield invalid_value(f"{path}.expirationSeconds", seconds, problem)
-        if not part.get("path"):
-            yield required(f"{volume}.path")
-        else:
-            yield from _file_path_causes(part["path"], f"{volume}.path")
+        if not 600 <= seconds <= 2**32:
+            limit = "less than 10 minutes" if seconds < 600 else "larger than 2^32 seconds"
+            part.invalid("expirationSeconds", f"may not specify a duration {limit}", seconds)
+        file = Part(part.tree, volume.path, volume.causes)  # the path of its file is the volume's
+        file.needs_text("path", _file_path_faults)
     elif kind == "clusterTrustBundle":
-        yield from _bundle_causes(part, path)
+        if not part.set_of(("name", "signerName")):
+            part.required("", "either name or signerName must be specified")
+        part.needs("path")
+        part.check("path", _file_path_faults)
     else:
-        yield from choice_causes(part, "keyType", _KEYS, path)
+        part.choice("keyType", *_KEYS)
 
 
-def _bundle_causes(part: Tree, path: str) -> Iterator[Cause]:
-    if part.get("name") is None and part.get("signerName") is None:
-        yield required(path, "either name or signerName must be specified")
-    if not part.get("path"):
-        yield required(f"{path}.path")
-    yield from _file_path_causes(part.get("path") or "", f"{path}.path")
-
-
-def driver_causes(name: str, path: str) -> Iterator[Cause]:
-    """Yield the faults of the name of a CSI driver."""
-    if not name:
-        yield required(path)
+def check_driver(part: Part, field: str) -> None:
+    """Check the name of a CSI driver."""
+    name = part.get(field) or ""
+    if not part.needs(field):
         return
     if len(name) > 63:
-        yield too_long(path, 63)
-    for fault in subdomain_faults(name.lower()):
-        yield invalid_value(path, name, fault)
+        part.too_long(field, 63)
+    part.check(field, lambda name: subdomain_faults(name.lower()))
 
 
-def _csi_causes(source: Tree, path: str) -> Iterator[Cause]:
-    yield from driver_causes(source.get("driver") or "", f"{path}.driver")
-    secret = source.get("nodePublishSecretRef")
-    if secret is not None and not secret.get("name"):
-        yield required(f"{path}.nodePublishSecretRef.name")
-    elif secret is not None:
-        yield from text_causes(secret["name"], subdomain_faults, f"{path}.name")
+def _check_csi(source: Part) -> None:
+    check_driver(source, "driver")
+    secret = source.below("nodePublishSecretRef")
+    if source.has("nodePublishSecretRef") and secret.needs("name"):
+        source.check("name", subdomain_faults, secret.get("name"))
 
 
-def _lasting_csi_causes(source: Tree, path: str) -> Iterator[Cause]:
-    yield from driver_causes(source.get("driver") or "", f"{path}.driver")
-    if not source.get("volumeHandle"):
-        yield required(f"{path}.volumeHandle")
+def _check_lasting_csi(source: Part) -> None:
+    check_driver(source, "driver")
+    source.needs("volumeHandle")
     for field in ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand"):
-        secret, where = source.get(f"{field}SecretRef"), f"{path}.{field}SecretRef"
-        rules = (("name", subdomain_faults), ("namespace", dns_label_faults))
-        for name, faults in rules if secret is not None else ():
-            assert secret is not None
-            if not secret.get(name):
-                yield required(f"{where}.{name}")
-            else:
-                yield from text_causes(secret[name], faults, f"{where}.{name}")
+        if source.has(f"{field}SecretRef"):
+            secret = source.below(f"{field}SecretRef")
+            secret.needs_text("name", subdomain_faults)
+            secret.needs_text("namespace", dns_label_faults)
 
 
-def _ephemeral(source: Tree, path: str) -> Iterator[Cause]:
-    template, path = source.get("volumeClaimTemplate"), f"{path}.volumeClaimTemplate"
-    if template is None:
-        yield required(path)
+def _ephemeral(source: Part) -> None:
+    template = source.below("volumeClaimTemplate")
+    if not source.has("volumeClaimTemplate"):
+        template.required("")
         return
-    metadata = template.get("metadata") or {}
-    yield from annotations_causes(metadata.get("annotations"), f"{path}.metadata.annotations")
-    yield from labels_causes(metadata.get("labels"), f"{path}.metadata.labels")
-    for field in metadata:
+    metadata = template.below("metadata")
+    check_annotations(metadata, "annotations")
+    check_labels(metadata, "labels")
+    for field in metadata.tree:
         if field not in ("annotations", "labels", "creationTimestamp"):
-            yield forbidden_field(f"{path}.metadata.{field}", "cannot be set")
-    yield from claim_spec_causes(template.get("spec") or {}, f"{path}.spec")
+            metadata.forbidden(field, "cannot be set")
+    check_claim_spec(template.below("spec"))
 
 
-_CHECKS: dict[str, Callable[[Tree, str], Iterator[Cause]]] = {
+_CHECKS: dict[str, Callable[[Part], None]] = {
     "awsElasticBlockStore": _partition,
     "azureDisk": _azure_disk,
     "configMap": _files,

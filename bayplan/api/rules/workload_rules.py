@@ -6,39 +6,25 @@ Mirrors pkg/apis/apps/validation/validation.go and the controllers of pkg/apis/c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..text.name_faults import dns_label_faults
-from .claim_rules import claim_spec_causes
-from .field_causes import Cause, forbidden_field, invalid_value, required, unsupported_value
+from .claim_rules import check_claim_spec
+from .field_causes import NEGATIVE, Part, Tree
 from .label_rules import (
-    annotations_causes,
-    labels_causes,
-    name_causes_of,
-    selector_causes,
+    check_annotations,
+    check_labels,
+    check_selector,
+    refuse_unselected,
     selects,
-    unmatched,
 )
-from .pod_rules import template_causes
-from .resource_rules import NEGATIVE
-from .security_rules import choice_causes
-
-Tree = Mapping[str, Any]
+from .pod_rules import check_template
 
 _PERCENT = re.compile("[0-9]+%")
 _PERCENT_RULE = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
     "regex used for validation is '[0-9]+%')"
 )
-
-
-def least_causes(spec: Tree, fields: Sequence[str], path: str) -> Iterator[Cause]:
-    """Yield the numbers that are below 0."""
-    for field in fields:
-        number = spec.get(field)
-        if isinstance(number, int) and number < 0:
-            yield invalid_value(f"{path}.{field}", number, NEGATIVE)
 
 
 def percent_of(value: Any) -> int:
@@ -48,179 +34,165 @@ def percent_of(value: Any) -> int:
     return int(value or 0)
 
 
-def share_causes(value: Any, path: str) -> Iterator[Cause]:
-    """Yield the faults of a number of pods, or of a percentage of them."""
+def share_faults(value: Any) -> tuple[str, ...]:
+    """The faults of a number of pods, or of a percentage of them."""
     if isinstance(value, str):
-        if not _PERCENT.fullmatch(value):
-            yield invalid_value(path, value, _PERCENT_RULE)
-    elif value is not None and value < 0:
-        yield invalid_value(path, value, NEGATIVE)
+        return () if _PERCENT.fullmatch(value) else (_PERCENT_RULE,)
+    return (NEGATIVE,) if value is not None and value < 0 else ()
 
 
-def most_causes(value: Any, path: str) -> Iterator[Cause]:
-    """Yield the fault of a percentage above 100."""
-    if isinstance(value, str) and percent_of(value) > 100:
-        yield invalid_value(path, value, "must not be greater than 100%")
+def most_faults(value: Any) -> tuple[str, ...]:
+    """The fault of a percentage above 100."""
+    is_more = isinstance(value, str) and percent_of(value) > 100
+    return ("must not be greater than 100%",) if is_more else ()
 
 
-def _selector_causes(spec: Tree, kind: str) -> Iterator[Cause]:
-    """Yield the faults of the selector of a workload, which must be there and select something."""
-    selector = spec.get("selector")
-    if selector is None:
-        yield required("spec.selector")
-        return
-    yield from selector_causes(selector, "spec.selector")
-    yield from _empty_causes(selector, kind)
-
-
-def _empty_causes(selector: Tree | None, kind: str) -> Iterator[Cause]:
-    if selector is None or selector.get("matchLabels") or selector.get("matchExpressions"):
-        return
-    yield invalid_value("spec.selector", {}, f"empty selector is invalid for {kind}")
+def _is_empty(selector: Tree) -> bool:
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
 def _is_readable(selector: Tree | None) -> bool:
     """Whether the selector can be applied."""
-    return selector is None or not any(selector_causes(selector, ""))
+    tried = Part(selector)
+    check_selector(tried)
+    return not tried.causes
 
 
-def _template_causes(spec: Tree, kind: str, template: Tree | None = None) -> Iterator[Cause]:
-    """Yield the faults of the template of a workload whose pods run for ever."""
-    template = template if template is not None else spec.get("template") or {}
-    labels, selector = (template.get("metadata") or {}).get("labels"), spec.get("selector")
-    is_empty = selector is not None and not (
-        selector.get("matchLabels") or selector.get("matchExpressions")
-    )
-    if selector is None or (not is_empty and not selects(selector, labels or {})):
-        yield unmatched("spec.template", labels)
-    yield from template_causes(template, "spec.template")
-    yield from lasting_causes(template.get("spec") or {}, kind)
+def _check_own_selector(spec: Part, kind: str) -> None:
+    """Check the selector of a workload, which must be there and select something."""
+    if not spec.has("selector"):
+        spec.required("selector")
+        return
+    check_selector(spec.below("selector"))
+    _refuse_empty(spec, kind)
 
 
-def lasting_causes(spec: Tree, kind: str) -> Iterator[Cause]:
-    """Yield what the spec of pods that run for ever may not have."""
-    policy, path = str(spec.get("restartPolicy") or ""), "spec.template.spec"
-    if policy != "Always":
-        yield unsupported_value(f"{path}.restartPolicy", policy, ("Always",))
-    if spec.get("activeDeadlineSeconds") is not None:
+def _refuse_empty(spec: Part, kind: str) -> None:
+    selector = spec.get("selector")
+    if selector is not None and _is_empty(selector):
+        spec.invalid("selector", f"empty selector is invalid for {kind}", {})
+
+
+def _check_selected(spec: Part, kind: str, template: Tree | None = None) -> None:
+    """Check the template of a workload whose pods run for ever."""
+    pods, selector = spec.below("template", template), spec.get("selector")
+    labels = (pods.get("metadata") or {}).get("labels")
+    if selector is None or not (_is_empty(selector) or selects(selector, labels or {})):
+        refuse_unselected(spec, labels)
+    check_template(pods)
+    _check_lasting(pods, kind)
+
+
+def _check_lasting(template: Part, kind: str) -> None:
+    """Refuse what the spec of pods that run for ever may not have."""
+    spec = template.below("spec")
+    spec.needs_choice("restartPolicy", "Always")
+    if spec.has("activeDeadlineSeconds"):
         problem = f"activeDeadlineSeconds in {kind} is not Supported"
-        yield forbidden_field(f"{path}.activeDeadlineSeconds", problem)
+        spec.forbidden("activeDeadlineSeconds", problem)
 
 
-def deployment_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a Deployment."""
-    spec = tree.get("spec") or {}
-    yield from least_causes(spec, ("replicas",), "spec")
-    yield from _selector_causes(spec, "deployment")
+def _check_replicas(spec: Part) -> None:
+    """Check selector and template of a ReplicaSet, or of a workload that makes one."""
+    _check_own_selector(spec, "deployment")
     if _is_readable(spec.get("selector")):
-        yield from _template_causes(spec, "ReplicaSet")
+        _check_selected(spec, "ReplicaSet")
     else:
-        yield invalid_value("spec.selector", spec["selector"], "invalid label selector")
-    yield from _strategy_causes(spec.get("strategy") or {}, "spec.strategy")
-    fields = ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
-    yield from least_causes(spec, fields, "spec")
+        spec.invalid("selector", "invalid label selector")
+
+
+def check_deployment(deployment: Part) -> None:
+    """Check a Deployment."""
+    spec = deployment.below("spec")
+    spec.not_negative("replicas")
+    _check_replicas(spec)
+    _check_strategy(spec.below("strategy"))
+    spec.not_negative("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
-        problem = "must be greater than minReadySeconds"
-        yield invalid_value("spec.progressDeadlineSeconds", deadline, problem)
+        spec.invalid("progressDeadlineSeconds", "must be greater than minReadySeconds")
 
 
-def _strategy_causes(strategy: Tree, path: str) -> Iterator[Cause]:
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+def _check_strategy(strategy: Part) -> None:
+    kind, rolling = strategy.get("type"), strategy.below("rollingUpdate")
     if kind == "Recreate":
-        if rolling is not None:
+        if strategy.has("rollingUpdate"):
             problem = "may not be specified when strategy `type` is 'Recreate'"
-            yield forbidden_field(f"{path}.rollingUpdate", problem)
+            strategy.forbidden("rollingUpdate", problem)
     elif kind == "RollingUpdate":
-        away, more = (rolling or {}).get("maxUnavailable"), (rolling or {}).get("maxSurge")
-        where = f"{path}.rollingUpdate"
-        yield from share_causes(away, f"{where}.maxUnavailable")
-        yield from share_causes(more, f"{where}.maxSurge")
+        away, more = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+        rolling.check("maxUnavailable", share_faults, away)
+        rolling.check("maxSurge", share_faults, more)
         if percent_of(away) == 0 and percent_of(more) == 0:
-            problem = "may not be 0 when `maxSurge` is 0"
-            yield invalid_value(f"{where}.maxUnavailable", away, problem)
-        yield from most_causes(away, f"{where}.maxUnavailable")
+            rolling.invalid("maxUnavailable", "may not be 0 when `maxSurge` is 0")
+        rolling.check("maxUnavailable", most_faults, away)
     else:
-        shown = {"Type": kind, "RollingUpdate": rolling}
-        yield unsupported_value(path, shown, ("Recreate", "RollingUpdate"))
+        shown = {"Type": kind, "RollingUpdate": strategy.get("rollingUpdate")}
+        strategy.unsupported("", ("Recreate", "RollingUpdate"), shown)
 
 
-def replica_set_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a ReplicaSet."""
-    spec = tree.get("spec") or {}
-    yield from least_causes(spec, ("replicas", "minReadySeconds"), "spec")
-    yield from _selector_causes(spec, "deployment")
-    if _is_readable(spec.get("selector")):
-        yield from _template_causes(spec, "ReplicaSet")
-    else:
-        yield invalid_value("spec.selector", spec["selector"], "invalid label selector")
+def check_replica_set(replica_set: Part) -> None:
+    """Check a ReplicaSet."""
+    spec = replica_set.below("spec")
+    spec.not_negative("replicas", "minReadySeconds")
+    _check_replicas(spec)
 
 
-def daemon_set_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a DaemonSet."""
-    spec = tree.get("spec") or {}
-    selector, template = spec.get("selector"), spec.get("template") or {}
-    yield from selector_causes(selector, "spec.selector")
+def check_daemon_set(daemon_set: Part) -> None:
+    """Check a DaemonSet."""
+    spec = daemon_set.below("spec")
+    selector, template = spec.get("selector"), spec.below("template")
+    check_selector(spec.below("selector"))
     labels = (template.get("metadata") or {}).get("labels")
     if selector is None or (_is_readable(selector) and not selects(selector, labels or {})):
-        yield unmatched("spec.template", labels)
-    yield from _empty_causes(selector, "daemonset")
-    yield from template_causes(template, "spec.template")
-    yield from lasting_causes(template.get("spec") or {}, "DaemonSet")
-    yield from least_causes(spec, ("minReadySeconds", "revisionHistoryLimit"), "spec")
-    strategy, path = spec.get("updateStrategy") or {}, "spec.updateStrategy"
+        refuse_unselected(spec, labels)
+    _refuse_empty(spec, "daemonset")
+    check_template(template)
+    _check_lasting(template, "DaemonSet")
+    spec.not_negative("minReadySeconds", "revisionHistoryLimit")
+    strategy = spec.below("updateStrategy")
     if strategy.get("type") == "RollingUpdate":
-        yield from _daemon_rolling_causes(
-            strategy.get("rollingUpdate") or {}, f"{path}.rollingUpdate"
-        )
+        _check_daemon_rolling(strategy.below("rollingUpdate"))
     elif strategy.get("type") != "OnDelete":
         shown = {"Type": strategy.get("type"), "RollingUpdate": strategy.get("rollingUpdate")}
-        yield unsupported_value(path, shown, ("RollingUpdate", "OnDelete"))
+        strategy.unsupported("", ("RollingUpdate", "OnDelete"), shown)
 
 
-def _daemon_rolling_causes(rolling: Tree, path: str) -> Iterator[Cause]:
+def _check_daemon_rolling(rolling: Part) -> None:
     away, more = rolling.get("maxUnavailable"), rolling.get("maxSurge")
-    for field in ("maxUnavailable", "maxSurge"):
-        yield from share_causes(rolling.get(field), f"{path}.{field}")
-    for field in ("maxUnavailable", "maxSurge"):
-        yield from most_causes(rolling.get(field), f"{path}.{field}")
+    for faults in (share_faults, most_faults):
+        rolling.check("maxUnavailable", faults, away)
+        rolling.check("maxSurge", faults, more)
     if percent_of(away) and percent_of(more):
-        problem = "may not be set when maxUnavailable is non-zero"
-        yield invalid_value(f"{path}.maxSurge", more, problem)
+        rolling.invalid("maxSurge", "may not be set when maxUnavailable is non-zero")
     elif not percent_of(away) and not percent_of(more):
-        yield required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+        rolling.required("maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def stateful_set_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a StatefulSet."""
-    spec = tree.get("spec") or {}
-    policy = spec.get("podManagementPolicy")
-    if policy not in (None, "OrderedReady", "Parallel"):
-        problem = "must be 'OrderedReady' or 'Parallel'"
-        yield invalid_value("spec.podManagementPolicy", policy, problem)
-    yield from _set_strategy_causes(spec.get("updateStrategy") or {}, "spec.updateStrategy")
-    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+def check_stateful_set(stateful_set: Part) -> None:
+    """Check a StatefulSet."""
+    spec = stateful_set.below("spec")
+    if spec.get("podManagementPolicy") not in (None, "OrderedReady", "Parallel"):
+        spec.invalid("podManagementPolicy", "must be 'OrderedReady' or 'Parallel'")
+    _check_set_strategy(spec.below("updateStrategy"))
+    retention = spec.below("persistentVolumeClaimRetentionPolicy")
     for field in ("whenDeleted", "whenScaled"):
-        where = "spec.persistentVolumeClaimRetentionPolicy"
-        yield from choice_causes(retention, field, ("Retain", "Delete"), where)
-    templates = spec.get("volumeClaimTemplates") or ()
-    for i, claim in enumerate(templates):
-        yield from claim_spec_causes(
-            claim.get("spec") or {}, f"spec.volumeClaimTemplates[{i}].spec"
-        )
-    yield from least_causes(spec, ("replicas", "minReadySeconds"), "spec")
-    yield from least_causes(spec.get("ordinals") or {}, ("start",), "spec.ordinals")
-    yield from name_causes_of(spec, "serviceName", dns_label_faults, "spec")
-    yield from _selector_causes(spec, "statefulset")
+        retention.choice(field, "Retain", "Delete")
+    for claim in spec.each("volumeClaimTemplates"):
+        check_claim_spec(claim.below("spec"))
+    spec.not_negative("replicas", "minReadySeconds")
+    spec.below("ordinals").not_negative("start")
+    spec.text("serviceName", dns_label_faults)
+    _check_own_selector(spec, "statefulset")
+    template = spec.below("template")
     if not _is_readable(spec.get("selector")):
-        yield invalid_value("spec.selector", spec["selector"], "")
-        policy_only = (spec.get("template") or {}).get("spec") or {}
-        yield from lasting_causes(policy_only, "StatefulSet")
+        spec.invalid("selector", "")
+        _check_lasting(template, "StatefulSet")
         return
-    yield from _template_causes(spec, "StatefulSet", _with_claims(spec))
-    metadata = (spec.get("template") or {}).get("metadata") or {}
-    yield from labels_causes(metadata.get("labels"), "spec.template.labels")
-    yield from annotations_causes(metadata.get("annotations"), "spec.template.annotations")
+    _check_selected(spec, "StatefulSet", _with_claims(spec.tree))
+    metadata = Part(template.get("metadata"), template.path, template.causes)
+    check_labels(metadata, "labels")
+    check_annotations(metadata, "annotations")
 
 
 def _with_claims(spec: Tree) -> Tree:
@@ -243,41 +215,38 @@ def _with_claims(spec: Tree) -> Tree:
     return {**template, "spec": inner}
 
 
-def _set_strategy_causes(strategy: Tree, path: str) -> Iterator[Cause]:
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+def _check_set_strategy(strategy: Part) -> None:
+    kind, rolling = strategy.get("type"), strategy.below("rollingUpdate")
     if kind == "OnDelete":
-        if rolling is not None:
+        if strategy.has("rollingUpdate"):
             problem = "only allowed for updateStrategy 'RollingUpdate'"
-            shown = {
-                "Partition": rolling.get("partition"),
-                "MaxUnavailable": rolling.get("maxUnavailable"),
-            }
-            yield invalid_value(f"{path}.rollingUpdate", shown, problem)
+            fields = {"Partition": "partition", "MaxUnavailable": "maxUnavailable"}
+            shown = {name: rolling.get(field) for name, field in fields.items()}
+            strategy.invalid("rollingUpdate", problem, shown)
     elif kind == "RollingUpdate":
-        away, where = (rolling or {}).get("maxUnavailable"), f"{path}.rollingUpdate"
-        yield from least_causes(rolling or {}, ("partition",), where)
-        yield from share_causes(away, f"{where}.maxUnavailable")
+        away = rolling.get("maxUnavailable")
+        rolling.not_negative("partition")
+        rolling.check("maxUnavailable", share_faults, away)
         if away is not None and percent_of(away) == 0:
-            yield invalid_value(f"{where}.maxUnavailable", away, "cannot be 0")
-        yield from most_causes(away, f"{where}.maxUnavailable")
+            rolling.invalid("maxUnavailable", "cannot be 0")
+        rolling.check("maxUnavailable", most_faults, away)
     else:
-        shown = {"Type": kind, "RollingUpdate": rolling}
-        yield invalid_value(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
+        shown = {"Type": kind, "RollingUpdate": strategy.get("rollingUpdate")}
+        strategy.invalid("", "must be 'RollingUpdate' or 'OnDelete'", shown)
 
 
-def controller_causes(tree: Tree) -> Iterator[Cause]:
-    """Yield the faults of a ReplicationController."""
-    spec = tree.get("spec") or {}
-    yield from least_causes(spec, ("minReadySeconds",), "spec")
-    selector, template = spec.get("selector") or {}, spec.get("template")
-    if not selector:
-        yield required("spec.selector")
-    yield from least_causes(spec, ("replicas",), "spec")
-    if template is None:
-        yield required("spec.template")
+def check_controller(controller: Part) -> None:
+    """Check a ReplicationController."""
+    spec = controller.below("spec")
+    spec.not_negative("minReadySeconds")
+    spec.needs("selector")
+    spec.not_negative("replicas")
+    template = spec.below("template")
+    if not spec.has("template"):
+        spec.required("template")
         return
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if any(labels.get(key) != value for key, value in selector.items()):
-        yield unmatched("spec.template", labels)
-    yield from template_causes(template, "spec.template")
-    yield from lasting_causes(template.get("spec") or {}, "ReplicationController")
+    if any(labels.get(key) != value for key, value in (spec.get("selector") or {}).items()):
+        refuse_unselected(spec, labels)
+    check_template(template)
+    _check_lasting(template, "ReplicationController")

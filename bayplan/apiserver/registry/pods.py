@@ -5,12 +5,12 @@ Mirrors pkg/registry/core/pod/{strategy,storage/storage}.go and pkg/apis/core/he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...api.rules.field_causes import Cause, forbidden_field, invalid_value, required
+from ...api.rules.field_causes import Cause, Part, invalid_value, required
 from ...api.rules.immutable import is_same
-from ...api.rules.pod_rules import pod_spec_causes
+from ...api.rules.pod_rules import check_pod_spec
 from ...api.taints import NO_EXECUTE
 from ...api.text.quantity import parse_quantity
 from ...cluster.memory.admission import NODE_PROBLEM_SECONDS, NODE_PROBLEMS
@@ -215,47 +215,45 @@ def _reported(pod: Mapping[str, Any]) -> Tree:
     return status
 
 
-def resize_causes(tree: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
-    """Yield the faults of a resized pod."""
-    new, before = tree["spec"], old["spec"]
-    yield from pod_spec_causes(new, "spec")
-    if qos_class(new) != qos_class(before):
+def resize_causes(tree: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+    """The faults of a resized pod."""
+    new, before = Part(tree).below("spec"), old["spec"]
+    check_pod_spec(new)
+    if qos_class(new.tree) != qos_class(before):
         problem = "Pod QOS Class may not change as a result of resizing"
-        yield invalid_value("spec", (tree.get("status") or {}).get("qosClass", ""), problem)
-    others = list(_order_causes(new, before))
-    yield from others
-    if not others:
-        yield from _size_causes(new, before)
+        new.invalid("", problem, (tree.get("status") or {}).get("qosClass", ""))
+    count = len(new.causes)
+    _check_order(new, before)
+    if len(new.causes) == count:
+        _check_sizes(new, before)
+    return new.causes
 
 
-def _order_causes(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
+def _check_order(new: Part, old: Mapping[str, Any]) -> None:
     for kind in _KINDS:
-        ours, theirs = old.get(kind) or [], new.get(kind) or []
+        ours, theirs = old.get(kind) or [], list(new.each(kind))
         if len(ours) != len(theirs):
-            yield forbidden_field(f"spec.{kind}", f"{kind} may not be added or removed on resize")
+            new.forbidden(kind, f"{kind} may not be added or removed on resize")
             continue
-        for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        for one, other in zip(ours, theirs, strict=True):
             if one.get("name") != other.get("name"):
-                problem = f"{kind} may not be renamed or reordered on resize"
-                yield forbidden_field(f"spec.{kind}[{i}].name", problem)
+                other.forbidden("name", f"{kind} may not be renamed or reordered on resize")
 
 
-def _size_causes(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
+def _check_sizes(new: Part, old: Mapping[str, Any]) -> None:
     for kind in _KINDS:
-        pairs = zip(old.get(kind) or [], new.get(kind) or [], strict=True)
-        for i, (one, other) in enumerate(pairs):
+        for one, other in zip(old.get(kind) or [], new.each(kind), strict=True):
             if kind == "initContainers" and one.get("restartPolicy") != "Always":
-                if not is_same(one, other):
+                if not is_same(one, other.tree):
                     problem = "resources for non-sidecar init containers are immutable"
-                    yield forbidden_field("spec", problem)
+                    new.forbidden("", problem)
                 continue
-            before, after = one.get("resources") or {}, other.get("resources") or {}
+            before, after = one.get("resources") or {}, other.below("resources")
             for part in ("requests", "limits"):
                 if set(before.get(part) or ()) - set(after.get(part) or ()):
-                    path = f"spec.{kind}[{i}].resources.{part}"
-                    yield forbidden_field(path, f"resource {part} cannot be removed")
-            if not is_same(_fixed(one), _fixed(other)):
-                yield forbidden_field("spec", "only cpu and memory resources are mutable")
+                    after.forbidden(part, f"resource {part} cannot be removed")
+            if not is_same(_fixed(one), _fixed(other.tree)):
+                new.forbidden("", "only cpu and memory resources are mutable")
 
 
 def _fixed(container: Mapping[str, Any]) -> Tree:
