@@ -6,12 +6,12 @@ Events are stored as v1, HorizontalPodAutoscalers as autoscaling/v2. Versions of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from ...api.rules.field_causes import Cause, invalid_value, required, unsupported_value
+from ...api.rules.field_causes import Cause, Part
 from .resource_table import ApiResource
 
 Tree = dict[str, Any]
@@ -104,7 +104,6 @@ def _utilization(metric: Tree) -> int | None:
 
 MAX_NOTE = 1024
 MAX_WORD = 128
-TYPES = ("Normal", "Warning")
 
 _TO_CORE = {
     "regarding": "involvedObject",
@@ -128,19 +127,17 @@ def from_core(tree: Tree) -> Tree:
     return {_FROM_CORE.get(key, key): value for key, value in tree.items()}
 
 
-def event_causes(tree: Mapping[str, Any]) -> Iterator[Cause]:
-    """Yield the faults of an event that came as events.k8s.io/v1; `tree` is in the form of v1."""
-    if not tree.get("eventTime"):
-        yield required("eventTime")
+def event_causes(tree: Mapping[str, Any]) -> list[Cause]:
+    """The faults of an event that came as events.k8s.io/v1; `tree` is in the form of v1."""
+    event = Part(tree)
+    event.needs("eventTime")
     for field in ("reportingComponent", "reportingInstance", "action", "reason"):
-        word = str(tree.get(field) or "")
-        shown = _FROM_CORE.get(field, field)
+        word, shown = str(tree.get(field) or ""), _FROM_CORE.get(field, field)
         if not word:
-            yield required(shown)
+            event.required(shown)
         elif len(word) > MAX_WORD and field != "reportingComponent":
-            yield invalid_value(shown, "", f"can have at most {MAX_WORD} characters")
+            event.invalid(shown, f"can have at most {MAX_WORD} characters", "")
     if len(str(tree.get("message") or "")) > MAX_NOTE:
-        yield invalid_value("message", "", f"can have at most {MAX_NOTE} characters")
-    kind = str(tree.get("type") or "")
-    if kind not in TYPES:
-        yield unsupported_value("type", kind, TYPES)
+        event.invalid("message", f"can have at most {MAX_NOTE} characters", "")
+    event.needs_choice("type", "Normal", "Warning")
+    return event.causes

@@ -11,13 +11,7 @@ from typing import Any
 
 from ....api.cel.device_expressions import CelError
 from ....api.cel.object_rules import UnavailableError, compile_rule
-from ....api.rules.field_causes import (
-    Cause,
-    forbidden_field,
-    invalid_value,
-    required,
-    unsupported_value,
-)
+from ....api.rules.field_causes import Part
 from ....api.text.patterns import PatternError, compile_pattern
 from .expression_fields import FieldChecker, Names, as_root
 from .schema_expressions import RULES, escape, kind_of
@@ -32,12 +26,7 @@ MAP_TYPE = "x-kubernetes-map-type"
 _JUNCTIONS = ("allOf", "anyOf", "oneOf")
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _NOT_SUPPORTED = (
-    "id",
-    "additionalItems",
-    "patternProperties",
-    "definitions",
-    "dependencies",
-    "$ref",
+    *("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"),
 )
 NO_BOOL = "cel expression must evaluate to a bool"
 NO_STRING = "must evaluate to a string"
@@ -61,282 +50,269 @@ _NOT_NESTED = {
 }
 """Keywords that are not allowed within allOf, anyOf, oneOf and not."""
 _REASONS = (
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueInvalid",
-    "FieldValueRequired",
+    *("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"),
 )
 
 
-def schema_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of the schema of a version."""
+def check_schema(schema: Part) -> None:
+    """Check the schema of a version."""
     if schema.get("nullable"):
-        yield forbidden_field(f"{path}.nullable", "nullable cannot be true at the root")
-    structural: list[Cause] = []
+        schema.forbidden("nullable", "nullable cannot be true at the root")
+    structure, rest = (Part(schema.tree, schema.path) for _ in range(2))
     if not _is_unsupported(schema):
-        structural += sorted(_structural_causes(schema, ROOT, path), key=lambda c: c.field)
-    if not structural:
-        structural = list(_default_causes(schema, path))
-    yield from structural
-    found = list(_standard_causes(schema, path))
-    yield from found
-    if not structural and not found:
-        yield from _expression_causes(schema, path, is_root=True)
+        _check_structure(structure, ROOT)
+        structure.causes.sort(key=lambda cause: cause.field)
+    if not structure.causes:
+        _check_defaults(structure)
+    _check_standard(rest)
+    found = [*structure.causes, *rest.causes]
+    schema.causes.extend(found)
+    if not found:
+        _check_expressions(schema, is_root=True)
 
 
-def _below(schema: Tree, path: str) -> Iterator[tuple[Tree, str, str]]:
-    """Yield the schemas of fields, entries and items, with their level and path."""
+def _below(schema: Part) -> Iterator[tuple[Part, str]]:
+    """The schemas of fields, entries and items, with their level."""
     for key, below in (schema.get("properties") or NO_SCHEMA).items():
         if isinstance(below, dict):
-            yield below, FIELD, f"{path}.properties[{key}]"
-    more, items = schema.get("additionalProperties"), schema.get("items")
-    if isinstance(more, dict):
-        yield more, FIELD, f"{path}.additionalProperties"
-    if isinstance(items, dict):
-        yield items, ITEM, f"{path}.items"
+            yield schema.below(f"properties[{key}]", below), FIELD
+    for name, level in (("additionalProperties", FIELD), ("items", ITEM)):
+        if isinstance(schema.get(name), dict):
+            yield schema.below(name), level
 
 
-def _is_unsupported(schema: Tree) -> bool:
+def _alternatives(schema: Part) -> Iterator[tuple[Part, str]]:
+    """The schemas within allOf, anyOf, oneOf and not, with the keyword."""
+    for name in _JUNCTIONS:
+        for where, one in schema.items(name):
+            if isinstance(one, dict):
+                yield schema.below(where, one), name
+    if isinstance(schema.get("not"), dict):
+        yield schema.below("not"), "not"
+
+
+def _is_unsupported(schema: Part) -> bool:
     """Whether something stands in it after which its structure is not judged."""
     return any(schema.get(name) for name in _NOT_SUPPORTED) or any(
-        _is_unsupported(below) for below, _, _ in _below(schema, "")
+        _is_unsupported(below) for below, _ in _below(schema)
     )
 
 
 # Structure
 
 
-def _structural_causes(schema: Tree, level: str, path: str) -> Iterator[Cause]:
+def _needs_type(schema: Part, name: str, wanted: str, problem: str) -> None:
+    """Refuse another word than `wanted` in a field, or none."""
+    if schema.get(name) != wanted and schema.needs(name, problem=problem):
+        schema.invalid(name, problem)
+
+
+def _check_structure(schema: Part, level: str) -> None:
     kind = schema.get("type") or ""
     if kind == "array" and not isinstance(schema.get("items"), dict):
-        yield required(f"{path}.items", "must be specified")
-    for below, below_level, where in _below(schema, path):
-        yield from _structural_causes(below, below_level, where)
-    if level == ROOT and schema.get("additionalProperties") is not None:
-        yield forbidden_field(f"{path}.additionalProperties", "must not be used at the root")
+        schema.required("items", "must be specified")
+    for below, below_level in _below(schema):
+        _check_structure(below, below_level)
+    if level == ROOT and schema.has("additionalProperties"):
+        schema.forbidden("additionalProperties", "must not be used at the root")
     if schema.get(INT_OR_STRING):
         for name in (PRESERVE, EMBEDDED):
             if schema.get(name):
-                problem = f"must be false if {INT_OR_STRING} is true"
-                yield invalid_value(f"{path}.{name}", True, problem)
-    yield from _junction_causes(schema, path)
-    is_object = f"must be object if {EMBEDDED} is true"
+                schema.invalid(name, f"must be false if {INT_OR_STRING} is true")
+    _check_alternatives(schema)
     if schema.get(EMBEDDED) and kind != "object":
-        where = f"{path}.type"
-        yield invalid_value(where, kind, is_object) if kind else required(where, is_object)
+        _needs_type(schema, "type", "object", f"must be object if {EMBEDDED} is true")
     elif not kind and not schema.get(INT_OR_STRING) and not schema.get(PRESERVE):
-        yield required(f"{path}.type", f"must not be empty {level}")
+        schema.required("type", f"must not be empty {level}")
     if level == ROOT and kind and kind != "object":
-        yield invalid_value(f"{path}.type", kind, "must be object at the root")
-    yield from _metadata_causes(schema, level, path)
-    if schema.get(EMBEDDED) and not schema.get(PRESERVE) and not schema.get("properties"):
+        schema.invalid("type", "must be object at the root")
+    _check_metadata(schema, level)
+    if schema.get(EMBEDDED) and not schema.get(PRESERVE):
         problem = f"must not be empty if {EMBEDDED} is true without {PRESERVE}"
-        yield required(f"{path}.properties", problem)
+        schema.needs("properties", problem=problem)
 
 
-def _metadata_causes(schema: Tree, level: str, path: str) -> Iterator[Cause]:
+def _check_metadata(schema: Part, level: str) -> None:
     fields = schema.get("properties") or NO_SCHEMA
     if level != ROOT and not schema.get(EMBEDDED):
         return
     for name in ("kind", "apiVersion"):
         if name in fields and fields[name].get("type") != "string":
-            where = f"{path}.properties[{name}].type"
-            yield invalid_value(where, fields[name].get("type") or "", "must be string")
+            where = f"properties[{name}].type"
+            schema.invalid(where, "must be string", fields[name].get("type") or "")
     metadata = fields.get("metadata")
     if metadata is None:
         return
-    where = f"{path}.properties[metadata]"
+    where = "properties[metadata]"
     if metadata.get("type") != "object":
-        yield invalid_value(f"{where}.type", metadata.get("type") or "", "must be object")
-    others = {
-        key for key in metadata if key not in ("type", "properties", "description", "default")
-    }
+        schema.invalid(f"{where}.type", "must be object", metadata.get("type") or "")
+    others = set(metadata) - {"type", "properties", "description", "default"}
     given = set(metadata.get("properties") or ()) - {"name", "generateName"}
     if level == ROOT and (given or others):
         problem = (
             "must not specify anything other than name and generateName, but metadata is implicitly"
             " specified"
         )
-        yield forbidden_field(where, problem)
+        schema.forbidden(where, problem)
 
 
-def _junction_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults within allOf, anyOf, oneOf and not, and of the pattern."""
+def _check_alternatives(schema: Part) -> None:
+    """Check the schemas within allOf, anyOf, oneOf and not, and the pattern."""
     is_number_or_text = bool(schema.get(INT_OR_STRING))
-    for name in _JUNCTIONS:
-        nested = schema.get(name) or ()
-        if name == "anyOf" and nested == _INT_OR_STRING and is_number_or_text:
+    for one, name in _alternatives(schema):
+        nested = schema.get(name)
+        if is_number_or_text and name == "anyOf" and nested == _INT_OR_STRING:
             continue
-        for i, one in enumerate(nested):
-            if isinstance(one, dict):
-                skips = is_number_or_text and name == "allOf" and one.get("anyOf") == _INT_OR_STRING
-                yield from _nested_causes({} if skips else one, f"{path}.{name}[{i}]")
-    if isinstance(schema.get("not"), dict):
-        yield from _nested_causes(schema["not"], f"{path}.not")
+        if is_number_or_text and name == "allOf" and one.get("anyOf") == _INT_OR_STRING:
+            continue
+        _check_nested(one)
     pattern = schema.get("pattern")
     if pattern:
         try:
             compile_pattern(str(pattern))
         except PatternError as error:
             problem = f"must be a valid regular expression, but isn't: {error}"
-            yield invalid_value(f"{path}.pattern", pattern, problem)
+            schema.invalid("pattern", problem)
 
 
-def _nested_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    yield from _junction_causes(schema, path)
+def _check_nested(schema: Part) -> None:
+    _check_alternatives(schema)
     for name, problem in _NOT_NESTED.items():
         if schema.get(name):
-            yield forbidden_field(f"{path}.{name}", problem)
-    if "metadata" in (schema.get("properties") or NO_SCHEMA):
-        where = f"{path}.properties[metadata]"
-        yield forbidden_field(where, "must not be specified in a nested context")
-    for key, below in (schema.get("properties") or NO_SCHEMA).items():
-        yield from _nested_causes(below, f"{path}.properties[{key}]")
+            schema.forbidden(name, problem)
+    fields = schema.get("properties") or NO_SCHEMA
+    if "metadata" in fields:
+        schema.forbidden("properties[metadata]", "must not be specified in a nested context")
+    for key, below in fields.items():
+        _check_nested(schema.below(f"properties[{key}]", below))
     if isinstance(schema.get("items"), dict):
-        yield from _nested_causes(schema["items"], f"{path}.items")
+        _check_nested(schema.below("items"))
 
 
 # Standard rules
 
 
-def _standard_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    kind = schema.get("type") or ""
-    if kind and kind not in TYPES:
-        yield unsupported_value(f"{path}.type", kind, TYPES)
+def _check_standard(schema: Part) -> None:
+    if schema.get("type"):
+        schema.choice("type", *TYPES)
     for name in _NOT_SUPPORTED:
         if schema.get(name):
-            yield forbidden_field(f"{path}.{name}", f"{name} is not supported")
+            schema.forbidden(name, f"{name} is not supported")
     if schema.get("uniqueItems"):
         problem = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield forbidden_field(f"{path}.uniqueItems", problem)
+        schema.forbidden("uniqueItems", problem)
     more = schema.get("additionalProperties")
     if more is not None and schema.get("properties") and more is not True:
         problem = "additionalProperties and properties are mutual exclusive"
-        yield forbidden_field(f"{path}.additionalProperties", problem)
+        schema.forbidden("additionalProperties", problem)
     if schema.get(PRESERVE) is False:
-        yield invalid_value(f"{path}.{PRESERVE}", False, "must be true or undefined")
-    yield from _list_causes(schema, path)
-    yield from _map_causes(schema, path)
-    yield from _rule_causes(schema, path)
-    for below, _, where in _below(schema, path):
-        yield from _standard_causes(below, where)
-    for name in _JUNCTIONS:
-        for i, one in enumerate(schema.get(name) or ()):
-            if isinstance(one, dict):
-                yield from _standard_causes(one, f"{path}.{name}[{i}]")
-    if isinstance(schema.get("not"), dict):
-        yield from _standard_causes(schema["not"], f"{path}.not")
+        schema.invalid(PRESERVE, "must be true or undefined")
+    _check_list(schema)
+    if schema.has(MAP_TYPE):
+        _needs_type(schema, "type", "object", f"must be object if {MAP_TYPE} is specified")
+        schema.choice(MAP_TYPE, "atomic", "granular")
+    _check_rules(schema)
+    for below, _ in _below(schema):
+        _check_standard(below)
+    for below, _ in _alternatives(schema):
+        _check_standard(below)
 
 
-def _map_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    form, kind = schema.get(MAP_TYPE), schema.get("type") or ""
-    if form is None:
-        return
-    if kind != "object":
-        problem = f"must be object if {MAP_TYPE} is specified"
-        where = f"{path}.type"
-        yield invalid_value(where, kind, problem) if kind else required(where, problem)
-    if form not in ("atomic", "granular"):
-        yield unsupported_value(f"{path}.{MAP_TYPE}", str(form), ("atomic", "granular"))
-
-
-def _list_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    form, kind, keys = schema.get(LIST_TYPE), schema.get("type") or "", schema.get(LIST_KEYS)
-    if form is not None and kind != "array":
-        problem, where = f"must be array if {LIST_TYPE} is specified", f"{path}.type"
-        yield invalid_value(where, kind, problem) if kind else required(where, problem)
-    if form is not None and form not in ("atomic", "set", "map"):
-        yield unsupported_value(f"{path}.{LIST_TYPE}", str(form), ("atomic", "set", "map"))
-    if keys and form != "map":
-        problem, where = f"must be map if {LIST_KEYS} is non-empty", f"{path}.{LIST_TYPE}"
-        yield required(where, problem) if form is None else invalid_value(where, form, problem)
-    items = schema.get("items")
+def _check_list(schema: Part) -> None:
+    form, items = schema.get(LIST_TYPE), schema.get("items")
+    if form is not None:
+        _needs_type(schema, "type", "array", f"must be array if {LIST_TYPE} is specified")
+        schema.choice(LIST_TYPE, "atomic", "set", "map")
+    if schema.get(LIST_KEYS) and form != "map":
+        problem = f"must be map if {LIST_KEYS} is non-empty"
+        if form is None:
+            schema.required(LIST_TYPE, problem)
+        else:
+            schema.invalid(LIST_TYPE, problem)
     if form in ("set", "map") and isinstance(items, dict):
-        yield from _item_causes(str(form), items, path)
+        _check_items(str(form), schema.below("items"))
     if form == "map":
-        yield from _key_causes(keys or [], items, path)
+        _check_keys(schema)
 
 
-def _item_causes(form: str, items: Tree, path: str) -> Iterator[Cause]:
+def _check_items(form: str, items: Part) -> None:
     if items.get("nullable"):
-        problem = f"cannot be nullable when {LIST_TYPE} is {form}"
-        yield forbidden_field(f"{path}.items.nullable", problem)
+        items.forbidden("nullable", f"cannot be nullable when {LIST_TYPE} is {form}")
     if form != "set":
         return
     problem = f"must be atomic as item of a list with {LIST_TYPE}=set"
     if items.get("type") == "array" and items.get(LIST_TYPE) not in (None, "atomic"):
-        yield invalid_value(f"{path}.items.{LIST_TYPE}", items[LIST_TYPE], problem)
+        items.invalid(LIST_TYPE, problem)
     if items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
-        yield invalid_value(f"{path}.items.{MAP_TYPE}", items.get(MAP_TYPE), problem)
+        items.invalid(MAP_TYPE, problem)
 
 
-def _key_causes(keys: list[str], items: Any, path: str) -> Iterator[Cause]:
-    if not keys:
-        yield required(f"{path}.{LIST_KEYS}", f"must not be empty if {LIST_TYPE} is map")
-    if not isinstance(items, dict):
-        yield required(f"{path}.items", f"must have a schema if {LIST_TYPE} is map")
+def _check_keys(schema: Part) -> None:
+    schema.needs(LIST_KEYS, problem=f"must not be empty if {LIST_TYPE} is map")
+    if not isinstance(schema.get("items"), dict):
+        schema.required("items", f"must have a schema if {LIST_TYPE} is map")
         return
+    items = schema.below("items")
     if items.get("type") != "object":
         problem = f"must be object if parent array's {LIST_TYPE} is map"
-        yield invalid_value(f"{path}.items.type", items.get("type") or "", problem)
+        items.invalid("type", problem, items.get("type") or "")
         return
     fields = items.get("properties") or NO_SCHEMA
-    for key in keys:
-        field, where = fields.get(key), f"{path}.items.properties[{key}]"
-        if field is None:
-            problem = "entries must all be names of item properties"
-            yield invalid_value(f"{path}.{LIST_KEYS}", keys, problem)
+    for key in schema.get(LIST_KEYS) or ():
+        if fields.get(key) is None:
+            schema.invalid(LIST_KEYS, "entries must all be names of item properties")
             continue
+        field, listed = (
+            items.below(f"properties[{key}]", fields[key]),
+            f"this property is in {LIST_KEYS}",
+        )
         if field.get("type") in ("array", "object"):
             problem = f"must be a scalar type if parent array's {LIST_TYPE} is map"
-            yield invalid_value(f"{where}.type", items["type"], problem)
-        if key not in (items.get("required") or ()) and field.get("default") is None:
-            problem = f"this property is in {LIST_KEYS}, so it must have a default or be a required property"
-            yield required(f"{where}.default", problem)
+            field.invalid("type", problem, items.get("type"))
+        if key not in (items.get("required") or ()) and not field.has("default"):
+            problem = f"{listed}, so it must have a default or be a required property"
+            field.required("default", problem)
         if field.get("nullable"):
-            problem = f"this property is in {LIST_KEYS}, so it cannot be nullable"
-            yield forbidden_field(f"{where}.nullable", problem)
+            field.forbidden("nullable", f"{listed}, so it cannot be nullable")
 
 
-def _rule_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    for i, rule in enumerate(schema.get(RULES) or ()):
-        where, message = f"{path}.{RULES}[{i}]", str(rule.get("message") or "")
-        if not str(rule.get("rule") or "").strip():
-            yield required(f"{where}.rule", "rule is not specified")
-        elif "message" in rule and message and not message.strip():
-            yield invalid_value(f"{where}.message", message, "must be non-empty if specified")
+def _check_rules(schema: Part) -> None:
+    for rule in schema.each(RULES):
+        message, text = str(rule.get("message") or ""), str(rule.get("rule") or "").strip()
+        if not text:
+            rule.required("rule", "rule is not specified")
+        elif message and not message.strip():
+            rule.invalid("message", "must be non-empty if specified")
         elif "\n" in message.strip():
-            yield invalid_value(f"{where}.message", message, "must not contain line breaks")
-        elif "\n" in str(rule["rule"]).strip() and not message:
-            problem = "message must be specified if rule contains line breaks"
-            yield required(f"{where}.message", problem)
-        reason = rule.get("reason")
-        if reason is not None and reason not in _REASONS:
-            yield unsupported_value(f"{where}.reason", str(reason), _REASONS)
+            rule.invalid("message", "must not contain line breaks")
+        elif "\n" in text and not message:
+            rule.required("message", "message must be specified if rule contains line breaks")
+        rule.choice("reason", *_REASONS)
 
 
-def _default_causes(schema: Tree, path: str) -> Iterator[Cause]:
-    """Yield the faults of default values."""
-    default = schema.get("default")
-    if default is not None:
-        for cause in value_causes(default, schema, ""):
+def _check_defaults(schema: Part) -> None:
+    """Check default values."""
+    if schema.has("default"):
+        for cause in value_causes(schema.get("default"), dict(schema.tree), ""):
             place = cause.field if cause.field not in ("", "<nil>") else ""
-            yield cause._replace(field=f"{path}.default" + (f".{place}" if place else ""))
-    for below, _, where in _below(schema, path):
-        yield from _default_causes(below, where)
+            where = schema.at("default") + (f".{place}" if place else "")
+            schema.causes.append(cause._replace(field=where))
+    for below, _ in _below(schema):
+        _check_defaults(below)
 
 
-def _expression_causes(schema: Tree, path: str, is_root: bool = False) -> Iterator[Cause]:
-    """Yield the rules that cannot be compiled."""
-    whole = as_root(schema) if is_root or schema.get(EMBEDDED) else schema
-    for i, rule in enumerate(schema.get(RULES) or ()):
+def _check_expressions(schema: Part, is_root: bool = False) -> None:
+    """Refuse rules that cannot be compiled."""
+    tree = dict(schema.tree)
+    whole = as_root(tree) if is_root or schema.get(EMBEDDED) else tree
+    for rule in schema.each(RULES):
         names = {"self": whole, "oldSelf": None if rule.get("optionalOldSelf") else whole}
         for name, prefix in (("rule", ""), ("messageExpression", "messageExpression ")):
-            problem = _expression_problem(str(rule.get(name) or ""), names, name, kind_of(schema))
+            problem = _expression_problem(str(rule.get(name) or ""), names, name, kind_of(tree))
             if problem:
-                yield invalid_value(f"{path}.{RULES}[{i}].{name}", rule, prefix + problem)
-    for below, _, where in _below(schema, path):
-        yield from _expression_causes(below, where)
+                rule.invalid(name, prefix + problem, rule.tree)
+    for below, _ in _below(schema):
+        _check_expressions(below)
 
 
 def _expression_problem(text: str, names: Names, name: str, value_kind: str) -> str:
