@@ -1,12 +1,11 @@
-"""Cells: the columns of `kubectl get`, kind by kind.
+"""Cells: those columns of `kubectl get` that are computed.
 
-Mirrors pkg/printers/internalversion/printers.go. Each function returns the cells of one row, in the
-order of the columns of its table.
+Mirrors pkg/printers/internalversion/printers.go. Each function returns the cell of one object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +15,10 @@ from ...api.pod_groups import SCHEDULED_CONDITIONS
 from ...cluster.memory.default_class import is_default_class
 
 Tree = Mapping[str, Any]
-Row = Sequence[Any]
+Cell = Callable[[Tree, datetime], Any]
 
-NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
+NONE, UNKNOWN = "<none>", "<unknown>"
+MAX_SHOWN = 3
 ROLE = "node-role.kubernetes.io/"
 ACCESS_MODES = {
     "ReadWriteOnce": "RWO",
@@ -75,30 +75,41 @@ def age(tree: Tree, now: datetime) -> str:
     return since(tree["metadata"].get("creationTimestamp"), now)
 
 
-def _at(tree: Any, *path: str) -> Any:
+def at(tree: Any, *path: str) -> Any:
+    """The value at a path of fields; None without it."""
     for step in path:
         tree = tree.get(step) if isinstance(tree, Mapping) else None
     return tree
 
 
 def _count(tree: Tree, *path: str) -> int:
-    return int(_at(tree, *path) or 0)
+    return int(at(tree, *path) or 0)
 
 
 def _joined(values: Iterable[Any]) -> str:
     return ",".join(str(value) for value in values) or NONE
 
 
+def _first_few(texts: list[str], separator: str = ",") -> str:
+    more = f" + {len(texts) - MAX_SHOWN} more..." if len(texts) > MAX_SHOWN else ""
+    return separator.join(texts[:MAX_SHOWN]) + more
+
+
 def _pairs(labels: Mapping[str, str] | None) -> str:
     return _joined(f"{key}={value}" for key, value in sorted((labels or {}).items()))
 
 
-def _selector(tree: Tree) -> str:
-    return selector_text(_at(tree, "spec", "selector") or {})
+def labels_at(*path: str) -> Cell:
+    """A cell with the labels at a path."""
+    return lambda tree, now: _pairs(at(tree, *path))
 
 
-def selector_text(selector: Tree) -> str:
-    """A label selector, or a map of labels."""
+def selector_at(*path: str) -> Cell:
+    """A cell with the label selector at a path, which may be a map of labels."""
+    return lambda tree, now: _selector_text(at(tree, *path) or {})
+
+
+def _selector_text(selector: Tree) -> str:
     if "matchLabels" not in selector and "matchExpressions" not in selector:
         return _pairs(selector)
     parts = [] if not selector.get("matchLabels") else [_pairs(selector["matchLabels"])]
@@ -108,38 +119,25 @@ def selector_text(selector: Tree) -> str:
     return _joined(parts)
 
 
-def _workload(tree: Tree) -> Row:
-    containers = _at(tree, "spec", "template", "spec", "containers") or ()
-    return [
-        _joined(container.get("name") for container in containers),
-        _joined(container.get("image") for container in containers),
-        _selector(tree),
-    ]
-
-
 # Pods and nodes
 
 
-def pod(tree: Tree, now: datetime) -> Row:
-    spec, status = tree.get("spec") or {}, tree.get("status") or {}
-    statuses = status.get("containerStatuses") or ()
-    ready = sum(1 for one in statuses if one.get("ready"))
-    restarts = sum(int(one.get("restartCount") or 0) for one in statuses)
-    gates = spec.get("readinessGates") or ()
-    return [
-        tree["metadata"]["name"],
-        f"{ready}/{len(spec.get('containers') or ())}",
-        pod_reason(tree),
-        str(restarts),
-        age(tree, now),
-        status.get("podIP") or NONE,
-        spec.get("nodeName") or NONE,
-        status.get("nominatedNodeName") or NONE,
-        f"0/{len(gates)}" if gates else NONE,
-    ]
+def pod_ready(tree: Tree, now: datetime) -> str:
+    ready = sum(1 for one in at(tree, "status", "containerStatuses") or () if one.get("ready"))
+    return f"{ready}/{len(at(tree, 'spec', 'containers') or ())}"
 
 
-def pod_reason(tree: Tree) -> str:
+def pod_restarts(tree: Tree, now: datetime) -> str:
+    statuses = at(tree, "status", "containerStatuses") or ()
+    return str(sum(int(one.get("restartCount") or 0) for one in statuses))
+
+
+def pod_gates(tree: Tree, now: datetime) -> str:
+    gates = at(tree, "spec", "readinessGates")
+    return f"0/{len(gates)}" if gates else NONE
+
+
+def pod_reason(tree: Tree, now: datetime) -> str:
     """The STATUS column of a pod."""
     status = tree.get("status") or {}
     reason = status.get("reason") or status.get("phase") or "Pending"
@@ -162,244 +160,141 @@ def pod_reason(tree: Tree) -> str:
     return str(reason)
 
 
-def node(tree: Tree, now: datetime) -> Row:
-    metadata, status = tree["metadata"], tree.get("status") or {}
-    info = status.get("nodeInfo") or {}
-    addresses = {one.get("type"): one.get("address") for one in status.get("addresses") or ()}
+def node_state(tree: Tree, now: datetime) -> str:
     state = "Unknown"
-    for condition in status.get("conditions") or ():
+    for condition in at(tree, "status", "conditions") or ():
         if condition.get("type") == "Ready":
             state = "Ready" if condition.get("status") == "True" else "NotReady"
-    if _at(tree, "spec", "unschedulable"):
-        state += ",SchedulingDisabled"
-    labels = metadata.get("labels") or {}
+    return f"{state},SchedulingDisabled" if at(tree, "spec", "unschedulable") else state
+
+
+def node_roles(tree: Tree, now: datetime) -> str:
+    labels = tree["metadata"].get("labels") or {}
     roles = sorted(key.removeprefix(ROLE) for key in labels if key.startswith(ROLE))
-    return [
-        metadata["name"],
-        state,
-        _joined(role for role in roles if role),
-        age(tree, now),
-        info.get("kubeletVersion") or "",
-        addresses.get("InternalIP") or NONE,
-        addresses.get("ExternalIP") or NONE,
-        info.get("osImage") or UNKNOWN,
-        info.get("kernelVersion") or UNKNOWN,
-        info.get("containerRuntimeVersion") or UNKNOWN,
-    ]
+    return _joined(role for role in roles if role)
 
 
-def namespace(tree: Tree, now: datetime) -> Row:
-    return [tree["metadata"]["name"], _at(tree, "status", "phase") or "", age(tree, now)]
+def node_address(kind: str) -> Cell:
+    """A cell with the address of a kind."""
+
+    def cell(tree: Tree, now: datetime) -> str:
+        addresses = at(tree, "status", "addresses") or ()
+        return {one.get("type"): one.get("address") for one in addresses}.get(kind) or NONE
+
+    return cell
 
 
 # Workloads
 
 
-def deployment(tree: Tree, now: datetime) -> Row:
-    status = tree.get("status") or {}
-    ready = f"{_count(status, 'readyReplicas')}/{_count(tree, 'spec', 'replicas')}"
-    return [
-        tree["metadata"]["name"],
-        ready,
-        _count(status, "updatedReplicas"),
-        _count(status, "availableReplicas"),
-        age(tree, now),
-        *_workload(tree),
-    ]
+def ready_replicas(tree: Tree, now: datetime) -> str:
+    return f"{_count(tree, 'status', 'readyReplicas')}/{_count(tree, 'spec', 'replicas')}"
 
 
-def replica_set(tree: Tree, now: datetime) -> Row:
-    return [
-        tree["metadata"]["name"],
-        _count(tree, "spec", "replicas"),
-        _count(tree, "status", "replicas"),
-        _count(tree, "status", "readyReplicas"),
-        age(tree, now),
-        *_workload(tree),
-    ]
-
-
-def stateful_set(tree: Tree, now: datetime) -> Row:
-    ready = f"{_count(tree, 'status', 'readyReplicas')}/{_count(tree, 'spec', 'replicas')}"
-    return [tree["metadata"]["name"], ready, age(tree, now), *_workload(tree)[:2]]
-
-
-def daemon_set(tree: Tree, now: datetime) -> Row:
-    status = tree.get("status") or {}
-    return [
-        tree["metadata"]["name"],
-        _count(status, "desiredNumberScheduled"),
-        _count(status, "currentNumberScheduled"),
-        _count(status, "numberReady"),
-        _count(status, "updatedNumberScheduled"),
-        _count(status, "numberAvailable"),
-        _pairs(_at(tree, "spec", "template", "spec", "nodeSelector")),
-        age(tree, now),
-        *_workload(tree),
-    ]
-
-
-def job(tree: Tree, now: datetime) -> Row:
-    status, spec = tree.get("status") or {}, tree.get("spec") or {}
-    wanted = spec.get("completions")
-    if wanted is None:
-        parallelism = int(spec.get("parallelism") or 0)
-        wanted = f"1 of {parallelism}" if parallelism > 1 else "1"
-    took = ""
-    if status.get("startTime"):
-        end = status.get("completionTime")
-        took = since(status["startTime"], datetime.fromisoformat(end) if end else now)
-    return [
-        tree["metadata"]["name"],
-        _job_state(tree),
-        f"{_count(status, 'succeeded')}/{wanted}",
-        took,
-        age(tree, now),
-        *_workload(tree),
-    ]
-
-
-def _job_state(tree: Tree) -> str:
-    for condition in _at(tree, "status", "conditions") or ():
-        if condition.get("status") == "True" and condition.get("type") in (
-            "Complete",
-            "Failed",
-            "Suspended",
-        ):
+def job_state(tree: Tree, now: datetime) -> str:
+    for condition in at(tree, "status", "conditions") or ():
+        is_true = condition.get("status") == "True"
+        if is_true and condition.get("type") in ("Complete", "Failed", "Suspended"):
             return str(condition["type"])
     return "Terminating" if tree["metadata"].get("deletionTimestamp") else "Running"
 
 
-def cron_job(tree: Tree, now: datetime) -> Row:
-    spec, last = tree.get("spec") or {}, _at(tree, "status", "lastScheduleTime")
-    template = {"spec": _at(spec, "jobTemplate", "spec") or {}}
-    return [
-        tree["metadata"]["name"],
-        spec.get("schedule"),
-        spec.get("timeZone") or NONE,
-        "True" if spec.get("suspend") else "False",
-        len(_at(tree, "status", "active") or ()),
-        since(last, now) if last else NONE,
-        age(tree, now),
-        *_workload(template),
-    ]
+def job_completions(tree: Tree, now: datetime) -> str:
+    wanted, parallelism = at(tree, "spec", "completions"), _count(tree, "spec", "parallelism")
+    if wanted is None:
+        wanted = f"1 of {parallelism}" if parallelism > 1 else "1"
+    return f"{_count(tree, 'status', 'succeeded')}/{wanted}"
 
 
-def budget(tree: Tree, now: datetime) -> Row:
-    spec = tree.get("spec") or {}
-    at_least, at_most = spec.get("minAvailable"), spec.get("maxUnavailable")
-    return [
-        tree["metadata"]["name"],
-        "N/A" if at_least is None else str(at_least),
-        "N/A" if at_most is None else str(at_most),
-        _count(tree, "status", "disruptionsAllowed"),
-        age(tree, now),
-    ]
+def job_duration(tree: Tree, now: datetime) -> str:
+    began, end = at(tree, "status", "startTime"), at(tree, "status", "completionTime")
+    return since(began, datetime.fromisoformat(end) if end else now) if began else ""
 
 
-def priority_class(tree: Tree, now: datetime) -> Row:
-    return [
-        tree["metadata"]["name"],
-        int(tree.get("value") or 0),
-        bool(tree.get("globalDefault")),
-        age(tree, now),
-        tree.get("preemptionPolicy") or "",
-    ]
+def cron_job_suspended(tree: Tree, now: datetime) -> str:
+    return "True" if at(tree, "spec", "suspend") else "False"
 
 
-# Storage
+def cron_job_last(tree: Tree, now: datetime) -> str:
+    last = at(tree, "status", "lastScheduleTime")
+    return since(last, now) if last else NONE
 
 
-def _modes(modes: Iterable[str] | None) -> str:
-    return ",".join(ACCESS_MODES.get(mode, mode) for mode in modes or ())
+def autoscaler_target(tree: Tree, now: datetime) -> str:
+    about = at(tree, "spec", "scaleTargetRef") or {}
+    return f"{about.get('kind')}/{about.get('name')}"
 
 
-def claim(tree: Tree, now: datetime) -> Row:
-    spec, status = tree.get("spec") or {}, tree.get("status") or {}
-    phase = "Terminating" if tree["metadata"].get("deletionTimestamp") else status.get("phase")
-    is_bound = bool(spec.get("volumeName"))
-    return [
-        tree["metadata"]["name"],
-        phase or "",
-        spec.get("volumeName") or "",
-        str(_at(status, "capacity", "storage") or "") if is_bound else "",
-        _modes(status.get("accessModes")) if is_bound else "",
-        spec.get("storageClassName") or "",
-        spec.get("volumeAttributesClassName") or UNSET,
-        age(tree, now),
-        spec.get("volumeMode") or UNSET,
-    ]
+def autoscaler_metrics(tree: Tree, now: datetime) -> str:
+    """The targets; the current values are unknown, as nothing is measured."""
+    found = []
+    for metric in at(tree, "spec", "metrics") or ():
+        kind = str(metric.get("type") or "")
+        source = metric.get(kind[:1].lower() + kind[1:]) or {}
+        target = source.get("target") or {}
+        wanted = target.get("averageUtilization")
+        text = f"{wanted}%" if wanted is not None else target.get("averageValue")
+        name = f"{source['name']}: " if "name" in source else ""
+        found.append(f"{name}{UNKNOWN}/{text or target.get('value') or UNKNOWN}")
+    return _first_few(found, ", ") or UNKNOWN
 
 
-def volume(tree: Tree, now: datetime) -> Row:
-    spec, status = tree.get("spec") or {}, tree.get("status") or {}
-    kept_for = spec.get("claimRef") or {}
-    phase = "Terminating" if tree["metadata"].get("deletionTimestamp") else status.get("phase")
-    return [
-        tree["metadata"]["name"],
-        str(_at(spec, "capacity", "storage") or ""),
-        _modes(spec.get("accessModes")),
-        spec.get("persistentVolumeReclaimPolicy") or "",
-        phase or "",
-        f"{kept_for.get('namespace')}/{kept_for.get('name')}" if kept_for else "",
-        spec.get("storageClassName") or "",
-        spec.get("volumeAttributesClassName") or UNSET,
-        status.get("reason") or "",
-        age(tree, now),
-        spec.get("volumeMode") or UNSET,
-    ]
+def pod_group_policy(tree: Tree, now: datetime) -> str:
+    return "Gang" if at(tree, "spec", "schedulingPolicy", "gang") is not None else "Basic"
 
 
-def storage_class(tree: Tree, now: datetime) -> Row:
-    name = tree["metadata"]["name"]
-    if is_default_class(tree["metadata"].get("annotations") or {}):
-        name += " (default)"
-    return [
-        name,
-        tree.get("provisioner"),
-        tree.get("reclaimPolicy") or "Delete",
-        tree.get("volumeBindingMode") or "Immediate",
-        bool(tree.get("allowVolumeExpansion")),
-        age(tree, now),
-    ]
+def pod_group_workload(tree: Tree, now: datetime) -> str:
+    workload = at(tree, "spec", "podGroupTemplateRef", "workload", "workloadName")
+    return workload or at(tree, "spec", "workloadRef", "workloadName") or NONE
 
 
-def csi_node(tree: Tree, now: datetime) -> Row:
-    return [tree["metadata"]["name"], len(_at(tree, "spec", "drivers") or ()), age(tree, now)]
+def pod_group_state(tree: Tree, now: datetime) -> str:
+    conditions = {c.get("type"): c for c in at(tree, "status", "conditions") or ()}
+    if "DisruptionTarget" in conditions:
+        return conditions["DisruptionTarget"].get("reason") or ""
+    old, new = SCHEDULED_CONDITIONS
+    scheduled = conditions.get(new) or conditions.get(old)
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
-def csi_driver(tree: Tree, now: datetime) -> Row:
-    spec = tree.get("spec") or {}
-    return [
-        tree["metadata"]["name"],
-        bool(spec.get("attachRequired")),
-        bool(spec.get("podInfoOnMount")),
-        bool(spec.get("storageCapacity")),
-        _joined(spec.get("volumeLifecycleModes") or ()),
-        age(tree, now),
-    ]
+# Storage and devices
 
 
-def csi_capacity(tree: Tree, now: datetime) -> Row:
-    return [tree["metadata"]["name"], tree.get("storageClassName"), str(tree.get("capacity") or "")]
+def phase(tree: Tree, now: datetime) -> str:
+    if tree["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    return at(tree, "status", "phase") or ""
 
 
-def attachment(tree: Tree, now: datetime) -> Row:
-    spec = tree.get("spec") or {}
-    return [
-        tree["metadata"]["name"],
-        spec.get("attacher"),
-        _at(spec, "source", "persistentVolumeName") or "",
-        spec.get("nodeName"),
-        bool(_at(tree, "status", "attached")),
-        age(tree, now),
-    ]
+def access_modes(part: str) -> Cell:
+    """A cell with the access modes in the spec or the status."""
+    return lambda tree, now: ",".join(
+        ACCESS_MODES.get(mode, mode) for mode in at(tree, part, "accessModes") or ()
+    )
 
 
-# Devices
+def if_bound(cell: Cell) -> Cell:
+    """A cell of a claim that is empty until it has a volume."""
+    return lambda tree, now: cell(tree, now) if at(tree, "spec", "volumeName") else ""
 
 
-def resource_claim(tree: Tree, now: datetime) -> Row:
+def claim_capacity(tree: Tree, now: datetime) -> str:
+    return str(at(tree, "status", "capacity", "storage") or "")
+
+
+def volume_claim(tree: Tree, now: datetime) -> str:
+    kept_for = at(tree, "spec", "claimRef")
+    return f"{kept_for.get('namespace')}/{kept_for.get('name')}" if kept_for else ""
+
+
+def storage_class_name(tree: Tree, now: datetime) -> str:
+    is_default = is_default_class(tree["metadata"].get("annotations") or {})
+    return f"{tree['metadata']['name']}{' (default)' if is_default else ''}"
+
+
+def resource_claim_state(tree: Tree, now: datetime) -> str:
     status = tree.get("status") or {}
     states = ["deleted"] if tree["metadata"].get("deletionTimestamp") else []
     if status.get("allocation"):
@@ -407,94 +302,121 @@ def resource_claim(tree: Tree, now: datetime) -> Row:
         states += ["reserved"] if status.get("reservedFor") else []
     else:
         states.append("pending")
-    return [tree["metadata"]["name"], ",".join(states), age(tree, now)]
+    return ",".join(states)
 
 
-def resource_slice(tree: Tree, now: datetime) -> Row:
+# Networks
+
+
+def service_external(tree: Tree, now: datetime) -> str:
     spec = tree.get("spec") or {}
-    pool = _at(spec, "pool", "name")
-    return [
-        tree["metadata"]["name"],
-        spec.get("nodeName") or "",
-        spec.get("driver"),
-        pool,
-        age(tree, now),
+    external = ",".join(spec.get("externalIPs") or ()) or NONE
+    if spec.get("type") == "LoadBalancer" and external == NONE:
+        return "<pending>"
+    return spec.get("externalName") or NONE if spec.get("type") == "ExternalName" else external
+
+
+def service_ports(tree: Tree, now: datetime) -> str:
+    found = []
+    for port in at(tree, "spec", "ports") or ():
+        on_nodes = f":{port['nodePort']}" if port.get("nodePort") else ""
+        found.append(f"{port.get('port')}{on_nodes}/{port.get('protocol')}")
+    return _joined(found)
+
+
+def ingress_hosts(tree: Tree, now: datetime) -> str:
+    rules = at(tree, "spec", "rules") or ()
+    return _first_few([str(rule["host"]) for rule in rules if rule.get("host")]) or "*"
+
+
+def ingress_addresses(tree: Tree, now: datetime) -> str:
+    found = at(tree, "status", "loadBalancer", "ingress") or ()
+    return ",".join(str(one.get("ip") or one.get("hostname")) for one in found)
+
+
+def ingress_ports(tree: Tree, now: datetime) -> str:
+    return "80, 443" if at(tree, "spec", "tls") else "80"
+
+
+def ip_parent(tree: Tree, now: datetime) -> str:
+    parent = at(tree, "spec", "parentRef") or {}
+    steps = (parent.get(name) for name in ("group", "resource", "namespace", "name"))
+    return "/".join(str(step) for step in steps if step)
+
+
+def endpoints(tree: Tree, now: datetime) -> str:
+    found = [
+        f"{address.get('ip')}:{port.get('port')}"
+        for subset in tree.get("subsets") or ()
+        for port in subset.get("ports") or ()
+        for address in subset.get("addresses") or ()
     ]
+    return _first_few(found) or NONE
 
 
 # Others
 
 
-def service(tree: Tree, now: datetime) -> Row:
-    spec = tree.get("spec") or {}
-    kind = spec.get("type") or "ClusterIP"
-    external = ",".join(spec.get("externalIPs") or ()) or NONE
-    if kind == "LoadBalancer" and external == NONE:
-        external = "<pending>"
-    if kind == "ExternalName":
-        external = spec.get("externalName") or NONE
-    ports = []
-    for port in spec.get("ports") or ():
-        number = (
-            f"{port.get('port')}:{port['nodePort']}" if port.get("nodePort") else port.get("port")
+def role(tree: Tree, now: datetime) -> str:
+    ref = tree.get("roleRef") or {}
+    return f"{ref.get('kind')}/{ref.get('name')}"
+
+
+def subjects(kind: str) -> Cell:
+    """A cell with the subjects of a binding that are of a kind."""
+    return lambda tree, now: ", ".join(
+        f"{one['namespace']}/{one['name']}" if one.get("namespace") else str(one.get("name"))
+        for one in tree.get("subjects") or ()
+        if one.get("kind") == kind
+    )
+
+
+def quota_use(of_limits: bool) -> Cell:
+    """A cell with the use of the limits of a quota that are about limits of containers, or of the others."""
+
+    def cell(tree: Tree, now: datetime) -> str:
+        used, hard = at(tree, "status", "used") or {}, at(tree, "status", "hard") or {}
+        return ", ".join(
+            f"{name}: {used.get(name, 0)}/{limit}"
+            for name, limit in sorted(hard.items())
+            if name.startswith("limits.") == of_limits
         )
-        ports.append(f"{number}/{port.get('protocol')}")
-    return [
-        tree["metadata"]["name"],
-        kind,
-        spec.get("clusterIP") or NONE,
-        external,
-        _joined(ports),
-        age(tree, now),
-        _pairs(spec.get("selector")),
-    ]
+
+    return cell
 
 
-def config_map(tree: Tree, now: datetime) -> Row:
-    entries = len(tree.get("data") or ()) + len(tree.get("binaryData") or ())
-    return [tree["metadata"]["name"], entries, age(tree, now)]
+def config_map_size(tree: Tree, now: datetime) -> int:
+    return len(tree.get("data") or ()) + len(tree.get("binaryData") or ())
 
 
-def secret(tree: Tree, now: datetime) -> Row:
-    return [tree["metadata"]["name"], tree.get("type"), len(tree.get("data") or ()), age(tree, now)]
+def secret_size(tree: Tree, now: datetime) -> int:
+    return len(tree.get("data") or ())
 
 
-def lease(tree: Tree, now: datetime) -> Row:
-    return [tree["metadata"]["name"], _at(tree, "spec", "holderIdentity") or "", age(tree, now)]
+def event_first_seen(tree: Tree, now: datetime) -> str:
+    return since(tree.get("firstTimestamp") or tree.get("eventTime"), now)
 
 
-def pod_group(tree: Tree, now: datetime) -> Row:
-    policy = "Gang" if _at(tree, "spec", "schedulingPolicy", "gang") is not None else "Basic"
-    workload = _at(tree, "spec", "podGroupTemplateRef", "workload", "workloadName")
-    workload = workload or _at(tree, "spec", "workloadRef", "workloadName") or "<none>"
-    conditions = {c.get("type"): c for c in _at(tree, "status", "conditions") or ()}
-    old, new = SCHEDULED_CONDITIONS
-    state, scheduled = "Pending", conditions.get(new) or conditions.get(old)
-    if scheduled is not None:
-        state = "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
-    if "DisruptionTarget" in conditions:
-        state = conditions["DisruptionTarget"].get("reason") or ""
-    return [tree["metadata"]["name"], policy, workload, state, age(tree, now)]
+def event_last_seen(tree: Tree, now: datetime) -> str:
+    last = at(tree, "series", "lastObservedTime") or tree.get("lastTimestamp")
+    return since(last, now) if last else event_first_seen(tree, now)
 
 
-def event(tree: Tree, now: datetime) -> Row:
-    about, series = tree.get("involvedObject") or {}, tree.get("series") or {}
-    first = tree.get("firstTimestamp") or tree.get("eventTime")
-    last = series.get("lastObservedTime") or tree.get("lastTimestamp") or first
+def event_object(tree: Tree, now: datetime) -> str:
+    about = tree.get("involvedObject") or {}
+    return f"{str(about.get('kind') or '').lower()}/{about.get('name')}"
+
+
+def event_message(tree: Tree, now: datetime) -> str:
+    return str(tree.get("message") or "").strip()
+
+
+def event_source(tree: Tree, now: datetime) -> str:
     source = tree.get("source") or {}
     component = source.get("component") or tree.get("reportingComponent") or ""
-    origin = ", ".join(
-        filter(None, (component, source.get("host") or tree.get("reportingInstance")))
-    )
-    return [
-        since(last, now),
-        tree.get("type") or "",
-        tree.get("reason") or "",
-        f"{str(about.get('kind') or '').lower()}/{about.get('name')}",
-        str(tree.get("message") or "").strip(),
-        about.get("fieldPath") or "",
-        origin,
-        since(first, now),
-        int(series.get("count") or tree.get("count") or 1),
-        tree["metadata"]["name"],
-    ]
+    host = source.get("host") or tree.get("reportingInstance")
+    return ", ".join(filter(None, (component, host)))
+
+
+def event_count(tree: Tree, now: datetime) -> int:
+    return int(at(tree, "series", "count") or tree.get("count") or 1)
