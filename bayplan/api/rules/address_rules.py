@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
@@ -116,23 +115,20 @@ def quoted(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-def address_warnings(value: Any, path: str) -> Iterator[str]:
-    """Yield the warnings about an address."""
-    yield from _form_warnings(value, path, "IPv6 address")
-
-
-def block_warnings(value: Any, path: str) -> Iterator[str]:
-    """Yield the warnings about a block of addresses."""
-    yield from _form_warnings(value, path, "IPv6 CIDR value")
-
-
-def _form_warnings(value: Any, path: str, what: str) -> Iterator[str]:
+def warn_of_address(part: Part, name: str, value: Any, what: str = "IPv6 address") -> None:
+    """Warn of an address that is not written in its canonical form."""
     text = str(value or "")
     begin, slash, size = text.partition("/")
     try:
         address = ipaddress.IPv6Address(begin)
     except ValueError:
         return  # an IPv4 address, or a refused one
-    if f"{address}{slash}{size}" != text:
-        form = quoted(f"{address}{slash}{size}")
-        yield f"{path}: {what} {quoted(text)} should be in RFC 5952 canonical format ({form})"
+    form = f"{address}{slash}{size}"
+    if form != text:
+        rule = f"should be in RFC 5952 canonical format ({quoted(form)})"
+        part.warn(name, f"{what} {quoted(text)} {rule}")
+
+
+def warn_of_block(part: Part, name: str, value: Any) -> None:
+    """Warn of a block of addresses that is not written in its canonical form."""
+    warn_of_address(part, name, value, "IPv6 CIDR value")

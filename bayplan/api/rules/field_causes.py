@@ -157,6 +157,10 @@ class Part:
     def too_many(self, name: str, count: int, limit: int) -> None:
         self.causes.append(too_many(self.at(name), count, limit))
 
+    def warn(self, name: str | None, text: str) -> None:
+        """Add a warning; about no field if the name is None."""
+        self.causes.append(Cause("Warning", text, "" if name is None else self.at(name)))
+
     # Rules
 
     def needs(self, *names: str, problem: str = "") -> bool:

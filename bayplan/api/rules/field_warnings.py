@@ -5,23 +5,22 @@ Mirrors WarningsOnCreate and WarningsOnUpdate of pkg/registry/*/*/strategy.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from ..text.name_faults import dns_label_faults
-from .address_rules import address_warnings, block_warnings, quoted
+from .address_rules import quoted, warn_of_address, warn_of_block
+from .field_causes import Part, Tree
 from .pod_warnings import (
     OLD_SOURCES,
     SOURCE_NAMES,
-    claim_warnings,
     label_warning,
-    pod_warnings,
-    term_warnings,
+    warn_of_claim,
+    warn_of_pod,
+    warn_of_term,
 )
 
-Tree = Mapping[str, Any]
-
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+_OLD_CLASS_RULE = 'deprecated since v1.8; use "storageClassName" attribute instead'
 _OLD_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _HINTS, _TOPOLOGY_MODE = (
     "service.kubernetes.io/topology-aware-hints",
@@ -38,7 +37,9 @@ def field_warnings(storage: str, tree: Tree, old: Tree | None = None) -> list[st
     warn = _WARNINGS.get(storage)
     if warn is None or (old is not None and not _is_changed(storage, tree, old)):
         return []
-    return list(warn(tree))
+    warned = Part(tree)
+    warn(warned)
+    return [f"{one.field}: {one.message}" if one.field else one.message for one in warned.causes]
 
 
 def _is_changed(storage: str, tree: Tree, old: Tree) -> bool:
@@ -55,69 +56,78 @@ def _annotations(tree: Tree) -> Tree:
     return tree["metadata"].get("annotations") or {}
 
 
-def _name(tree: Tree, use: str) -> Iterator[str]:
-    faults = dns_label_faults(str(tree["metadata"].get("name") or ""))
+def _name(part: Part, use: str) -> None:
+    faults = dns_label_faults(str(part.tree["metadata"].get("name") or ""))
     if faults:
-        yield f"metadata.name: this is used in {use}, {_SURPRISE}: [{' '.join(faults)}]"
+        part.warn("metadata.name", f"this is used in {use}, {_SURPRISE}: [{' '.join(faults)}]")
 
 
-def _pod(tree: Tree) -> Iterator[str]:
-    yield from _name(tree, "the Pod's hostname")
-    yield from pod_warnings(tree)
+def _old_annotation(part: Part, name: str, text: str) -> None:
+    if name in _annotations(part.tree):
+        part.warn(f"metadata.annotations[{name}]", text)
 
 
-def _workload(tree: Tree) -> Iterator[str]:
-    yield from _name(tree, "Pod names and hostnames")
-    yield from _daemon_set(tree)
+def _pod(pod: Part) -> None:
+    _name(pod, "the Pod's hostname")
+    warn_of_pod(pod)
 
 
-def _daemon_set(tree: Tree) -> Iterator[str]:
-    yield from pod_warnings(tree["spec"].get("template") or {}, "spec.template.")
+def _workload(workload: Part) -> None:
+    _name(workload, "Pod names and hostnames")
+    _daemon_set(workload)
 
 
-def _stateful_set(tree: Tree) -> Iterator[str]:
-    yield from _daemon_set(tree)
-    for i, claim in enumerate(tree["spec"].get("volumeClaimTemplates") or ()):
-        yield from claim_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{i}]")
-    if (tree["spec"].get("revisionHistoryLimit") or 0) < 0:
+def _daemon_set(daemon_set: Part) -> None:
+    warn_of_pod(daemon_set.below("spec").below("template"))
+
+
+def _stateful_set(stateful_set: Part) -> None:
+    _daemon_set(stateful_set)
+    spec = stateful_set.below("spec")
+    for claim in spec.each("volumeClaimTemplates"):
+        # kube-apiserver leaves `spec` out of these paths.
+        warn_of_claim(Part(claim.get("spec"), claim.path, claim.causes))
+    if (spec.get("revisionHistoryLimit") or 0) < 0:
         problem = "a negative value retains all historical revisions; a value >= 0 is recommended"
-        yield f"spec.revisionHistoryLimit: {problem}"
+        spec.warn("revisionHistoryLimit", problem)
 
 
-def _job(tree: Tree) -> Iterator[str]:
-    yield from _name(tree, "Pod names and hostnames")
-    yield from _job_spec(tree["spec"], "spec")
+def _job(job: Part) -> None:
+    _name(job, "Pod names and hostnames")
+    _job_spec(job.below("spec"))
 
 
-def _cron_job(tree: Tree) -> Iterator[str]:
-    yield from _name(tree, "Pod names and hostnames")
-    yield from _job_spec(tree["spec"]["jobTemplate"].get("spec") or {}, "spec.jobTemplate.spec")
+def _cron_job(cron_job: Part) -> None:
+    _name(cron_job, "Pod names and hostnames")
+    _job_spec(cron_job.below("spec").below("jobTemplate").below("spec"))
 
 
-def _job_spec(spec: Tree, path: str) -> Iterator[str]:
+def _job_spec(spec: Part) -> None:
     completions, parallelism = spec.get("completions") or 0, spec.get("parallelism") or 0
     is_indexed = spec.get("completionMode") == "Indexed"
     if is_indexed and completions > MANY_COMPLETIONS and parallelism > MUCH_PARALLELISM:
-        yield (
-            f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than"
+        text = (
+            "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than"
             " 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
         )
-    yield from pod_warnings(spec.get("template") or {}, f"{path}.template.")
+        spec.warn("", text)
+    warn_of_pod(spec.below("template"))
 
 
-def _pod_template(tree: Tree) -> Iterator[str]:
-    yield from pod_warnings(tree.get("template") or {}, "template.")
+def _pod_template(template: Part) -> None:
+    warn_of_pod(template.below("template"))
 
 
-def _service(tree: Tree) -> Iterator[str]:
-    spec = tree["spec"]
-    if _HINTS in _annotations(tree):
-        yield f"annotation {_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead"
+def _service(service: Part) -> None:
+    spec = service.below("spec")
+    if _HINTS in _annotations(service.tree):
+        text = f"annotation {_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead"
+        service.warn(None, text)
     is_headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
     is_named, outside = spec.get("type") == "ExternalName", spec.get("externalIPs") or []
     if not is_headless:
-        for i, address in enumerate(spec.get("clusterIPs") or ()):
-            yield from address_warnings(address, f"spec.clusterIPs[{i}]")
+        for name, address in spec.items("clusterIPs"):
+            warn_of_address(spec, name, address)
     else:
         ignored = {
             "loadBalancerIP": spec.get("loadBalancerIP"),
@@ -126,123 +136,118 @@ def _service(tree: Tree) -> Iterator[str]:
         }
         for name, value in ignored.items():
             if value:
-                yield f"spec.{name} is ignored for headless services"
-    for i, address in enumerate(outside):
-        yield from address_warnings(address, f"spec.externalIPs[{i}]")
+                spec.warn(None, f"spec.{name} is ignored for headless services")
+    for name, address in spec.items("externalIPs"):
+        warn_of_address(spec, name, address)
     if outside and not is_headless and not is_named:
-        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
-    yield from address_warnings(spec.get("loadBalancerIP"), "spec.loadBalancerIP")
-    for i, block in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        yield from block_warnings(block, f"spec.loadBalancerSourceRanges[{i}]")
+        text = "is deprecated and may no longer be implemented in some clusters"
+        spec.warn(None, f"spec.externalIPs {text}")
+    warn_of_address(spec, "loadBalancerIP", spec.get("loadBalancerIP"))
+    for name, block in spec.items("loadBalancerSourceRanges"):
+        warn_of_block(spec, name, block)
     if is_named and outside:
-        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+        spec.warn(None, 'spec.externalIPs is ignored when spec.type is "ExternalName"')
     if not is_named and spec.get("externalName"):
-        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+        spec.warn(None, 'spec.externalName is ignored when spec.type is not "ExternalName"')
     if spec.get("trafficDistribution") == "PreferClose":
-        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+        spec.warn("trafficDistribution", '"PreferClose" is deprecated; use "PreferSameZone"')
 
 
-def _volume(tree: Tree) -> Iterator[str]:
-    spec, annotations = tree["spec"], _annotations(tree)
-    for name, since, field in (
-        (_OLD_CLASS, "v1.8", "storageClassName"),
-        (_OLD_OPTIONS, "v1.31", "mountOptions"),
-    ):
-        if name in annotations:
-            rest = f'deprecated since {since}; use "{field}" attribute instead'
-            yield f"metadata.annotations[{name}]: {rest}"
+def _volume(volume: Part) -> None:
+    spec = volume.below("spec")
+    _old_annotation(volume, _OLD_CLASS, _OLD_CLASS_RULE)
+    text = 'deprecated since v1.31; use "mountOptions" attribute instead'
+    _old_annotation(volume, _OLD_OPTIONS, text)
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         problem = (
             "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use"
         )
-        yield f"spec.persistentVolumeReclaimPolicy: {problem} dynamic provisioning."
-    required = (spec.get("nodeAffinity") or {}).get("required") or {}
-    for i, term in enumerate(required.get("nodeSelectorTerms") or ()):
-        yield from term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{i}]")
-    for source in ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd"):
-        if spec.get(source) is not None:
-            yield f"spec.{SOURCE_NAMES.get(source, source)}: {OLD_SOURCES[source]}"
+        spec.warn("persistentVolumeReclaimPolicy", f"{problem} dynamic provisioning.")
+    for term in spec.below("nodeAffinity").below("required").each("nodeSelectorTerms"):
+        warn_of_term(term)
+    sources = ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd")
+    for source in spec.set_of(sources):
+        spec.warn(SOURCE_NAMES.get(source, source), OLD_SOURCES[source])
 
 
-def _claim(tree: Tree) -> Iterator[str]:
-    if _OLD_CLASS in _annotations(tree):
-        rest = 'deprecated since v1.8; use "storageClassName" attribute instead'
-        yield f"metadata.annotations[{_OLD_CLASS}]: {rest}"
-    yield from claim_warnings(tree["spec"], "spec")
+def _claim(claim: Part) -> None:
+    _old_annotation(claim, _OLD_CLASS, _OLD_CLASS_RULE)
+    warn_of_claim(claim.below("spec"))
 
 
-def _storage_class(tree: Tree) -> Iterator[str]:
-    for i, term in enumerate(tree.get("allowedTopologies") or ()):
-        for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
+def _storage_class(class_: Part) -> None:
+    for term in class_.each("allowedTopologies"):
+        for expression in term.each("matchLabelExpressions"):
             text = label_warning(str(expression.get("key") or ""))
             if text:
-                yield f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {text}"
+                expression.warn("key", text)
 
 
-def _capacity(tree: Tree) -> Iterator[str]:
-    selector = tree.get("nodeTopology") or {}
-    yield from term_warnings(selector, "nodeTopology")
+def _capacity(capacity: Part) -> None:
+    selector = capacity.below("nodeTopology")
+    warn_of_term(selector)
     for key in selector.get("matchLabels") or ():
         if label_warning(key):
-            yield f"nodeTopology.matchLabels.{key}: {label_warning(key)}"
+            selector.warn(f"matchLabels.{key}", label_warning(key))
 
 
-def _runtime_class(tree: Tree) -> Iterator[str]:
-    for key in (tree.get("scheduling") or {}).get("nodeSelector") or ():
+def _runtime_class(class_: Part) -> None:
+    scheduling = class_.below("scheduling")
+    for key in scheduling.get("nodeSelector") or ():
         if label_warning(key):
-            yield f"scheduling.nodeSelector: {label_warning(key)}"
+            scheduling.warn("nodeSelector", label_warning(key))
 
 
-def _node(tree: Tree) -> Iterator[str]:
-    spec = tree.get("spec") or {}
-    if spec.get("configSource") is not None:
-        yield "spec.configSource: the feature is removed"
+def _node(node: Part) -> None:
+    spec = node.below("spec")
+    if spec.has("configSource"):
+        spec.warn("configSource", "the feature is removed")
     if spec.get("externalID"):
-        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
-    for i, block in enumerate(spec.get("podCIDRs") or ()):
-        yield from block_warnings(block, f"spec.podCIDRs[{i}]")
+        spec.warn("externalID", "this field is deprecated, and is unused by Kubernetes")
+    for name, block in spec.items("podCIDRs"):
+        warn_of_block(spec, name, block)
 
 
-def _service_account(tree: Tree) -> Iterator[str]:
-    if _MOUNTABLE in _annotations(tree):
-        rest = "prefer separate namespaces to isolate access to mounted secrets"
-        yield f"metadata.annotations[{_MOUNTABLE}]: deprecated in v1.32+; {rest}"
+def _service_account(account: Part) -> None:
+    rest = "prefer separate namespaces to isolate access to mounted secrets"
+    _old_annotation(account, _MOUNTABLE, f"deprecated in v1.32+; {rest}")
 
 
-def _ingress(tree: Tree) -> Iterator[str]:
-    if _INGRESS_CLASS in _annotations(tree):
-        name = quoted(_INGRESS_CLASS)
-        yield f"annotation {name} is deprecated, please use 'spec.ingressClassName' instead"
+def _ingress(ingress: Part) -> None:
+    if _INGRESS_CLASS in _annotations(ingress.tree):
+        rest = "is deprecated, please use 'spec.ingressClassName' instead"
+        ingress.warn(None, f"annotation {quoted(_INGRESS_CLASS)} {rest}")
 
 
-def _network_policy(tree: Tree) -> Iterator[str]:
+def _network_policy(policy: Part) -> None:
+    spec = policy.below("spec")
     for field, peers in (("ingress", "from"), ("egress", "to")):
-        for i, rule in enumerate(tree["spec"].get(field) or ()):
-            for j, peer in enumerate(rule.get(peers) or ()):
-                path, block = f"spec.{field}[{i}].{peers}[{j}].ipBlock", peer.get("ipBlock") or {}
-                yield from block_warnings(block.get("cidr"), f"{path}.cidr")
-                for k, without in enumerate(block.get("except") or ()):
-                    yield from block_warnings(without, f"{path}.except[{k}]")
+        for rule in spec.each(field):
+            for peer in rule.each(peers):
+                block = peer.below("ipBlock")
+                warn_of_block(block, "cidr", block.get("cidr"))
+                for name, without in block.items("except"):
+                    warn_of_block(block, name, without)
 
 
-def _endpoints(tree: Tree) -> Iterator[str]:
-    yield "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-    for i, subset in enumerate(tree.get("subsets") or ()):
-        for field in ("addresses", "notReadyAddresses"):
-            for j, address in enumerate(subset.get(field) or ()):
-                yield from address_warnings(address.get("ip"), f"subsets[{i}].{field}[{j}].ip")
+def _endpoints(endpoints: Part) -> None:
+    text = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    endpoints.warn(None, text)
+    for subset in endpoints.each("subsets"):
+        for address in subset.each("addresses", "notReadyAddresses"):
+            warn_of_address(address, "ip", address.get("ip"))
 
 
-def _endpoint_slice(tree: Tree) -> Iterator[str]:
-    if tree.get("addressType") == "FQDN":
-        yield "spec.addressType: FQDN endpoints are deprecated"
+def _endpoint_slice(endpoint_slice: Part) -> None:
+    if endpoint_slice.get("addressType") == "FQDN":
+        endpoint_slice.warn("spec.addressType", "FQDN endpoints are deprecated")
         return
-    for i, endpoint in enumerate(tree.get("endpoints") or ()):
-        for j, address in enumerate(endpoint.get("addresses") or ()):
-            yield from address_warnings(address, f"endpoints[{i}].addresses[{j}]")
+    for endpoint in endpoint_slice.each("endpoints"):
+        for name, address in endpoint.items("addresses"):
+            warn_of_address(endpoint, name, address)
 
 
-_WARNINGS: Mapping[str, Callable[[Tree], Iterator[str]]] = {
+_WARNINGS: Mapping[str, Callable[[Part], None]] = {
     "cronjobs.batch": _cron_job,
     "csistoragecapacities.storage.k8s.io": _capacity,
     "daemonsets.apps": _daemon_set,

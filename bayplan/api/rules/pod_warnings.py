@@ -5,16 +5,16 @@ Mirrors pkg/api/pod/warnings.go and pkg/api/node/util.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..text.name_faults import value_faults
 from ..text.quantity import NANO, NANO_PER_MILLI, parse_quantity
-from .address_rules import address_warnings, quoted
+from .address_rules import quoted, warn_of_address
+from .affinity_rules import PREFERRED, REQUIRED
+from .field_causes import Part, Tree
+from .security_rules import CONTAINERS
 
-Tree = Mapping[str, Any]
-
-_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _BYTES = ("memory", "ephemeral-storage")
 _NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -64,51 +64,34 @@ _CONTAINER_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
 _CONTAINER_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_RULE = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _APPARMOR_RULE = 'deprecated since v1.30; use the "appArmorProfile" field instead'
-_NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
-class _Port(NamedTuple):
-    """A port of a container, and its place."""
-
-    path: str
-    tree: Tree
-
-    @property
-    def host(self) -> tuple[str, int]:
-        return str(self.tree.get("hostIP") or ""), int(self.tree.get("hostPort") or 0)
-
-
-def pod_warnings(pod: Tree, path: str = "") -> Iterator[str]:
-    """Yield the warnings about a pod, or about a template at `path`, which ends with a dot."""
-    spec = pod.get("spec") or {}
-    annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    yield from _placement_warnings(spec, f"{path}spec")
+def warn_of_pod(pod: Part) -> None:
+    """Warn of parts of a pod, or of a template, which has a path."""
+    spec, metadata = pod.below("spec"), pod.below("metadata")
+    annotations = metadata.get("annotations") or {}
+    _warn_of_placement(spec)
     for name, text in _ANNOTATIONS.items():
         if name in annotations:
-            yield f"{path}metadata.annotations[{name}]: {text}"
-    yield from _volume_warnings(spec.get("volumes") or (), f"{path}spec.volumes")
-    yield from _twice_warnings(spec, f"{path}spec")
-    yield from byte_warnings(spec.get("overhead"), _BYTES, f"{path}spec.overhead")
+            metadata.warn(f"annotations[{name}]", text)
+    _warn_of_volumes(spec)
+    _warn_of_doubles(spec)
+    warn_of_bytes(spec, "overhead", *_BYTES)
     if _SECCOMP in annotations and not _profile(spec, "seccompProfile"):
-        yield f"{path}metadata.annotations[{_SECCOMP}]: {_SECCOMP_RULE}"
-    containers = [
-        (f"{path}spec.{field}[{i}]", container)
-        for field in _CONTAINERS
-        for i, container in enumerate(spec.get(field) or ())
-    ]
-    for where, container in containers:
-        yield from _profile_warnings(spec, container, annotations, path)
-        yield from _container_warnings(container, where)
-    yield from _port_warnings(containers)
+        metadata.warn(f"annotations[{_SECCOMP}]", _SECCOMP_RULE)
+    for container in spec.each(*CONTAINERS):
+        _warn_of_profiles(pod, container, annotations)
+        _warn_of_container(container)
+    _warn_of_ports(spec)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        where = f"{path}spec.terminationGracePeriodSeconds"
-        yield f"{where}: must be >= 0; negative values are invalid and will be treated as 1"
-    yield from _affinity_warnings(spec.get("affinity") or {}, f"{path}spec.affinity")
-    servers = (spec.get("dnsConfig") or {}).get("nameservers") or ()
-    for i, address in enumerate(servers):
-        yield from address_warnings(address, f"{path}spec.dnsConfig.nameservers[{i}]")
-    for i, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from address_warnings(alias.get("ip"), f"{path}spec.hostAliases[{i}].ip")
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        spec.warn("terminationGracePeriodSeconds", text)
+    _warn_of_affinity(spec.below("affinity"))
+    config = spec.below("dnsConfig")
+    for name, address in config.items("nameservers"):
+        warn_of_address(config, name, address)
+    for alias in spec.each("hostAliases"):
+        warn_of_address(alias, "ip", alias.get("ip"))
 
 
 def label_warning(key: str) -> str:
@@ -116,94 +99,87 @@ def label_warning(key: str) -> str:
     return _NODE_LABELS.get(key, "")
 
 
-def term_warnings(term: Tree, path: str, checks_values: bool = False) -> Iterator[str]:
-    """Yield the warnings about a term that selects nodes."""
-    for i, expression in enumerate(term.get("matchExpressions") or ()):
-        key = str(expression.get("key") or "")
-        if label_warning(key):
-            yield f"{path}.matchExpressions[{i}].key: {key} is {label_warning(key)}"
-        for j, value in enumerate(expression.get("values") or () if checks_values else ()):
+def warn_of_label(part: Part, name: str) -> None:
+    """Warn of a field with a label of nodes that is no longer used."""
+    key = str(part.get(name) or "")
+    if label_warning(key):
+        part.warn(name, f"{key} is {label_warning(key)}")
+
+
+def warn_of_term(term: Part, checks_values: bool = False) -> None:
+    """Warn of parts of a term that selects nodes."""
+    for expression in term.each("matchExpressions"):
+        warn_of_label(expression, "key")
+        for name, value in expression.items("values") if checks_values else ():
             for fault in value_faults(str(value)):
-                yield f"{path}.matchExpressions[{i}].values[{j}]: {value} is invalid, {fault}"
+                expression.warn(name, f"{value} is invalid, {fault}")
 
 
-def byte_warnings(amounts: Tree | None, names: Iterable[str], path: str) -> Iterator[str]:
-    """Yield the warnings about parts of a byte."""
+def warn_of_bytes(part: Part, field: str, *names: str) -> None:
+    """Warn of parts of a byte in amounts."""
     for name in names:
-        value = (amounts or {}).get(name)
+        value = (part.get(field) or {}).get(name)
         if value is not None and -(-parse_quantity(value) // NANO_PER_MILLI) % (
             NANO // NANO_PER_MILLI
         ):
             problem = "is invalid, must be an integer"
-            yield f"{path}[{name}]: fractional byte value {quoted(str(value))} {problem}"
+            part.warn(f"{field}[{name}]", f"fractional byte value {quoted(str(value))} {problem}")
 
 
-def claim_warnings(spec: Tree, path: str) -> Iterator[str]:
-    """Yield the warnings about the spec of a claim."""
-    resources = spec.get("resources") or {}
-    for part in ("requests", "limits"):
-        yield from byte_warnings(resources.get(part), ("storage",), f"{path}.resources.{part}")
+def warn_of_claim(spec: Part) -> None:
+    """Warn of parts of the spec of a claim."""
+    for field in ("requests", "limits"):
+        warn_of_bytes(spec.below("resources"), field, "storage")
 
 
-def _placement_warnings(spec: Tree, path: str) -> Iterator[str]:
+def _warn_of_placement(spec: Part) -> None:
     for key in spec.get("nodeSelector") or ():
         if label_warning(key):
-            yield f"{path}.nodeSelector[{key}]: {label_warning(key)}"
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    terms = (affinity.get(required) or {}).get("nodeSelectorTerms") or ()
-    for i, term in enumerate(terms):
-        where = f"{path}.affinity.nodeAffinity.{required}.nodeSelectorTerms[{i}]"
-        yield from term_warnings(term, where)
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    for i, wish in enumerate(affinity.get(preferred) or ()):
-        where = f"{path}.affinity.nodeAffinity.{preferred}[{i}].preference"
-        yield from term_warnings(wish.get("preference") or {}, where, checks_values=True)
-    for i, spread in enumerate(spec.get("topologySpreadConstraints") or ()):
-        where, key = f"{path}.topologySpreadConstraints[{i}]", str(spread.get("topologyKey") or "")
-        if label_warning(key):
-            yield f"{where}.topologyKey: {key} is {label_warning(key)}"
-        if spread.get("labelSelector") is None:
-            yield f"{where}.labelSelector: {_NO_SELECTOR}"
+            spec.warn(f"nodeSelector[{key}]", label_warning(key))
+    affinity = spec.below("affinity").below("nodeAffinity")
+    for term in affinity.below(REQUIRED).each("nodeSelectorTerms"):
+        warn_of_term(term)
+    for wish in affinity.each(PREFERRED):
+        warn_of_term(wish.below("preference"), checks_values=True)
+    for spread in spec.each("topologySpreadConstraints"):
+        warn_of_label(spread, "topologyKey")
+        _warn_of_no_selector(spread)
 
 
-def _volume_warnings(volumes: Sequence[Tree], path: str) -> Iterator[str]:
-    for i, volume in enumerate(volumes):
-        for source, text in OLD_SOURCES.items():
-            if volume.get(source) is not None:
-                yield f"{path}[{i}].{SOURCE_NAMES.get(source, source)}: {text}"
-        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-        if template is not None:
-            where = f"{path}[{i}].ephemeral.volumeClaimTemplate.spec"
-            yield from claim_warnings(template.get("spec") or {}, where)
-    for volume in volumes:
-        yield from _overlap_warnings(volume)
+def _warn_of_no_selector(part: Part) -> None:
+    if not part.has("labelSelector"):
+        part.warn("labelSelector", "a null labelSelector results in matching no pod")
 
 
-def _overlap_warnings(volume: Tree) -> Iterator[str]:
-    """Yield the warnings about files of a volume with the same path."""
+def _warn_of_volumes(spec: Part) -> None:
+    for volume in spec.each("volumes"):
+        for source in volume.set_of(tuple(OLD_SOURCES)):
+            volume.warn(SOURCE_NAMES.get(source, source), OLD_SOURCES[source])
+        warn_of_claim(volume.below("ephemeral").below("volumeClaimTemplate").below("spec"))
+    for volume in spec.each("volumes"):
+        _warn_of_overlaps(volume)
+
+
+def _warn_of_overlaps(volume: Part) -> None:
+    """Warn of files of a volume with the same path."""
     name = quoted(str(volume.get("name") or ""))
     for source, kind, key in (
         ("configMap", "ConfigMap", "name"),
         ("secret", "Secret", "secretName"),
         ("downwardAPI", "DownwardAPI", ""),
     ):
-        held = volume.get(source)
-        if held is not None:
-            shown = f"{kind} {quoted(str(held.get(key) or ''))}" if key else kind
-            paths = [(str(item.get("path") or ""), "") for item in held.get("items") or ()]
-            for overlap in _overlaps(paths):
-                yield f"volume {name} ({shown}): overlapping paths: {overlap}"
-    projected = volume.get("projected")
-    if projected is None:
-        return
+        held = volume.below(source)
+        shown = f"{kind} {quoted(str(held.get(key) or ''))}" if key else kind
+        paths = [(str(item.get("path") or ""), "") for item in held.get("items") or ()]
+        for overlap in _overlaps(paths):
+            volume.warn(None, f"volume {name} ({shown}): overlapping paths: {overlap}")
     paths = []
-    for source in projected.get("sources") or ():
+    for source in volume.below("projected").get("sources") or ():
         if not source:
-            yield f"volume {name} (Projected) has no sources provided"
+            volume.warn(None, f"volume {name} (Projected) has no sources provided")
         paths += _projected_paths(source)
     for overlap in _overlaps(paths):
-        yield f"volume {name} (Projected): overlapping paths: {overlap}"
+        volume.warn(None, f"volume {name} (Projected): overlapping paths: {overlap}")
 
 
 def _projected_paths(source: Tree) -> list[tuple[str, str]]:
@@ -247,33 +223,33 @@ def _sourced(path: str, source: str) -> str:
     return f"{quoted(path)} ({source})" if source else quoted(path)
 
 
-def _twice_warnings(spec: Tree, path: str) -> Iterator[str]:
-    """Yield the warnings about addresses and names that are there twice, or empty."""
+def _warn_of_doubles(spec: Part) -> None:
+    """Warn of addresses and names that are there twice, or empty."""
     for field, key in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
         found: set[str] = set()
-        for i, item in enumerate(spec.get(field) or ()):
+        for item in spec.each(field):
             value = str(item.get(key) or "")
             if value in found:
-                yield f"{path}.{field}[{i}].{key}: duplicate {key} {quoted(value)}"
+                item.warn(key, f"duplicate {key} {quoted(value)}")
             found.add(value)
-    for i, secret in enumerate(spec.get("imagePullSecrets") or ()):
+    for secret in spec.each("imagePullSecrets"):
         if not secret.get("name"):
-            yield f'{path}.imagePullSecrets[{i}].name: invalid empty name ""'
+            secret.warn("name", 'invalid empty name ""')
 
 
-def _profile(holder: Tree, name: str) -> Any:
-    return (holder.get("securityContext") or {}).get(name)
+def _profile(holder: Part, name: str) -> Any:
+    return holder.below("securityContext").get(name)
 
 
-def _profile_warnings(spec: Tree, container: Tree, annotations: Tree, path: str) -> Iterator[str]:
+def _warn_of_profiles(pod: Part, container: Part, annotations: Tree) -> None:
     key = _CONTAINER_SECCOMP + str(container.get("name"))
     if key in annotations and not _profile(container, "seccompProfile"):
-        yield f"{path}metadata.annotations[{key}]: {_SECCOMP_RULE}"
+        pod.warn(f"metadata.annotations[{key}]", _SECCOMP_RULE)
     key = _CONTAINER_APPARMOR + str(container.get("name"))
-    if not path or key not in annotations or _profile(container, "appArmorProfile"):
+    if not pod.path or key not in annotations or _profile(container, "appArmorProfile"):
         return
-    if _profile(spec, "appArmorProfile") != _apparmor(str(annotations[key])):
-        yield f"{path}metadata.annotations[{key}]: {_APPARMOR_RULE}"
+    if _profile(pod.below("spec"), "appArmorProfile") != _apparmor(str(annotations[key])):
+        pod.warn(f"metadata.annotations[{key}]", _APPARMOR_RULE)
 
 
 def _apparmor(text: str) -> Tree | None:
@@ -286,45 +262,43 @@ def _apparmor(text: str) -> Tree | None:
     return {"type": "Localhost", "localhostProfile": name} if kind == "localhost" and name else None
 
 
-def _container_warnings(container: Tree, path: str) -> Iterator[str]:
-    resources = container.get("resources") or {}
+def _warn_of_container(container: Part) -> None:
+    resources = container.below("resources")
     for name in _BYTES:
-        for part in ("limits", "requests"):
-            yield from byte_warnings(resources.get(part), (name,), f"{path}.resources.{part}")
+        for field in ("limits", "requests"):
+            warn_of_bytes(resources, field, name)
     found: set[str] = set()
-    for i, variable in enumerate(container.get("env") or ()):
+    for variable in container.each("env"):
         name, value = str(variable.get("name") or ""), str(variable.get("value") or "")
         reference = f"$({name})"
         extends = not variable.get("valueFrom") and value != reference and reference in value
         if name in found and not extends:
             rest = "which may be dropped when using apply"
-            yield f"{path}.env[{i}]: hides previous definition of {quoted(name)}, {rest}"
+            variable.warn("", f"hides previous definition of {quoted(name)}, {rest}")
         found.add(name)
 
 
-def _port_warnings(containers: Iterable[tuple[str, Tree]]) -> Iterator[str]:
-    ports = [
-        _Port(f"{where}.ports[{i}]", port)
-        for where, container in containers
-        for i, port in enumerate(container.get("ports") or ())
-    ]
-    by_number: dict[tuple[Any, Any], list[_Port]] = {}
+def _warn_of_ports(spec: Part) -> None:
+    ports = [port for container in spec.each(*CONTAINERS) for port in container.each("ports")]
+    by_number: dict[tuple[Any, Any], list[Part]] = {}
     for port in ports:
-        others = by_number.setdefault(
-            (port.tree.get("containerPort"), port.tree.get("protocol")), []
-        )
+        others = by_number.setdefault((port.get("containerPort"), port.get("protocol")), [])
         for other in others:
-            kind = _clash(port.host, other.host)
+            kind = _clash(_host(port), _host(other))
             if kind:
-                yield f"{port.path}: {kind} port definition with {other.path}"
+                port.warn("", f"{kind} port definition with {other.path}")
         others.append(port)
     names: dict[str, str] = {}
     for port in ports:
-        name = str(port.tree.get("name") or "")
+        name = str(port.get("name") or "")
         first = names.setdefault(name, port.path)
         if name and first != port.path:
             rest = f"services and probes that select ports by name will use {first}"
-            yield f"{port.path}: duplicate port name {quoted(name)} with {first}, {rest}"
+            port.warn("", f"duplicate port name {quoted(name)} with {first}, {rest}")
+
+
+def _host(port: Part) -> tuple[str, int]:
+    return str(port.get("hostIP") or ""), int(port.get("hostPort") or 0)
 
 
 def _clash(one: tuple[str, int], other: tuple[str, int]) -> str:
@@ -336,15 +310,10 @@ def _clash(one: tuple[str, int], other: tuple[str, int]) -> str:
     return "dangerously ambiguous" if is_ambiguous else ""
 
 
-def _affinity_warnings(affinity: Tree, path: str) -> Iterator[str]:
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+def _warn_of_affinity(affinity: Part) -> None:
     for kind in ("podAffinity", "podAntiAffinity"):
-        terms = affinity.get(kind) or {}
-        for i, term in enumerate(terms.get(required) or ()):
-            if term.get("labelSelector") is None:
-                yield f"{path}.{kind}.{required}[{i}].labelSelector: {_NO_SELECTOR}"
-        for i, wish in enumerate(terms.get(preferred) or ()):
-            if (wish.get("podAffinityTerm") or {}).get("labelSelector") is None:
-                where = f"{path}.{kind}.{preferred}[{i}].podAffinityTerm.labelSelector"
-                yield f"{where}: {_NO_SELECTOR}"
+        terms = affinity.below(kind)
+        for term in terms.each(REQUIRED):
+            _warn_of_no_selector(term)
+        for wish in terms.each(PREFERRED):
+            _warn_of_no_selector(wish.below("podAffinityTerm"))
