@@ -25,6 +25,7 @@ from .types import (
     PluginSet,
     Profile,
     SchedulerConfiguration,
+    plugin_set,
 )
 
 ALL = "*"
@@ -32,29 +33,11 @@ ALL = "*"
 # Order and weights of v1.36 with its default feature gates. DynamicResources comes before
 # DefaultPreemption: releasing an unused claim is better than evicting a pod.
 DEFAULT_PLUGINS = Plugins(
-    multi_point=PluginSet(
-        enabled=(
-            PluginRef("SchedulingGates"),
-            PluginRef("PrioritySort"),
-            PluginRef("NodeUnschedulable"),
-            PluginRef("NodeName"),
-            PluginRef("TaintToleration", 3),
-            PluginRef("NodeAffinity", 2),
-            PluginRef("NodePorts"),
-            PluginRef("NodeResourcesFit", 1),
-            PluginRef("VolumeRestrictions"),
-            PluginRef("NodeVolumeLimits"),
-            PluginRef("VolumeBinding"),
-            PluginRef("VolumeZone"),
-            PluginRef("PodTopologySpread", 2),
-            PluginRef("InterPodAffinity", 2),
-            PluginRef("DynamicResources", 2),
-            PluginRef("DefaultPreemption"),
-            PluginRef("NodeResourcesBalancedAllocation", 1),
-            PluginRef("ImageLocality", 1),
-            PluginRef("DefaultBinder"),
-            PluginRef("NodeDeclaredFeatures"),
-        )
+    multi_point=plugin_set(
+        "SchedulingGates PrioritySort NodeUnschedulable NodeName TaintToleration*3 NodeAffinity*2 NodePorts"
+        " NodeResourcesFit*1 VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread*2"
+        " InterPodAffinity*2 DynamicResources*2 DefaultPreemption NodeResourcesBalancedAllocation*1"
+        " ImageLocality*1 DefaultBinder NodeDeclaredFeatures"
     )
 )
 

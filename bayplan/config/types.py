@@ -17,20 +17,12 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 # Every point at which a plugin can be enabled, as named in `Plugins` and in the file.
 POINT_NAMES: dict[str, str] = {
-    "pre_enqueue": "preEnqueue",
-    "queue_sort": "queueSort",
-    "pre_filter": "preFilter",
-    "filter": "filter",
-    "post_filter": "postFilter",
-    "pre_score": "preScore",
-    "score": "score",
-    "reserve": "reserve",
-    "permit": "permit",
-    "pre_bind": "preBind",
-    "bind": "bind",
-    "post_bind": "postBind",
-    "placement_generate": "placementGenerate",
-    "placement_score": "placementScore",
+    point: point.split("_")[0] + "".join(word.title() for word in point.split("_")[1:])
+    for point in (
+        *("pre_enqueue", "queue_sort", "pre_filter", "filter", "post_filter", "pre_score", "score"),
+        *("reserve", "permit", "pre_bind", "bind", "post_bind"),
+        *("placement_generate", "placement_score"),
+    )
 }
 
 
@@ -46,6 +38,12 @@ class PluginSet(msgspec.Struct, frozen=True):
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[str, ...] = ()
+
+
+def plugin_set(text: str) -> PluginSet:
+    """The enabled plugins in a text, in this order; `NodeAffinity*2` has weight 2."""
+    pairs = (word.partition("*") for word in text.split())
+    return PluginSet(tuple(PluginRef(name, int(weight or 0)) for name, _, weight in pairs))
 
 
 class Plugins(msgspec.Struct, frozen=True):

@@ -6,125 +6,61 @@ pkg/scheduler/apis/config/{v1beta1,v1beta2,v1beta3}/default_plugins.go of v1.22 
 
 from msgspec import structs
 
-from ..types import PluginRef, Plugins, PluginSet
+from ..types import PluginRef, Plugins, PluginSet, plugin_set
 
-_FILTERS = (
-    "NodeUnschedulable",
-    "NodeName",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "EBSLimits",
-    "GCEPDLimits",
-    "NodeVolumeLimits",
-    "AzureDiskLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
+_SCORES = (
+    "NodeResourcesBalancedAllocation*1 ImageLocality*1 InterPodAffinity*1 {fit}*1 NodeAffinity*1"
+    " NodePreferAvoidPods*10000 PodTopologySpread*2 TaintToleration*1"
 )
-
-
-def _plugin_set(*names: str, **weights: int) -> PluginSet:
-    """Returns a set of plugins without weights, followed by those with weights."""
-    refs = (*(PluginRef(name) for name in names), *(PluginRef(*item) for item in weights.items()))
-    return PluginSet(refs)
-
+_LEAST, _MOST = "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated"
 
 DEFAULT_PROVIDER = Plugins(
-    queue_sort=_plugin_set("PrioritySort"),
-    pre_filter=_plugin_set(
-        "NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "VolumeBinding"
+    queue_sort=plugin_set("PrioritySort"),
+    pre_filter=plugin_set(
+        "NodeResourcesFit NodePorts PodTopologySpread InterPodAffinity VolumeBinding"
     ),
-    filter=_plugin_set(*_FILTERS),
-    post_filter=_plugin_set("DefaultPreemption"),
-    pre_score=_plugin_set("InterPodAffinity", "PodTopologySpread", "TaintToleration"),
-    score=_plugin_set(
-        NodeResourcesBalancedAllocation=1,
-        ImageLocality=1,
-        InterPodAffinity=1,
-        NodeResourcesLeastAllocated=1,
-        NodeAffinity=1,
-        NodePreferAvoidPods=10000,
-        PodTopologySpread=2,
-        TaintToleration=1,
+    filter=plugin_set(
+        "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions"
+        " EBSLimits GCEPDLimits NodeVolumeLimits AzureDiskLimits VolumeBinding VolumeZone PodTopologySpread"
+        " InterPodAffinity"
     ),
-    reserve=_plugin_set("VolumeBinding"),
-    pre_bind=_plugin_set("VolumeBinding"),
-    bind=_plugin_set("DefaultBinder"),
+    post_filter=plugin_set("DefaultPreemption"),
+    pre_score=plugin_set("InterPodAffinity PodTopologySpread TaintToleration"),
+    score=plugin_set(_SCORES.format(fit=_LEAST)),
+    reserve=plugin_set("VolumeBinding"),
+    pre_bind=plugin_set("VolumeBinding"),
+    bind=plugin_set("DefaultBinder"),
 )
 """DefaultProvider of v1.20."""
 
 CLUSTER_AUTOSCALER_PROVIDER = structs.replace(
-    DEFAULT_PROVIDER,
-    score=_plugin_set(
-        NodeResourcesBalancedAllocation=1,
-        ImageLocality=1,
-        InterPodAffinity=1,
-        NodeResourcesMostAllocated=1,
-        NodeAffinity=1,
-        NodePreferAvoidPods=10000,
-        PodTopologySpread=2,
-        TaintToleration=1,
-    ),
+    DEFAULT_PROVIDER, score=plugin_set(_SCORES.format(fit=_MOST))
 )
 """The same, preferring full nodes to empty ones."""
 
 V1BETA1_PLUGINS = structs.replace(
     DEFAULT_PROVIDER,
-    pre_filter=_plugin_set(
-        "NodeResourcesFit",
-        "NodePorts",
-        "VolumeRestrictions",
-        "PodTopologySpread",
-        "InterPodAffinity",
-        "VolumeBinding",
-        "NodeAffinity",
+    pre_filter=plugin_set(
+        "NodeResourcesFit NodePorts VolumeRestrictions PodTopologySpread InterPodAffinity VolumeBinding"
+        " NodeAffinity"
     ),
-    pre_score=_plugin_set(
-        "InterPodAffinity", "PodTopologySpread", "TaintToleration", "NodeAffinity"
-    ),
+    pre_score=plugin_set("InterPodAffinity PodTopologySpread TaintToleration NodeAffinity"),
 )
 
 V1BETA2_PLUGINS = structs.replace(
     V1BETA1_PLUGINS,
-    score=_plugin_set(
-        NodeResourcesBalancedAllocation=1,
-        ImageLocality=1,
-        InterPodAffinity=1,
-        NodeResourcesFit=1,
-        NodeAffinity=1,
-        PodTopologySpread=2,
-        TaintToleration=1,
+    score=plugin_set(
+        "NodeResourcesBalancedAllocation*1 ImageLocality*1 InterPodAffinity*1 NodeResourcesFit*1 NodeAffinity*1"
+        " PodTopologySpread*2 TaintToleration*1"
     ),
 )
 
 V1BETA3_PLUGINS = Plugins(
-    multi_point=PluginSet(
-        (
-            PluginRef("PrioritySort"),
-            PluginRef("NodeUnschedulable"),
-            PluginRef("NodeName"),
-            PluginRef("TaintToleration", 3),
-            PluginRef("NodeAffinity", 2),
-            PluginRef("NodePorts"),
-            PluginRef("NodeResourcesFit", 1),
-            PluginRef("VolumeRestrictions"),
-            PluginRef("EBSLimits"),
-            PluginRef("GCEPDLimits"),
-            PluginRef("NodeVolumeLimits"),
-            PluginRef("AzureDiskLimits"),
-            PluginRef("VolumeBinding"),
-            PluginRef("VolumeZone"),
-            PluginRef("PodTopologySpread", 2),
-            PluginRef("InterPodAffinity", 2),
-            PluginRef("DefaultPreemption"),
-            PluginRef("NodeResourcesBalancedAllocation", 1),
-            PluginRef("ImageLocality", 1),
-            PluginRef("DefaultBinder"),
-        )
+    multi_point=plugin_set(
+        "PrioritySort NodeUnschedulable NodeName TaintToleration*3 NodeAffinity*2 NodePorts NodeResourcesFit*1"
+        " VolumeRestrictions EBSLimits GCEPDLimits NodeVolumeLimits AzureDiskLimits VolumeBinding VolumeZone"
+        " PodTopologySpread*2 InterPodAffinity*2 DefaultPreemption NodeResourcesBalancedAllocation*1"
+        " ImageLocality*1 DefaultBinder"
     )
 )
 
