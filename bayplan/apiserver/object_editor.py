@@ -66,7 +66,7 @@ class ObjectEditor:
         tree = parse_yaml(text.encode())
         if not isinstance(tree, dict):
             raise InputError("expected an object in YAML; got something else")
-        resource = self._resource_of(tree)
+        resource = self._registry.catalog.of_manifest(tree)
         check_fields(resource, tree, STRICT)
         tree = to_stored(resource, tree)
         metadata = tree.get("metadata")
@@ -77,25 +77,18 @@ class ObjectEditor:
         if self._registry.store.get(resource.storage, (namespace, name)) is None:
             self._registry.create(resource, namespace, tree, is_check)
             return f"{resource.name}/{name} {'can be created' if is_check else 'created'}"
-        # Fields that the form leaves out because the server sets them, and the status, stay as they are.
-        self._registry.update(resource, namespace, name, lambda old: _kept(tree, old), "", is_check)
-        return f"{resource.name}/{name} {'can be replaced' if is_check else 'replaced'}"
 
-    def _resource_of(self, tree: dict[str, Any]) -> ApiResource:
-        api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-        resource = self._registry.catalog.of_head(api_version, kind)
-        if resource is None or "create" not in resource.verbs or resource.is_review:
-            raise InputError(f'no matches for kind "{kind}" in version "{api_version}"')
-        return resource
+        # Fields that the form leaves out because the server sets them, and the status, stay as they are.
+        def kept(old: dict[str, Any]) -> dict[str, Any]:
+            return {**({"status": old["status"]} if "status" in old else {}), **tree}
+
+        self._registry.update(resource, namespace, name, kept, "", is_check)
+        return f"{resource.name}/{name} {'can be replaced' if is_check else 'replaced'}"
 
     def _delete(self, request: EditRequest) -> str:
         resource = _resource_named(request.kind)
         self._registry.delete(resource, request.namespace, request.name)
         return f"{resource.name}/{request.name} deleted"
-
-
-def _kept(tree: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    return {**({"status": old["status"]} if "status" in old else {}), **tree}
 
 
 def _resource_named(kind: str) -> ApiResource:

@@ -160,7 +160,7 @@ class ApiServer:
         Objects of a dump are complete after `restoration.complete`. Raises InputError when it is rejected.
         """
         try:
-            resource = self._resource_of(tree)
+            resource = self.registry.catalog.of_manifest(tree)
             namespace = ""
             if resource.is_namespaced:
                 namespace = str((tree.get("metadata") or {}).get("namespace") or "default")
@@ -195,14 +195,6 @@ class ApiServer:
         if self._has_rbac:
             for tree in bootstrap_objects():
                 self.load(tree)
-
-    def _resource_of(self, tree: Tree) -> ApiResource:
-        """The resource of a manifest; raises StatusError when it is not served."""
-        api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
-        resource = self.registry.catalog.of_head(api_version, kind)
-        if resource is None or "create" not in resource.verbs or resource.is_review:
-            raise _no_match(tree)
-        return resource
 
     def add_default_class(self) -> None:
         """Give a new cluster a default StorageClass, unless it has storage classes of its own."""
@@ -241,12 +233,6 @@ def _check_types(resource: ApiResource, tree: Tree) -> None:
             unknown_fields(tree.get("metadata"), "meta.v1.ObjectMeta")
     except WrongTypeError as error:
         raise bad_request(str(error)) from None
-
-
-def _no_match(tree: Tree) -> StatusError:
-    return bad_request(
-        f'no matches for kind "{tree.get("kind") or ""}" in version "{tree.get("apiVersion") or ""}"'
-    )
 
 
 API_VERSION = f"{GROUP}/v1"
@@ -353,7 +339,9 @@ def _read(files: Sequence[Path]) -> ServerCredentials:
     cert, key, token = ((read_private(file) or b"") for file in files)
     if not _TOKEN.fullmatch(token):
         expected = f"expected the token of an earlier run, {TOKEN_LENGTH} letters, digits, - and _"
-        raise InputError(f"{files[2]}: {expected}; got {_found(token)}. {ADVICE}")
+        raise InputError(
+            f"{files[2]}: {expected}; got {f'{len(token)} bytes' if token else 'none'}. {ADVICE}"
+        )
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(files[0], files[1], password="")  # "": never a prompt
@@ -362,10 +350,6 @@ def _read(files: Sequence[Path]) -> ServerCredentials:
         got = error.reason if isinstance(error, ssl.SSLError) and error.reason else "none"
         raise InputError(f"{files[0]}, {files[1]}: {expected}; got {got}. {ADVICE}") from None
     return ServerCredentials(Certificate(cert, key), token.decode())
-
-
-def _found(token: bytes) -> str:
-    return f"{len(token)} bytes" if token else "none"
 
 
 NAME = "bayplan"

@@ -34,6 +34,8 @@ class AccessDecision(NamedTuple):
     reason: str = ""
 
 
+EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+EVERY_PATH = {"verbs": ["*"], "nonResourceURLs": ["*"]}
 ALLOWED, REFUSED = AccessDecision(True), AccessDecision(False)
 
 
@@ -56,12 +58,8 @@ class AllowAll:
 
     def rules(self, user: ClusterUser, namespace: str) -> dict[str, Any]:
         """Everything."""
-        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        return {
-            "resourceRules": [everything],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": False,
-        }
+        found = {"resourceRules": [EVERYTHING], "nonResourceRules": [EVERY_PATH]}
+        return {**found, "incomplete": False}
 
 
 def forbidden_error(user: ClusterUser, question: AccessQuestion, reason: str = "") -> StatusError:

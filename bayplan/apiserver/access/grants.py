@@ -7,22 +7,28 @@ k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import forbidden, not_found
-from .authorizer import MASTERS, AccessQuestion, Authorizer, ClusterUser
+from .authorizer import (
+    EVERY_PATH,
+    EVERYTHING,
+    MASTERS,
+    AccessQuestion,
+    Authorizer,
+    ClusterUser,
+)
 from .rbac import (
     BINDINGS,
     CLUSTER_BINDINGS,
     CLUSTER_ROLES,
-    EVERY_PATH,
-    EVERYTHING,
     GROUP,
     ROLES,
     RbacAuthorizer,
+    allows,
 )
 
 Tree = Mapping[str, Any]
@@ -108,7 +114,7 @@ def _escalation(
         part
         for rule in rules
         for part in _parts(rule)
-        if not any(_covers(each, part) for each in held)
+        if not any(allows(each, _question(part)) for each in held)
     ]
     if not lacking:
         return ""
@@ -139,33 +145,14 @@ def _parts(rule: Tree) -> Iterator[Tree]:
         yield {"nonResourceURLs": [url], "verbs": [verb]}
 
 
-def _covers(held: Tree, part: Tree) -> bool:
-    """Whether one rule that the user has gives all of a part."""
-    names, wanted = held.get("resourceNames") or (), part.get("resourceNames") or ()
-    return (
-        _has_all(held.get("verbs"), part["verbs"])
-        and _has_all(held.get("apiGroups"), part.get("apiGroups") or ())
-        and all(_has_resource(held.get("resources") or (), r) for r in part.get("resources") or ())
-        and (not names or (bool(wanted) and set(wanted) <= set(names)))
-        and all(
-            any(_has_path(each, url) for each in held.get("nonResourceURLs") or ())
-            for url in part.get("nonResourceURLs") or ()
-        )
-    )
-
-
-def _has_all(held: Iterable[str] | None, wanted: Iterable[str]) -> bool:
-    present = set(held or ())
-    return "*" in present or present >= set(wanted)
-
-
-def _has_resource(held: Sequence[str], wanted: str) -> bool:
-    _, slash, part = wanted.partition("/")
-    return "*" in held or wanted in held or (bool(slash) and f"*/{part}" in held)
-
-
-def _has_path(held: str, wanted: str) -> bool:
-    return held == wanted or (held.endswith("*") and wanted.startswith(held.rstrip("*")))
+def _question(part: Tree) -> AccessQuestion:
+    """The question whether a user may do what a part of a rule allows."""
+    (verb,) = part["verbs"]
+    if "nonResourceURLs" in part:
+        return AccessQuestion(verb, path=part["nonResourceURLs"][0])
+    resource, _, subresource = part["resources"][0].partition("/")
+    name = next(iter(part["resourceNames"]), "")
+    return AccessQuestion(verb, "", part["apiGroups"][0], resource, subresource, name)
 
 
 def _joined(parts: Iterable[Tree]) -> list[Tree]:

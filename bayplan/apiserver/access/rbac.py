@@ -13,14 +13,20 @@ import msgspec
 from ...api.selectors import LabelSelector
 from ...api.wire.decode import without_nulls
 from ..store import RecordChange, Store
-from .authorizer import MASTERS, AccessDecision, AccessQuestion, ClusterUser, account_of
+from .authorizer import (
+    EVERY_PATH,
+    EVERYTHING,
+    MASTERS,
+    AccessDecision,
+    AccessQuestion,
+    ClusterUser,
+    account_of,
+)
 
 Tree = Mapping[str, Any]
 GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"roles.{GROUP}", f"clusterroles.{GROUP}"
 BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
-EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-EVERY_PATH = {"verbs": ["*"], "nonResourceURLs": ["*"]}
 
 
 class RbacAuthorizer:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry.object_registry import FOREGROUND, ORPHAN, DeleteOptions, ObjectRegistry
-from ..registry.status_errors import StatusError
 from ..store import Key, Record, RecordChange, Store
 from ..store.records import ADDED
 
@@ -124,15 +123,9 @@ class GarbageCollector:
         self._write(place[0], record, tree)
 
     def _let_go(self, place: Place, finalizer: str) -> None:
-        record = self._store.get(*place)
-        if record is None:
-            return
-        tree = record.decode()
-        metadata = tree["metadata"]
-        metadata["finalizers"] = [f for f in metadata["finalizers"] if f != finalizer]
-        if not metadata["finalizers"]:
-            del metadata["finalizers"]
-        self._write(place[0], record, tree)
+        record, resource = self._store.get(*place), self._registry.catalog.at(place[0])
+        if record is not None and resource is not None:
+            self._registry.drop_finalizer(resource, record, finalizer)
 
     def _write(self, storage: str, record: Record, tree: Tree) -> None:
         resource = self._registry.catalog.at(storage)
@@ -141,13 +134,8 @@ class GarbageCollector:
 
     def _delete(self, storage: str, key: Key, options: DeleteOptions) -> None:
         resource = self._registry.catalog.at(storage)
-        if resource is None:
-            return
-        try:
-            self._registry.delete(resource, *key, options)
-        except StatusError as error:
-            if error.code not in (404, 409):
-                raise
+        if resource is not None:
+            self._registry.delete_if_there(resource, *key, options)
 
 
 def is_there(registry: ObjectRegistry, owner: Tree) -> bool:

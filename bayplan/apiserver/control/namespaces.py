@@ -177,27 +177,12 @@ class DefinitionController:
         objects = self._store.list(name)
         for one in objects[:BATCH]:
             if resource is not None and b'"deletionTimestamp"' not in one.data:
-                try:
-                    options = DeleteOptions(propagation="Background")
-                    self._registry.delete(resource, *one.key, options)
-                except StatusError as error:
-                    if error.code not in (404, 409):
-                        raise
+                options = DeleteOptions(propagation="Background")
+                self._registry.delete_if_there(resource, *one.key, options)
         if not self._store.count(name) or resource is None:
-            self._let_go(name)
+            self._registry.drop_finalizer(BY_STORAGE[DEFINITIONS], record, CLEANUP)
         elif len(objects) > BATCH:
             self._leaving[name] = None
-
-    def _let_go(self, name: str) -> None:
-        record = self._store.get(DEFINITIONS, ("", name))
-        if record is None:
-            return
-        tree = record.decode()
-        others = [f for f in tree["metadata"].get("finalizers") or () if f != CLEANUP]
-        tree["metadata"]["finalizers"] = others
-        if not others:
-            del tree["metadata"]["finalizers"]
-        self._registry.write(BY_STORAGE[DEFINITIONS], record, tree)
 
     def _judge_again(self) -> None:
         definitions = self._registry.definitions

@@ -15,7 +15,6 @@ from ...cluster.objects import Later
 from ..registry.object_registry import DeleteOptions, ObjectRegistry
 from ..registry.pods import PODS
 from ..registry.resource_table import BY_STORAGE
-from ..registry.status_errors import StatusError
 from .embedded_cluster import LiveCluster
 from .recorder import Reporter
 
@@ -165,11 +164,7 @@ class NodeController:
 
     def _delete(self, pod: Pod, grace_s: int | None) -> None:
         options = DeleteOptions(grace_s=grace_s, uid=pod.uid)
-        try:
-            self._registry.delete(PODS, pod.namespace, pod.name, options)
-        except StatusError as error:
-            if error.code not in (404, 409):
-                raise
+        self._registry.delete_if_there(PODS, pod.namespace, pod.name, options)
 
 
 def _patience_s(pod: Pod, taints: list[Taint]) -> float | None:

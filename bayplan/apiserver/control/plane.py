@@ -25,7 +25,7 @@ from ...cluster.memory.protection import Protected, is_used
 from ...errors import BayplanError
 from ..registry.object_registry import ObjectRegistry
 from ..registry.server_fields import PROTECTED
-from ..store import RecordChange, Store
+from ..store import Store
 from .budget_statuses import BudgetController, QuotaController
 from .embedded_cluster import LiveCluster
 from .fake_kubelets import NodeAgents
@@ -74,19 +74,9 @@ class ProtectionController:
         for key in list(self._leaving):
             obj = self._cluster.get(*key)
             if obj is not None and not is_used(self._cluster, obj):
-                self._let_go(obj)
-
-    def _let_go(self, obj: Protected) -> None:
-        resource = resource_named(obj.kind)
-        record = self._registry.get(resource, obj.namespace, obj.name)
-        tree = record.decode()
-        finalizers = tree["metadata"].get("finalizers") or []
-        others = [f for f in finalizers if f != PROTECTED[resource.storage]]
-        if others:
-            tree["metadata"]["finalizers"] = others
-        else:
-            tree["metadata"].pop("finalizers", None)
-        self._registry.write(resource, record, tree)
+                resource = resource_named(obj.kind)
+                record = self._registry.get(resource, obj.namespace, obj.name)
+                self._registry.drop_finalizer(resource, record, PROTECTED[resource.storage])
 
 
 log = logging.getLogger(__name__)
@@ -150,7 +140,7 @@ class ControlPlane:
         self._alarm_at: float | None = None
         """Time when the timer is due, on the plane's clock."""
         self._extra: list[Callable[[], bool]] = []
-        store.follow(self._follow)
+        store.follow(lambda change: self.wake())
 
     def _add_controllers(
         self,
@@ -229,9 +219,6 @@ class ControlPlane:
             if not self.has_work and not any(more):
                 return
         raise AssertionError("controllers do not settle")
-
-    def _follow(self, change: RecordChange) -> None:
-        self.wake()
 
     def _run(self) -> None:
         self._due = None

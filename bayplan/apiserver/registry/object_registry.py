@@ -29,7 +29,15 @@ from .object_counts import ObjectQuotas
 from .pod_group_rules import GATED as GROUP_STORAGES
 from .pod_group_rules import PodGroupRules
 from .resource_table import BY_STORAGE, ApiResource, ResourceCatalog
-from .status_errors import already_exists, bad_request, forbidden, invalid, not_found, stale
+from .status_errors import (
+    StatusError,
+    already_exists,
+    bad_request,
+    forbidden,
+    invalid,
+    not_found,
+    stale,
+)
 
 Tree = dict[str, Any]
 Edit = Callable[[Tree], Tree]
@@ -349,6 +357,24 @@ class ObjectRegistry:
         if tree != old:
             record = self.store.put(resource.storage, record.key, tree)
         return record, False
+
+    def delete_if_there(
+        self, resource: ApiResource, namespace: str, name: str, options: DeleteOptions
+    ) -> None:
+        """Delete the object, unless it is gone or another one already."""
+        try:
+            self.delete(resource, namespace, name, options)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
+    def drop_finalizer(self, resource: ApiResource, record: Record, finalizer: str) -> None:
+        """Remove a finalizer of an object; a terminating one goes with its last."""
+        tree = record.decode()
+        others = [f for f in tree["metadata"].pop("finalizers", None) or () if f != finalizer]
+        if others:
+            tree["metadata"]["finalizers"] = others
+        self.write(resource, record, tree)
 
     def _mark_deleted(self, resource: ApiResource, tree: Tree, grace_s: int) -> None:
         """Mark the object as terminating, with its deadline."""

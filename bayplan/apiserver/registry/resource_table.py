@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...errors import InputError
 from ...framework.release import DEFAULT_RELEASE, RELEASES, Release
 
 if TYPE_CHECKING:
@@ -281,6 +282,14 @@ class ResourceCatalog:
     def of_head(self, api_version: str, kind: str) -> ApiResource | None:
         """The resource of a manifest."""
         return self._by_head.get((api_version, kind))
+
+    def of_manifest(self, tree: Mapping[str, Any]) -> ApiResource:
+        """The resource of a manifest that can be stored; raises InputError without one."""
+        api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+        resource = self.of_head(api_version, kind)
+        if resource is None or "create" not in resource.verbs or resource.is_review:
+            raise InputError(f'no matches for kind "{kind}" in version "{api_version}"')
+        return resource
 
     def at(self, storage: str) -> ApiResource | None:
         """The resource whose objects are stored under that name."""

@@ -7,9 +7,10 @@ from the table of fields; descriptions are not served.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...api.schema import FIELDS, Field, FieldType
+from ..registry.resource_table import ApiResource
 
 Tree = dict[str, Any]
 
@@ -47,35 +48,24 @@ _PATCHES = (
 )
 
 
-class Served(NamedTuple):
-    """A served kind, with the properties used in the documents."""
+def root_of(resource: ApiResource) -> str:
+    """The path of the version in the index of documents."""
+    return f"{'apis' if resource.group else 'api'}/{resource.api_version}"
 
-    group: str
-    version: str
-    kind: str
-    plural: str
-    schema: str
-    is_namespaced: bool
-    is_stored: bool = True
-    custom: Tree | None = None
-    """The schema of a custom resource."""
-    list_kind: str = ""
 
-    @property
-    def gvk(self) -> Tree:
-        return {"group": self.group, "version": self.version, "kind": self.kind}
+def _gvk(resource: ApiResource) -> Tree:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
-    @property
-    def root(self) -> str:
-        """The path of the version in the index of documents."""
-        return f"apis/{self.group}/{self.version}" if self.group else f"api/{self.version}"
 
-    @property
-    def type_name(self) -> str:
-        """The name of its type in the documents."""
-        if self.custom is None:
-            return full_name(self.schema)
-        return ".".join((*reversed(self.group.split(".")), self.version, self.kind))
+def _type_name(resource: ApiResource) -> str:
+    """The name of its type in the documents."""
+    if resource.custom is None:
+        return full_name(resource.schema)
+    return ".".join((*reversed(resource.group.split(".")), resource.version, resource.kind))
+
+
+def _is_stored(resource: ApiResource) -> bool:
+    return "list" in resource.verbs
 
 
 def full_name(type_name: str) -> str:
@@ -86,7 +76,7 @@ def full_name(type_name: str) -> str:
     return f"io.k8s.api.{type_name}"
 
 
-def document_v2(served: Iterable[Served]) -> Tree:
+def document_v2(served: Iterable[ApiResource]) -> Tree:
     """The OpenAPI v2 document of all served kinds."""
     served = list(served)
     return {
@@ -97,7 +87,7 @@ def document_v2(served: Iterable[Served]) -> Tree:
     }
 
 
-def document_v3(served: Iterable[Served]) -> Tree:
+def document_v3(served: Iterable[ApiResource]) -> Tree:
     """The OpenAPI v3 document of one version of one group."""
     served = list(served)
     return {
@@ -108,7 +98,7 @@ def document_v3(served: Iterable[Served]) -> Tree:
     }
 
 
-def _definitions(served: Iterable[Served], prefix: str) -> Tree:
+def _definitions(served: Iterable[ApiResource], prefix: str) -> Tree:
     """The types of the kinds and all types within them."""
     found: Tree = {}
     for one in served:
@@ -116,11 +106,11 @@ def _definitions(served: Iterable[Served], prefix: str) -> Tree:
             if full_name(name) not in found:
                 found[full_name(name)] = _definition(name, prefix)
         if one.custom is not None:
-            found[one.type_name] = _custom_definition(one.custom, prefix)
-        definition = found[one.type_name]
-        definition.setdefault(GVK, []).append(one.gvk)
-        if one.is_stored:
-            found[f"{one.type_name}List"] = _list_definition(one, prefix)
+            found[_type_name(one)] = _custom_definition(one.custom.schema.tree, prefix)
+        definition = found[_type_name(one)]
+        definition.setdefault(GVK, []).append(_gvk(one))
+        if _is_stored(one):
+            found[f"{_type_name(one)}List"] = _list_definition(one, prefix)
     return found
 
 
@@ -190,7 +180,7 @@ def _definition(type_name: str, prefix: str) -> Tree:
     return definition
 
 
-def _list_definition(one: Served, prefix: str) -> Tree:
+def _list_definition(one: ApiResource, prefix: str) -> Tree:
     return {
         "type": "object",
         "required": ["items"],
@@ -198,9 +188,9 @@ def _list_definition(one: Served, prefix: str) -> Tree:
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"$ref": prefix + full_name("meta.v1.ListMeta")},
-            "items": {"type": "array", "items": {"$ref": prefix + one.type_name}},
+            "items": {"type": "array", "items": {"$ref": prefix + _type_name(one)}},
         },
-        GVK: [{**one.gvk, "kind": one.list_kind or f"{one.kind}List"}],
+        GVK: [{**_gvk(one), "kind": one.list_kind}],
     }
 
 
@@ -241,14 +231,14 @@ def _type(kind: FieldType, prefix: str) -> Tree:
             return dict(_SCALARS[kind.name])
 
 
-def _paths(served: Iterable[Served], is_v3: bool) -> Tree:
+def _paths(served: Iterable[ApiResource], is_v3: bool) -> Tree:
     """The write requests, which clients search for."""
     paths: Tree = {}
     for one in served:
         where = "/namespaces/{namespace}" if one.is_namespaced else ""
-        collection = f"/{one.root}{where}/{one.plural}"
+        collection = f"/{root_of(one)}{where}/{one.plural}"
         paths[collection] = {"post": _operation(one, "post", _WRITE_PARAMETERS, is_v3)}
-        if one.is_stored:
+        if _is_stored(one):
             paths[f"{collection}/{{name}}"] = {
                 "put": _operation(one, "put", _WRITE_PARAMETERS, is_v3),
                 "patch": _operation(one, "patch", (*_WRITE_PARAMETERS, "force"), is_v3),
@@ -256,7 +246,7 @@ def _paths(served: Iterable[Served], is_v3: bool) -> Tree:
     return paths
 
 
-def _operation(one: Served, action: str, parameters: Iterable[str], is_v3: bool) -> Tree:
+def _operation(one: ApiResource, action: str, parameters: Iterable[str], is_v3: bool) -> Tree:
     def parameter(name: str) -> Tree:
         kind = {"type": "boolean" if name == "force" else "string", "uniqueItems": True}
         said: Tree = {"schema": kind} if is_v3 else kind
@@ -267,7 +257,7 @@ def _operation(one: Served, action: str, parameters: Iterable[str], is_v3: bool)
         "parameters": [parameter(name) for name in parameters],
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": action,
-        GVK: one.gvk,
+        GVK: _gvk(one),
     }
     if action == "patch":
         # A custom resource has no keys by which a strategic merge patch merges lists.

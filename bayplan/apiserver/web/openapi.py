@@ -11,7 +11,7 @@ import msgspec
 
 from ..registry.resource_table import ApiResource, ResourceCatalog
 from ..registry.status_errors import no_such_path, not_acceptable
-from ..schema.openapi_documents import Served, document_v2, document_v3
+from ..schema.openapi_documents import document_v2, document_v3, root_of
 from .http_server import HttpResponse
 from .requests import JSON
 from .responses import respond, respond_tree
@@ -25,7 +25,7 @@ class OpenApiDocuments:
     def __init__(self, catalog: ResourceCatalog) -> None:
         self._catalog = catalog
         self._revision = -1
-        self._served: dict[str, list[Served]] = {}
+        self._served: dict[str, list[ApiResource]] = {}
         self._built: dict[str, bytes] = {}
 
     def answer(self, path: str, accept: str) -> HttpResponse:
@@ -52,8 +52,7 @@ class OpenApiDocuments:
         self._revision = self._catalog.revision
         self._served, self._built = {}, {}
         for resource in self._catalog.resources:
-            one = served_of(resource)
-            self._served.setdefault(one.root, []).append(one)
+            self._served.setdefault(root_of(resource), []).append(resource)
 
     def _v2(self, form: str) -> bytes:
         if form not in self._built:
@@ -70,24 +69,13 @@ class OpenApiDocuments:
         }
 
 
-def served_of(resource: ApiResource) -> Served:
-    """Entries of the documents for a resource."""
-    return Served(
-        resource.group,
-        resource.version,
-        resource.kind,
-        resource.plural,
-        resource.schema,
-        resource.is_namespaced,
-        "list" in resource.verbs,
-        resource.custom.schema.tree if resource.custom is not None else None,
-        resource.list_kind,
-    )
-
-
-def _mark(served: list[Served]) -> str:
+def _mark(served: list[ApiResource]) -> str:
     """A hash of the custom schemas in a document; the others do not change."""
-    names = [(one.plural, one.kind, one.is_namespaced, one.custom) for one in served]
+    custom = [one.custom and one.custom.schema.tree for one in served]
+    names = [
+        (one.plural, one.kind, one.is_namespaced, tree)
+        for one, tree in zip(served, custom, strict=True)
+    ]
     return blake2b(_release() + _ENCODER.encode(names), digest_size=16).hexdigest().upper()
 
 
@@ -166,15 +154,12 @@ def _operation(operation: Tree) -> bytes:
 
 def _extensions(number: int, tree: Tree) -> bytes:
     return b"".join(
-        _message(number, _text(1, name) + _message(2, _text(2, _yaml(value))))
+        _message(
+            number, _text(1, name) + _message(2, _text(2, msgspec.json.encode(value).decode()))
+        )
         for name, value in tree.items()
         if name.startswith("x-")
     )
-
-
-def _yaml(value: Any) -> str:
-    """The value as YAML; JSON is YAML."""
-    return msgspec.json.encode(value).decode()
 
 
 def _message(number: int, content: bytes) -> bytes:

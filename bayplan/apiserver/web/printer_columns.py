@@ -9,12 +9,14 @@ column is called so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
 
 from ...api.text.json_path import parse_json_path
 from ..registry.custom.versions import CustomVersion, PrinterColumn
+from ..registry.resource_table import ApiResource
+from ..store import Record
 from . import cells
 from .cells import Cell, Tree
 
@@ -399,3 +401,29 @@ def _custom_cell(column: PrinterColumn, tree: Tree, now: datetime) -> Any:
             except (ValueError, TypeError):
                 return "<invalid>"
     return None
+
+
+def make_table(
+    resource: ApiResource, records: Sequence[Record], now: datetime, include_object: str
+) -> dict[str, Any]:
+    """The table of the objects; each row has the object, its metadata or nothing besides its cells."""
+    custom = resource.custom
+    definitions, make = columns_of(resource.storage) if custom is None else custom_columns(custom)
+    rows = []
+    for record in records:
+        tree = record.decode()
+        row: dict[str, Any] = {"cells": list(make(tree, now.astimezone(UTC)))}
+        if include_object == "Object":
+            head = {"kind": resource.kind, "apiVersion": resource.api_version}
+            row["object"] = {**head, **tree}
+        elif include_object != "None":
+            head = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+            row["object"] = {**head, "metadata": tree["metadata"]}
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": definitions,
+        "rows": rows,
+    }

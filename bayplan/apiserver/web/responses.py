@@ -14,7 +14,7 @@ from ..registry.resource_table import ApiResource
 from ..registry.status_errors import StatusError
 from ..store import Record
 from .http_server import HttpResponse
-from .object_tables import make_table
+from .printer_columns import make_table
 from .requests import JSON, PARTIAL, PARTIAL_LIST, TABLE
 
 HEADERS = {"Cache-Control": "no-cache, private"}
