@@ -14,6 +14,7 @@ from .pod import Pod
 from .selectors import LabelSelector, NodeSelector
 from .text.quantity import Quantity, parse_value
 from .volumes import (
+    ISCSI,
     RBD,
     AWSElasticBlockStore,
     AzureDisk,
@@ -62,15 +63,6 @@ class CSIPersistentVolume(Wire, frozen=True):
     read_only: bool = False
 
 
-class ISCSIPersistentVolume(Wire, frozen=True):
-    """A volume on an iSCSI disk."""
-
-    target_portal: str = ""
-    iqn: str = ""
-    lun: int = 0
-    read_only: bool = False
-
-
 class PathVolume(Wire, frozen=True):
     """A volume that is a path on the node: hostPath or local."""
 
@@ -113,7 +105,7 @@ class PersistentVolumeSpec(Wire, frozen=True):
     portworx_volume: Portworx | None = None
     vsphere_volume: VsphereVolume | None = None
     rbd: RBD | None = None
-    iscsi: ISCSIPersistentVolume | None = None
+    iscsi: ISCSI | None = None
 
 
 class PersistentVolumeStatus(Wire, frozen=True):

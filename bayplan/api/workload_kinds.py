@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -230,32 +230,23 @@ def count_paths(count: int | str | list[int | str]) -> list[int | str]:
 
 def find_values(tree: Any, path: str) -> Iterator[Found]:
     """The values at a path, each with the keys of the items on the way."""
-    yield from _walk(tree, [_step(match) for match in _STEP.finditer(path)], ())
+    yield from _walk(tree, list(_STEP.finditer(path)), ())
 
 
-class _Step(NamedTuple):
-    name: str
-    each: bool
-
-
-def _step(match: re.Match[str]) -> _Step:
-    return _Step(match["name"] or match["quoted"] or match["each"], bool(match["each"]))
-
-
-def _walk(value: Any, steps: Sequence[_Step], keys: tuple[str, ...]) -> Iterator[Found]:
+def _walk(value: Any, steps: Sequence[re.Match[str]], keys: tuple[str, ...]) -> Iterator[Found]:
     if not steps:
         if value is not None:
             yield keys, value
         return
-    (name, is_each), rest = steps[0], steps[1:]
-    if is_each and name == "[]" and isinstance(value, list):
+    step, rest = steps[0], steps[1:]
+    if step["each"] == "[]" and isinstance(value, list):
         for i, item in enumerate(value):
             yield from _walk(item, rest, (*keys, str(i)))
-    elif is_each and name == "{}" and isinstance(value, Mapping):
+    elif step["each"] == "{}" and isinstance(value, Mapping):
         for key, item in value.items():
             yield from _walk(item, rest, (*keys, str(key)))
-    elif not is_each and isinstance(value, Mapping):
-        yield from _walk(value.get(name), rest, keys)
+    elif not step["each"] and isinstance(value, Mapping):
+        yield from _walk(value.get(step["name"] or step["quoted"]), rest, keys)
 
 
 def count_at(tree: Any, factors: Sequence[int | str], keys: tuple[str, ...], default: int) -> int:

@@ -111,11 +111,7 @@ def _inter_pod_affinity(args: InterPodAffinityArgs, path: str, problems: Problem
 
 
 def _node_affinity(args: NodeAffinityArgs, path: str, problems: Problems) -> None:
-    if args.added_affinity is not None:
-        _added_affinity(args.added_affinity, f"{path}.addedAffinity", problems)
-
-
-def _added_affinity(affinity: NodeAffinity, path: str, problems: Problems) -> None:
+    affinity, path = args.added_affinity or NodeAffinity(), f"{path}.addedAffinity"
     if affinity.required is not None:
         terms = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
         for i, term in enumerate(affinity.required.node_selector_terms or ()):

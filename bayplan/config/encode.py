@@ -18,7 +18,6 @@ from .internal_form import Entries, PlainArgs, Reading
 from .plugin_args import LEGACY_ARGS_TYPES, Args
 from .types import (
     POINT_NAMES,
-    PluginRef,
     Plugins,
     PluginSet,
     Profile,
@@ -196,16 +195,14 @@ def _written_plugins(expanded: ExpandedPlugins) -> dict[str, Any]:
 
 
 def _dropped(profile: Profile, expanded: ExpandedPlugins) -> list[str]:
-    dropped = {ref.name: None for refs in expanded.values() for ref in refs if _is_removed(ref)}
+    dropped = {
+        ref.name: None for refs in expanded.values() for ref in refs if ref.name in REMOVED_PLUGINS
+    }
     return [
         f"profile {profile.scheduler_name}: {name}: left out; "
         "the current format has no such plugin, and NodeVolumeLimits counts volumes of CSI drivers"
         for name in dropped
     ]
-
-
-def _is_removed(ref: PluginRef) -> bool:
-    return ref.name in REMOVED_PLUGINS
 
 
 def _legacy(profile: Profile) -> list[str]:

@@ -152,7 +152,13 @@ def _functions(cel: Any) -> list[Function]:
         ("findAll", dyn, [text, text, number], True, _find_all),
         ("sets.contains", yes, [dyn, dyn], False, _contains),
         ("sets.intersects", yes, [dyn, dyn], False, _intersects),
-        ("sets.equivalent", yes, [dyn, dyn], False, _are_equivalent),
+        (
+            "sets.equivalent",
+            yes,
+            [dyn, dyn],
+            False,
+            lambda a, b: _contains(a, b) and _contains(b, a),
+        ),
     ]
 
 
@@ -241,10 +247,6 @@ def _contains(one: list[Any], other: list[Any]) -> bool:
 def _intersects(one: list[Any], other: list[Any]) -> bool:
     _check_cost(len(one) * len(other))
     return any(x in one for x in other)
-
-
-def _are_equivalent(one: list[Any], other: list[Any]) -> bool:
-    return _contains(one, other) and _contains(other, one)
 
 
 def _check_cost(comparisons: int) -> None:

@@ -13,7 +13,6 @@ from ..dra import (
     ALL_DEVICES,
     EXACT_COUNT,
     MAX_ALTERNATIVES,
-    CapacityRequirements,
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
@@ -121,11 +120,8 @@ def _wanted_problems(wanted: ExactDeviceRequest | DeviceSubRequest, path: str) -
             f"{path}.count",
             f"expected a positive number of devices, for ExactCount only; got {wanted.count}",
         )
-    yield from _amount_problems(wanted.capacity, f"{path}.capacity")
-
-
-def _amount_problems(capacity: CapacityRequirements | None, path: str) -> Iterator[Problem]:
-    yield from quantity_problems(capacity.requests if capacity else None, f"{path}.requests")
+    amounts = wanted.capacity.requests if wanted.capacity else None
+    yield from quantity_problems(amounts, f"{path}.capacity.requests")
 
 
 def _result_problems(claim: ResourceClaim) -> Iterator[Problem]:

@@ -181,6 +181,11 @@ class Part:
         if self.tree.get(name):
             self.check(name, faults)
 
+    def given(self, name: str, faults: Faults) -> None:
+        """Refuse a text with faults, if it is set; it may be empty."""
+        if self.has(name):
+            self.check(name, faults)
+
     def needs_text(self, name: str, faults: Faults) -> None:
         """Refuse an empty text, and one with faults."""
         if self.needs(name):

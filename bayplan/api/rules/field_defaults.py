@@ -77,17 +77,16 @@ def _pod(tree: Tree) -> None:
         spec["terminationGracePeriodSeconds"] = 1
 
 
-def _deployment(tree: Tree) -> None:
-    spec = child(tree, "spec")
-    strategy = child(spec, "strategy")
-    fill(strategy, type="RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        fill(child(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
+def _deployment(spec: Tree) -> None:
+    _default_rolling(spec, "strategy", maxUnavailable="25%", maxSurge="25%")
     _default_template(spec)
 
 
-def _replica_set(tree: Tree) -> None:
-    _default_template(child(tree, "spec"))
+def _default_rolling(spec: Tree, field: str, **limits: Any) -> None:
+    strategy = child(spec, field)
+    fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        fill(child(strategy, "rollingUpdate"), **limits)
 
 
 def _replication_controller(tree: Tree) -> None:
@@ -115,12 +114,8 @@ def _stateful_set(tree: Tree) -> None:
         fill(child(claim, "status"), phase="Pending")
 
 
-def _daemon_set(tree: Tree) -> None:
-    spec = child(tree, "spec")
-    strategy = child(spec, "updateStrategy")
-    fill(strategy, type="RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        fill(child(strategy, "rollingUpdate"), maxUnavailable=1, maxSurge=0)
+def _daemon_set(spec: Tree) -> None:
+    _default_rolling(spec, "updateStrategy", maxUnavailable=1, maxSurge=0)
     _default_template(spec)
 
 
@@ -144,11 +139,6 @@ def _default_job(spec: Tree) -> None:
         podReplacementPolicy="Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed",
     )
     _default_template(spec)
-
-
-def _cron_job(tree: Tree) -> None:
-    spec = child(tree, "spec")
-    _default_template(child(child(spec, "jobTemplate"), "spec"))
 
 
 def _service(tree: Tree) -> None:
@@ -226,14 +216,6 @@ def _limit_range(tree: Tree) -> None:
             item |= {name: amounts for name, amounts in found.items() if amounts}
 
 
-def _resource_claim(tree: Tree) -> None:
-    _default_devices(child(tree, "spec"))
-
-
-def _resource_claim_template(tree: Tree) -> None:
-    _default_devices(child(child(tree, "spec"), "spec"))
-
-
 def _default_devices(spec: Tree) -> None:
     for request in (spec.get("devices") or {}).get("requests") or ():
         wanted = [request["exactly"]] if request.get("exactly") else []
@@ -261,11 +243,22 @@ def _taints(spec: Tree) -> Iterator[Tree]:
         yield from device.get("taints") or ()
 
 
+def _within(default: Callable[[Tree], None], *path: str) -> Callable[[Tree], None]:
+    """Sets the defaults of the object at a path."""
+
+    def set_defaults(tree: Tree) -> None:
+        for step in path:
+            tree = child(tree, step)
+        default(tree)
+
+    return set_defaults
+
+
 _DEFAULTS: dict[str, Callable[[Tree], None]] = {
     f"clusterrolebindings.{RBAC}": set_groups,
-    "cronjobs.batch": _cron_job,
-    "daemonsets.apps": _daemon_set,
-    "deployments.apps": _deployment,
+    "cronjobs.batch": _within(_default_template, "spec", "jobTemplate", "spec"),
+    "daemonsets.apps": _within(_daemon_set, "spec"),
+    "deployments.apps": _within(_deployment, "spec"),
     "horizontalpodautoscalers.autoscaling": _autoscaler,
     "jobs.batch": _job,
     "limitranges": _limit_range,
@@ -274,10 +267,10 @@ _DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "persistentvolumeclaims": _claim,
     "pods": _pod,
     "podtemplates": _default_template,
-    "replicasets.apps": _replica_set,
+    "replicasets.apps": _within(_default_template, "spec"),
     "replicationcontrollers": _replication_controller,
-    "resourceclaims.resource.k8s.io": _resource_claim,
-    "resourceclaimtemplates.resource.k8s.io": _resource_claim_template,
+    "resourceclaims.resource.k8s.io": _within(_default_devices, "spec"),
+    "resourceclaimtemplates.resource.k8s.io": _within(_default_devices, "spec", "spec"),
     f"rolebindings.{RBAC}": set_groups,
     "secrets": _secret,
     "services": _service,

@@ -114,10 +114,6 @@ def _job_spec(spec: Part) -> None:
     warn_of_pod(spec.below("template"))
 
 
-def _pod_template(template: Part) -> None:
-    warn_of_pod(template.below("template"))
-
-
 def _service(service: Part) -> None:
     spec = service.below("spec")
     if _HINTS in _annotations(service.tree):
@@ -261,7 +257,7 @@ _WARNINGS: Mapping[str, Callable[[Part], None]] = {
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "pods": _pod,
-    "podtemplates": _pod_template,
+    "podtemplates": lambda template: warn_of_pod(template.below("template")),
     "replicasets.apps": _workload,
     "replicationcontrollers": _workload,
     "runtimeclasses.node.k8s.io": _runtime_class,

@@ -95,7 +95,7 @@ def group_status_causes(tree: Tree, spec: Tree) -> list[Cause]:
         return status.causes
     _check_unique(status, "resourceClaimStatuses", _claim_value)
     for entry in status.each("resourceClaimStatuses"):
-        _check_given(entry, "resourceClaimName")
+        entry.given("resourceClaimName", subdomain_faults)
     return status.causes
 
 
@@ -171,7 +171,7 @@ def _check_claims(spec: Part, old: Tree | None) -> None:
             _check_union(claim, _CLAIM_ORDER[1:])
             claim.needs_text("name", dns_label_faults)
             for name in _CLAIM_ORDER[1:]:
-                _check_given(claim, name)
+                claim.given(name, subdomain_faults)
 
 
 def _check_constraints(spec: Part, name: str) -> None:
@@ -191,10 +191,6 @@ def _check_mode(spec: Part, name: str) -> None:
         spec.choice(name, *DISRUPTION_MODES)
 
 
-def _check_class(spec: Part, name: str) -> None:
-    spec.check(name, subdomain_faults)
-
-
 def _check_priority(spec: Part, name: str) -> None:
     if spec.get(name) > MAX_PRIORITY:
         spec.invalid(name, f"must be less than or equal to {MAX_PRIORITY}")
@@ -203,7 +199,7 @@ def _check_priority(spec: Part, name: str) -> None:
 _FIELDS: Mapping[str, Callable[[Part, str], None]] = {
     "schedulingConstraints": _check_constraints,
     "disruptionMode": _check_mode,
-    "priorityClassName": _check_class,
+    "priorityClassName": lambda spec, name: spec.check(name, subdomain_faults),
     "priority": _check_priority,
 }
 
@@ -253,11 +249,6 @@ def _check_unique(part: Part, field: str, shown: Callable[[Tree], dict[str, Any]
         if name in names:
             item.duplicate("", shown(item.tree))
         names.add(name)
-
-
-def _check_given(part: Part, name: str) -> None:
-    if part.has(name):
-        part.check(name, subdomain_faults)
 
 
 def _claim_value(claim: Tree) -> dict[str, Any]:

@@ -197,8 +197,7 @@ def check_cron_job(cron_job: Part) -> None:
     spec, name = cron_job.below("spec"), cron_job.tree["metadata"].get("name") or ""
     _check_schedule(spec)
     spec.not_negative("startingDeadlineSeconds")
-    if spec.has("timeZone"):
-        spec.check("timeZone", _zone_faults)
+    spec.given("timeZone", _zone_faults)
     spec.choice("concurrencyPolicy", "Allow", "Forbid", "Replace")
     job = spec.below("jobTemplate").below("spec")
     _check_job_spec(job)

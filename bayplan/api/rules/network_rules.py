@@ -116,8 +116,7 @@ def _check_backend(backend: Part) -> None:
 
 
 def _check_reference(reference: Part) -> None:
-    if reference.has("apiGroup"):
-        reference.check("apiGroup", subdomain_faults)
+    reference.given("apiGroup", subdomain_faults)
     reference.needs_text("kind", path_segment_faults)
     reference.needs_text("name", path_segment_faults)
 
@@ -217,8 +216,7 @@ def check_endpoint_slice(endpoint_slice: Part) -> None:
         port.text("name", dns_label_faults)
         port.unique("name", names)
         port.choice("protocol", *PROTOCOLS)
-        if port.has("appProtocol"):
-            port.check("appProtocol", key_faults)
+        port.given("appProtocol", key_faults)
     for endpoint in endpoint_slice.each("endpoints"):
         endpoint.needs("addresses", problem="must contain at least 1 address")
         for name, address in endpoint.items("addresses") if kind in ("IPv4", "IPv6") else ():

@@ -10,7 +10,7 @@ from typing import Any
 from ..text.name_faults import dns_label_faults, key_faults, subdomain_faults
 from .address_rules import address_faults, block_faults, endpoint_faults
 from .container_rules import PROTOCOLS
-from .field_causes import Part, Tree
+from .field_causes import Part
 from .label_rules import check_labels
 from .probe_rules import check_port
 
@@ -21,8 +21,9 @@ _DAY_S = 86_400
 
 def check_service(service: Part) -> None:
     """Check a Service."""
-    spec, is_headless = service.below("spec"), _is_headless(service.get("spec") or {})
+    spec = service.below("spec")
     kind, ports = spec.get("type"), spec.get("ports") or ()
+    is_headless = (spec.get("clusterIPs") or [spec.get("clusterIP")]) == ["None"]
     if not ports and not is_headless and kind != "ExternalName":
         spec.required("ports")
     if kind in ("LoadBalancer", "NodePort") and is_headless:
@@ -43,10 +44,6 @@ def check_service(service: Part) -> None:
     _check_unique_ports(spec, kind)
     _check_balancer(service, spec, kind)
     _check_policies(spec, kind)
-
-
-def _is_headless(spec: Tree) -> bool:
-    return (spec.get("clusterIPs") or [spec.get("clusterIP")]) == ["None"]
 
 
 def _check_external(spec: Part) -> None:
@@ -72,8 +69,7 @@ def _check_port(port: Part, needs_name: bool, names: set[str]) -> None:
     check_port(port, "port")
     port.choice("protocol", *PROTOCOLS)
     check_port(port, "targetPort")
-    if port.has("appProtocol"):
-        port.check("appProtocol", key_faults)
+    port.given("appProtocol", key_faults)
 
 
 def _check_affinity(spec: Part) -> None:

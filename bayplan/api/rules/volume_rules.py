@@ -128,14 +128,6 @@ def _host_path(source: Part) -> None:
         source.choice("type", *_HOST_PATHS)
 
 
-def _local(source: Part) -> None:
-    source.check("path", back_step_faults)
-
-
-def _git(source: Part) -> None:
-    source.check("directory", local_path_faults)
-
-
 def _partition(source: Part) -> None:
     source.limit("partition", 0, 255, "must be between 1 and 255, inclusive")
 
@@ -350,10 +342,10 @@ _CHECKS: dict[str, Callable[[Part], None]] = {
     "flexVolume": _flex,
     "flocker": _flocker,
     "gcePersistentDisk": _partition,
-    "gitRepo": _git,
+    "gitRepo": lambda source: source.check("directory", local_path_faults),
     "hostPath": _host_path,
     "iscsi": _iscsi,
-    "local": _local,
+    "local": lambda source: source.check("path", back_step_faults),
     "nfs": _nfs,
     "projected": _projected,
     "secret": _files,

@@ -43,25 +43,13 @@ def _is_time(text: str) -> bool:
     return bool(_TIME.fullmatch(text) and datetime.fromisoformat(text.upper()))
 
 
-def _is_bytes(text: str) -> bool:
-    return base64.b64decode(text, validate=True) is not None
-
-
 def _is_address(version: int) -> Callable[[str], bool]:
     return lambda text: ipaddress.ip_address(text).version == version
 
 
-def _is_network(text: str) -> bool:
-    return "/" in text and ipaddress.ip_interface(text) is not None
-
-
-def _is_uri(text: str) -> bool:
-    return parse_url(text) is not None
-
-
 _CHECKS: Mapping[str, Callable[[str], bool]] = {
-    "byte": _is_bytes,
-    "cidr": _is_network,
+    "byte": lambda text: base64.b64decode(text, validate=True) is not None,
+    "cidr": lambda text: "/" in text and ipaddress.ip_interface(text) is not None,
     "date": lambda text: bool(date.fromisoformat(text)) and len(text) == 10,
     "date-time": _is_time,
     "datetime": _is_time,
@@ -76,7 +64,7 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
     "k8s-long-name": lambda text: not subdomain_faults(text),
     "k8s-short-name": lambda text: not dns_label_faults(text),
     "mac": lambda text: bool(_MAC.fullmatch(text)),
-    "uri": _is_uri,
+    "uri": lambda text: parse_url(text) is not None,
     "uuid": lambda text: bool(_UUID.fullmatch(text)),
 }
 _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}

@@ -52,7 +52,11 @@ def key_faults(text: str) -> tuple[str, ...]:
     if len(parts) > 2:
         prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return (f"a valid label key {_NAME_RULE} {prefix}",)
-    faults = [f"prefix part {fault}" for prefix in parts[:-1] for fault in _prefix_faults(prefix)]
+    faults = [
+        f"prefix part {fault}"
+        for prefix in parts[:-1]
+        for fault in (subdomain_faults(prefix, "bytes") if prefix else ("must be non-empty",))
+    ]
     name = parts[-1]
     if not name:
         faults.append("name part must be non-empty")
@@ -101,10 +105,6 @@ def path_segment_faults(text: str) -> tuple[str, ...]:
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{part}'" for part in "/%" if part in text)
-
-
-def _prefix_faults(prefix: str) -> tuple[str, ...]:
-    return subdomain_faults(prefix, "bytes") if prefix else ("must be non-empty",)
 
 
 def _bytes(text: str) -> int:

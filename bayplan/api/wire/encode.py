@@ -9,7 +9,7 @@ import msgspec
 
 from ..custom import CustomObject, custom_tree
 from ..custom_workloads import CustomWorkload
-from ..meta import KubeObject, OwnerReference
+from ..meta import KubeObject
 from ..node import Node
 from ..pod import Pod
 from ..pod_groups import PodGroup
@@ -48,7 +48,7 @@ def _pod(pod: Pod) -> dict[str, Any]:
             "deletionTimestamp": pod.deletion_timestamp,
             "labels": dict(pod.labels),
             "annotations": dict(pod.annotations),
-            "ownerReferences": [_owner(owner) for owner in pod.owner_references],
+            "ownerReferences": [_builtins(owner) for owner in pod.owner_references],
         }
     )
     return {"metadata": metadata, "spec": spec, "status": _builtins(pod.status)}
@@ -79,10 +79,6 @@ def _node(node: Node) -> dict[str, Any]:
         "spec": _drop_empty(spec),
         "status": _drop_empty(status),
     }
-
-
-def _owner(owner: OwnerReference) -> dict[str, Any]:
-    return _builtins(owner)
 
 
 def _quantities(units: dict[str, int]) -> dict[str, str]:

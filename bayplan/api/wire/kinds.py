@@ -187,7 +187,8 @@ def _object_problems(wire: KubeObject) -> Iterator[Problem]:
             yield from label_selector_problems(wire.spec.selector, "spec.selector")
             yield from _template_problems(wire.spec.template)
             if isinstance(wire, StatefulSet):
-                yield from _claim_template_problems(wire)
+                for i, claim in enumerate(wire.spec.volume_claim_templates or ()):
+                    yield from _claim_problems(claim, f"spec.volumeClaimTemplates[{i}].spec")
         case PodDisruptionBudget():
             yield from label_selector_problems(wire.spec.selector, "spec.selector")
         case PersistentVolume():
@@ -214,11 +215,6 @@ def _object_problems(wire: KubeObject) -> Iterator[Problem]:
 def _template_problems(template: PodTemplateSpec | None) -> Iterator[Problem]:
     if template is not None:
         yield from spec_problems(template.full_spec, "spec.template.spec")
-
-
-def _claim_template_problems(wire: StatefulSet) -> Iterator[Problem]:
-    for i, claim in enumerate(wire.spec.volume_claim_templates or ()):
-        yield from _claim_problems(claim, f"spec.volumeClaimTemplates[{i}].spec")
 
 
 def _claim_problems(claim: PersistentVolumeClaim, path: str) -> Iterator[Problem]:

@@ -58,7 +58,7 @@ class ServiceTokens:
                 "serviceaccount": {"name": name, "uid": uid},
             },
         }
-        signed = b".".join(_encoded(part) for part in (_HEAD, claims))
+        signed = b".".join(_plain(msgspec.json.encode(part)) for part in (_HEAD, claims))
         return SignedToken((signed + b"." + self._signature(signed)).decode(), now + seconds)
 
     def user_of(self, text: str, audiences: tuple[str, ...] = (AUDIENCE,)) -> ClusterUser | None:
@@ -97,10 +97,6 @@ class ServiceTokens:
 def make_key(token: str) -> bytes:
     """The key of a server whose administrator has this token: with the same token, the same after a restart."""
     return sha256(b"service accounts\0" + (token or token_hex(32)).encode()).digest()
-
-
-def _encoded(part: dict[str, Any]) -> bytes:
-    return _plain(msgspec.json.encode(part))
 
 
 def _plain(data: bytes) -> bytes:

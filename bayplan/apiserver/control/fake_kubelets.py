@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from ...api.node import Node
@@ -241,7 +241,7 @@ class PodResizer:
     """Grants resizes, through `sink`."""
 
     def __init__(
-        self, sink: StatusSink, cluster: LiveCluster, events: KubeletEvents, timers: Later
+        self, sink: NodeAgents, cluster: LiveCluster, events: KubeletEvents, timers: Later
     ) -> None:
         self._sink = sink
         self._cluster = cluster
@@ -307,20 +307,10 @@ def _deferred(tree: Tree, now: str, why: str) -> Tree:
     return {**tree, "status": status}
 
 
-class StatusSink(Protocol):
-    """Writes the results of pods."""
-
-    def write(self, pod: Pod, edit: Callable[[Tree, str], Tree]) -> Tree | None:
-        """Write the status of a pod."""
-
-    def remove(self, pod: Pod) -> None:
-        """Remove a terminating pod."""
-
-
 class StageStatuses:
     """Writes the stages of pods as statuses, through `sink`, and as events."""
 
-    def __init__(self, sink: StatusSink, events: KubeletEvents) -> None:
+    def __init__(self, sink: NodeAgents, events: KubeletEvents) -> None:
         self._sink = sink
         self._events = events
 

@@ -12,7 +12,7 @@ from ...api.wire.kinds import FieldError, Kind
 from ...api.wire.lenient import decode_leniently
 from ...api.wire.pod_text import build_pod
 from ...api.wire.sourced import with_source
-from ...cluster.objects import ClusterObject, ObjectIndex
+from ...cluster.objects import ObjectIndex
 from ..registry.object_admission import kind_of
 from ..registry.resource_table import BY_STORAGE
 from ..store import Record, RecordChange, Store
@@ -20,6 +20,7 @@ from ..store import Record, RecordChange, Store
 log = logging.getLogger(__name__)
 
 REMEMBERED = frozenset({"Node", "PersistentVolume", "PersistentVolumeClaim"})
+"""Kinds whose deleted objects are remembered; pods are not, as there are too many."""
 SOURCED = frozenset({"Pod", "Node"})
 KINDS_STORED: dict[str, Kind] = {
     storage: kind
@@ -64,12 +65,8 @@ class Mirror(ObjectIndex):
         gone = self.get(kind.name, *record.key)
         if gone is not None:
             self.take_out(gone)
-            self._forget_death(gone)
-
-    def _forget_death(self, gone: ClusterObject) -> None:
-        """Deleted volumes, claims and nodes are remembered; pods are not, as there are too many."""
-        if gone.kind not in REMEMBERED:
-            self._deaths.pop((gone.kind, gone.namespace, gone.name), None)
+            if gone.kind not in REMEMBERED:
+                self._deaths.pop((gone.kind, gone.namespace, gone.name), None)
 
 
 def _decode(kind: Kind, record: Record) -> Any | None:

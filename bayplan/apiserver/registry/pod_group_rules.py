@@ -8,6 +8,7 @@ pkg/api/pod/util.go, and of plugin/pkg/admission: priority, podgroup (PodGroupWo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from ...api.pod_groups import PodGroup, Workload
@@ -69,7 +70,8 @@ class PodGroupRules:
                 self._set_priority(resource, tree, spec)
             self._drop_fields(spec, before)
         elif not self.are_served:
-            _drop_group(tree, old, _own_spec if resource.storage == "pods" else _pod_spec)
+            is_pod = resource.storage == "pods"
+            _drop_group(tree, old, partial(_below, name="spec") if is_pod else _pod_spec)
 
     def causes(self, resource: ApiResource, tree: Tree, old: Tree | None = None) -> Iterator[Cause]:
         """Yield the faults of an object, or of its change."""
@@ -203,10 +205,6 @@ def _drop_group(tree: Tree, old: Tree | None, spec_of: Callable[[Tree], Tree]) -
     spec = spec_of(tree)
     if "schedulingGroup" in spec and not (old and spec_of(old).get("schedulingGroup")):
         del spec["schedulingGroup"]
-
-
-def _own_spec(tree: Tree) -> Tree:
-    return _below(tree, "spec")
 
 
 def _pod_spec(tree: Tree) -> Tree:

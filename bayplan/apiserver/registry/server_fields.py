@@ -152,13 +152,10 @@ def only_status(resource: ApiResource, tree: Tree, old: Tree) -> Tree:
     if "status" in tree:
         kept["status"] = tree["status"]
     if resource.storage == "pods":
-        _keep_observed(kept.setdefault("status", {}), old.get("status") or {})
+        status, quality = kept.setdefault("status", {}), (old.get("status") or {}).get("qosClass")
+        if quality and not status.get("qosClass"):
+            status["qosClass"] = quality
     return kept
-
-
-def _keep_observed(status: Tree, old: Mapping[str, Any]) -> None:
-    if not status.get("qosClass") and old.get("qosClass"):
-        status["qosClass"] = old["qosClass"]
 
 
 def all_but_status(resource: ApiResource, tree: Tree, old: Tree) -> Tree:

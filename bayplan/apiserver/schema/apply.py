@@ -78,7 +78,7 @@ def apply(
     kind = FieldType("struct", type_name)
     config = deepcopy(config)
     (config.get("metadata") or {}).pop("managedFields", None)
-    wanted = {path for path in _paths(fields, config, kind) if not _is_ignored(path)}
+    wanted = {path for path in _paths(fields, config, kind) if path[:2] not in _NOT_OWNED}
     entries = list((live.get("metadata") or {}).get("managedFields") or ())
     owned = {i: set(_read(entry.get("fieldsV1") or {})) for i, entry in enumerate(entries)}
     mine = next((i for i, entry in enumerate(entries) if _is_of(entry, manager)), None)
@@ -139,10 +139,6 @@ def _is_of(entry: Mapping[str, Any], manager: Manager) -> bool:
         "Apply",
         manager.subresource,
     )
-
-
-def _is_ignored(path: Path) -> bool:
-    return path in _NOT_OWNED or path[:2] == ("f:metadata", "f:managedFields")
 
 
 # Which paths a configuration sets
@@ -233,13 +229,10 @@ def _locate(value: Any, step: str) -> Any:
     for i, item in enumerate(value):
         if step.startswith("v:") and item == wanted:
             return i
-        if step.startswith("k:") and isinstance(item, dict) and _has_keys(item, wanted):
+        is_keyed = step.startswith("k:") and isinstance(item, dict)
+        if is_keyed and all(item.get(k, _default_key(k)) == wish for k, wish in wanted.items()):
             return i
     return None
-
-
-def _has_keys(item: Object, wanted: Mapping[str, Any]) -> bool:
-    return all(item.get(key, _default_key(key)) == wish for key, wish in wanted.items())
 
 
 def _get(value: Any, path: Path) -> Any:

@@ -125,7 +125,7 @@ def _value(value: Any, kind: FieldType) -> Any:
         case "time" | "microtime":
             return _time(value, kind.name == "microtime")
         case "quantity":
-            return _text_at(value, 1) or "0"
+            return next((_text(v) for number, v in _walk(value) if number == 1), "") or "0"
         case "intstr":
             return _int_or_string(value)
         case _:
@@ -148,10 +148,6 @@ def _int_or_string(data: memoryview) -> int | str:
     if parts.get(1):
         return _text(parts.get(3, b""))
     return _integer(parts.get(2, 0))
-
-
-def _text_at(data: memoryview, wanted: int) -> str:
-    return next((_text(v) for number, v in _walk(data) if number == wanted), "")
 
 
 def _raw(value: Any) -> bytes | memoryview:

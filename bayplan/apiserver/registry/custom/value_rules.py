@@ -67,7 +67,7 @@ def value_causes(value: Any, schema: Tree, path: str, old: Any = None) -> Iterat
         yield from _list_causes(value, schema, path, old)
     if schema.get("enum") is not None and not _is_among(value, schema["enum"]):
         known = ", ".join(f'"{_plain(choice)}"' for choice in schema["enum"])
-        message = f"Unsupported value: {_shown(value)}: supported values: {known}"
+        message = f"Unsupported value: {_plain(value, quotes=True)}: supported values: {known}"
         yield Cause("FieldValueNotSupported", message, path)
     if isinstance(value, dict):
         yield from _object_causes(value, schema, path, old)
@@ -278,14 +278,14 @@ def list_type_causes(value: Any, schema: Tree | None, path: str) -> Iterator[Cau
             problem = "must be an object for an array of list-type map"
             yield invalid_value(f"{path}[{odd}]", value[odd], problem)
         elif kind in ("set", "map"):
-            entries = value if kind == "set" else [_keys_of(item, keys) for item in value]
-            yield from _duplicates(entries, path)
+            known = (
+                [{key: item[key] for key in keys if key in (item or NO_SCHEMA)} for item in value]
+                if kind == "map"
+                else value
+            )
+            yield from _duplicates(known, path)
         for i, item in enumerate(value):
             yield from list_type_causes(item, schema.get("items"), f"{path}[{i}]")
-
-
-def _keys_of(item: Any, keys: Any) -> Any:
-    return {key: item[key] for key in keys if key in (item or NO_SCHEMA)}
 
 
 def _duplicates(entries: list[Any], path: str) -> Iterator[Cause]:
@@ -302,9 +302,7 @@ def _is_among(value: Any, choices: list[Any]) -> bool:
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in choices)
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _shown(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else _plain(value)
+def _plain(value: Any, quotes: bool = False) -> str:
+    if isinstance(value, str):
+        return f'"{value}"' if quotes else value
+    return msgspec.json.encode(value).decode()
