@@ -17,17 +17,22 @@ from ...cluster.memory.stateful_sets import REVISION_HASH
 Tree = dict[str, Any]
 
 
-def set_plain_condition(status: Tree, condition: Tree, now: str) -> None:
-    """Replace the condition of the same type of a workload; times change only with its status."""
-    conditions = [dict(c) for c in status.get("conditions") or ()]
-    old = next((c for c in conditions if c.get("type") == condition["type"]), None)
-    if old is not None and all(old.get(key) == value for key, value in condition.items()):
-        return
-    moved = old is None or old.get("status") != condition["status"]
-    since = now if moved or old is None else old.get("lastTransitionTime")
-    new = {**condition, "lastUpdateTime": now, "lastTransitionTime": since}
-    others = [c for c in conditions if c.get("type") != condition["type"]]
-    status["conditions"] = [*others, new]
+def condition_of(status: Tree | None, kind: str) -> Tree | None:
+    """The condition of a type; None without one."""
+    conditions = (status or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == kind), None)
+
+
+def _put_condition(status: Tree, condition: Tree, now: str, written: str) -> None:
+    """Put a condition behind those of other types; the time of its transition changes with its status.
+
+    `written` is the field with the time at which it was written.
+    """
+    old = condition_of(status, condition["type"])
+    is_same = old is not None and old.get("status") == condition["status"]
+    since = old.get("lastTransitionTime") if old is not None and is_same else now
+    others = [c for c in status.get("conditions") or () if c.get("type") != condition["type"]]
+    status["conditions"] = [*others, {**condition, written: now, "lastTransitionTime": since}]
 
 
 def without_zeros(status: Tree) -> Tree:
@@ -64,7 +69,7 @@ def with_failure(tree: Tree, status: Tree, message: str, now: str) -> Tree:
     conditions = (tree.get("status") or {}).get("conditions") or []
     others = [each for each in conditions if each["type"] != REPLICA_FAILURE]
     if message:
-        found = next((each for each in conditions if each["type"] == REPLICA_FAILURE), None)
+        found = condition_of(tree.get("status"), REPLICA_FAILURE)
         made = {"type": REPLICA_FAILURE, "status": "True", "reason": "FailedCreate"}
         others.append(found or {**made, "lastTransitionTime": now, "message": message})
     return {**status, "conditions": others} if others else status
@@ -94,19 +99,18 @@ def deployment_status(
     )
     conditions = (tree.get("status") or {}).get("conditions") or []
     status["conditions"] = [each for each in conditions if each["type"] != REPLICA_FAILURE]
-    failure = _failure_of(newest) or next(filter(None, map(_failure_of, replica_sets)), None)
+    ordered = [newest or {}, *replica_sets]
+    failures = [condition_of(one.get("status"), REPLICA_FAILURE) for one in ordered]
+    failure = next(filter(None, failures), None)
     if failure is not None:
         status["conditions"].append({**failure, "lastUpdateTime": failure["lastTransitionTime"]})
     is_available = available >= wanted - _max_unavailable(tree, wanted)
-    set_plain_condition(status, _available(is_available), now)
+    condition = _available(is_available)
+    old = condition_of(status, "Available") or {}
+    if any(old.get(key) != value for key, value in condition.items()):
+        _put_condition(status, condition, now, "lastUpdateTime")
     set_progress(tree, status, (newest or {}).get("metadata", {}).get("name", ""), now)
     return status
-
-
-def _failure_of(replica_set: Tree | None) -> Tree | None:
-    """The condition of a replica set whose pods cannot be created."""
-    conditions = ((replica_set or {}).get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == REPLICA_FAILURE), None)
 
 
 def _max_unavailable(tree: Tree, wanted: int) -> int:
@@ -221,7 +225,7 @@ def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree
     elif spec.get("suspend"):
         condition = {"status": "True", "reason": "JobSuspended", "message": "Job suspended"}
         set_job_condition(status, {"type": "Suspended", **condition}, now)
-    elif any(c.get("type") == "Suspended" for c in status["conditions"]):
+    elif condition_of(status, "Suspended") is not None:
         condition = {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
         set_job_condition(status, {"type": "Suspended", **condition}, now)
     always = ("uncountedTerminatedPods", "ready", "terminating")
@@ -250,13 +254,9 @@ def job_events(old: Tree, new: Tree) -> Iterator[tuple[str, str, str]]:
 
 def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
     """Replace the condition of the same type of a job."""
-    conditions = list(status.get("conditions") or ())
-    old = next((c for c in conditions if c.get("type") == condition["type"]), None)
-    if old is not None and old.get("status") == condition["status"]:
-        return
-    others = [c for c in conditions if c.get("type") != condition["type"]]
-    new = {**condition, "lastProbeTime": now, "lastTransitionTime": now}
-    status["conditions"] = [*others, new]
+    old = condition_of(status, condition["type"])
+    if old is None or old.get("status") != condition["status"]:
+        _put_condition(status, condition, now, "lastProbeTime")
 
 
 def job_deadline(tree: Tree, status: Tree) -> datetime | None:
@@ -298,10 +298,10 @@ NO_DEADLINE_S = 2**31 - 1
 def set_progress(tree: Tree, status: Tree, newest: str, now: str) -> None:
     """Write the condition to a new status of the deployment, whose newest replica set has that name."""
     spec = tree.get("spec") or {}
-    others = [c for c in status.get("conditions") or () if c.get("type") != PROGRESSING]
-    current = condition_of(status)
+    current = condition_of(status, PROGRESSING)
     if deadline_s(spec) is None:
-        status["conditions"] = others
+        conditions = status.get("conditions") or ()
+        status["conditions"] = [c for c in conditions if c.get("type") != PROGRESSING]
         return
     found = _paused(spec, current) or _progress(tree, status, current, newest, now)
     if found is None:
@@ -310,18 +310,8 @@ def set_progress(tree: Tree, status: Tree, newest: str, now: str) -> None:
     is_same = current is not None and (reason, message) == (current["reason"], current["message"])
     if is_same and reason != UPDATED:
         return  # only progress is written again, with its time
-    since = now
-    if current is not None and current["status"] == word:
-        since = current["lastTransitionTime"]
     made = {"type": PROGRESSING, "status": word, "reason": reason, "message": message}
-    made |= {"lastUpdateTime": now, "lastTransitionTime": since}
-    status["conditions"] = [*others, made]
-
-
-def condition_of(status: Tree) -> Tree | None:
-    """The condition Progressing of a status."""
-    found = (c for c in status.get("conditions") or () if c.get("type") == PROGRESSING)
-    return next(found, None)
+    _put_condition(status, made, now, "lastUpdateTime")
 
 
 def deadline_s(spec: Tree) -> int | None:
@@ -332,7 +322,7 @@ def deadline_s(spec: Tree) -> int | None:
 
 def fails_at(tree: Tree, status: Tree) -> datetime | None:
     """Time when the rollout has failed, if there is no progress until then; None means never."""
-    spec, condition = tree.get("spec") or {}, condition_of(status)
+    spec, condition = tree.get("spec") or {}, condition_of(status, PROGRESSING)
     limit_s = deadline_s(spec)
     if condition is None or limit_s is None or spec.get("paused"):
         return None

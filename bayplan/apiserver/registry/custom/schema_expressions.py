@@ -17,7 +17,7 @@ from ....api.cel.object_rules import UnavailableError, WorkBudget, compile_rule
 from ....api.rules.field_causes import Cause, duplicate, forbidden_field, invalid_value, required
 from ....api.text.durations import parse_duration
 from .value_rules import NOWHERE, same_item
-from .values import META_FIELDS, NO_SCHEMA, below_of
+from .values import META_FIELDS, NO_SCHEMA, below_of, schemas_below
 
 Tree = dict[str, Any]
 
@@ -104,21 +104,15 @@ def _nodes(schema: Tree, path: str) -> Iterator[tuple[Tree, str]]:
     """Yield the schemas with rules, and their places."""
     if schema.get(RULES):
         yield schema, path
-    for key, below in (schema.get("properties") or NO_SCHEMA).items():
-        yield from _nodes(below, f"{path}.{key}" if path else key)
-    for name, step in (("items", "[]"), ("additionalProperties", "[*]")):
-        if isinstance(schema.get(name), dict):
-            yield from _nodes(schema[name], path + step)
+    for step, below in schemas_below(schema):
+        yield from _nodes(below, f"{path}{step}".removeprefix("."))
 
 
 def _typed_names(schema: Tree) -> Iterator[str]:
-    for key, below in (schema.get("properties") or NO_SCHEMA).items():
-        if below.get("format") in _TYPED:
-            yield key
+    for step, below in schemas_below(schema):
+        if step[0] == "." and below.get("format") in _TYPED:
+            yield step[1:]
         yield from _typed_names(below)
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), dict):
-            yield from _typed_names(schema[name])
 
 
 def _node_causes(

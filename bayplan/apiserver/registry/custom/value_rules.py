@@ -21,7 +21,7 @@ from ....api.rules.field_causes import (
 )
 from ....api.text.formats import has_format
 from ....api.text.patterns import compile_pattern
-from .values import EMBEDDED, NO_SCHEMA, below_of
+from .values import EMBEDDED, NO_SCHEMA, below_of, walk
 
 Tree = dict[str, Any]
 
@@ -251,41 +251,27 @@ def _object_causes(value: Tree, schema: Tree, path: str, old: Any) -> Iterator[C
 
 def embedded_causes(value: Any, schema: Tree | None, path: str) -> Iterator[Cause]:
     """Yield the fields that embedded objects lack."""
-    if schema is None:
-        return
-    if isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from embedded_causes(item, schema.get("items"), f"{path}[{i}]")
-    elif isinstance(value, dict):
-        if schema.get(EMBEDDED):
-            yield from (required(f"{path}.{f}") for f in ("apiVersion", "kind") if not value.get(f))
-        for key, item in value.items():
-            where = f"{path}.{key}" if path else key
-            yield from embedded_causes(item, below_of(schema, key), where)
+    for holder, own_schema, where in walk(value, schema, path):
+        if isinstance(holder, dict) and own_schema.get(EMBEDDED):
+            missing = [name for name in ("apiVersion", "kind") if not holder.get(name)]
+            yield from (required(f"{where}.{name}") for name in missing)
 
 
 def list_type_causes(value: Any, schema: Tree | None, path: str) -> Iterator[Cause]:
     """Yield the duplicates in lists that are sets or maps."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            below = below_of(schema or NO_SCHEMA, key)
-            yield from list_type_causes(item, below, f"{path}.{key}" if path else key)
-    elif isinstance(value, list) and schema is not None:
-        keys = schema.get(LIST_KEYS) or ()
-        kind = schema.get(LIST_TYPE)
-        odd = next((i for i, item in enumerate(value) if not isinstance(item, dict | None)), None)
-        if kind == "map" and odd is not None:
+    for items, own_schema, where in walk(value, schema, path):
+        kind, keys = own_schema.get(LIST_TYPE), own_schema.get(LIST_KEYS) or ()
+        if not isinstance(items, list) or kind not in ("set", "map"):
+            continue
+        odd = next((i for i, item in enumerate(items) if not isinstance(item, dict | None)), None)
+        if kind == "set":
+            yield from _duplicates(items, where)
+        elif odd is not None:
             problem = "must be an object for an array of list-type map"
-            yield invalid_value(f"{path}[{odd}]", value[odd], problem)
-        elif kind in ("set", "map"):
-            known = (
-                [{key: item[key] for key in keys if key in (item or NO_SCHEMA)} for item in value]
-                if kind == "map"
-                else value
-            )
-            yield from _duplicates(known, path)
-        for i, item in enumerate(value):
-            yield from list_type_causes(item, schema.get("items"), f"{path}[{i}]")
+            yield invalid_value(f"{where}[{odd}]", items[odd], problem)
+        else:
+            known = [{key: item[key] for key in keys if key in (item or ())} for item in items]
+            yield from _duplicates(known, where)
 
 
 def _duplicates(entries: list[Any], path: str) -> Iterator[Cause]:

@@ -5,6 +5,7 @@ Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -24,6 +25,29 @@ def below_of(schema: Tree, key: str) -> Tree | None:
     if isinstance(found, dict):
         return found
     return NO_SCHEMA if found else None
+
+
+def schemas_below(schema: Tree) -> Iterator[tuple[str, Tree]]:
+    """The schemas of fields, items and entries, each with its step."""
+    for key, below in (schema.get("properties") or NO_SCHEMA).items():
+        yield f".{key}", below
+    for name, step in (("items", "[]"), ("additionalProperties", "[*]")):
+        if isinstance(schema.get(name), dict):
+            yield step, schema[name]
+
+
+def walk(value: Any, schema: Tree | None, path: str = "") -> Iterator[tuple[Any, Tree, str]]:
+    """The objects and lists in a value that have a schema, with it and their path; outer ones first."""
+    if schema is None:
+        return
+    if isinstance(value, dict):
+        yield value, schema, path
+        for key, item in value.items():
+            yield from walk(item, below_of(schema, key), f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        yield value, schema, path
+        for i, item in enumerate(value):
+            yield from walk(item, schema.get("items"), f"{path}[{i}]")
 
 
 def prune(tree: Tree, schema: Tree) -> list[str]:

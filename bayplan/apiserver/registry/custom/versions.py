@@ -20,7 +20,7 @@ from .value_rules import (
     list_type_causes,
     value_causes,
 )
-from .values import NO_SCHEMA, drop_nulls, make_integers, prune, set_defaults
+from .values import NO_SCHEMA, drop_nulls, make_integers, prune, schemas_below, set_defaults
 
 Tree = dict[str, Any]
 
@@ -144,13 +144,9 @@ def _field_type(schema: Tree, path: str) -> FieldType:
     return FieldType("struct", path) if "properties" in schema else FieldType("scalar", "any")
 
 
-def _has_default(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    if schema.get("default") is not None:
-        return True
-    below = [*(schema.get("properties") or NO_SCHEMA).values(), schema.get("items")]
-    return any(map(_has_default, [*below, schema.get("additionalProperties")]))
+def _has_default(schema: Tree) -> bool:
+    is_set = schema.get("default") is not None
+    return is_set or any(_has_default(below) for _, below in schemas_below(schema))
 
 
 def _with_metadata(tree: Tree) -> Tree:
