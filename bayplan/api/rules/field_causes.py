@@ -37,12 +37,6 @@ def invalid_value(field: str, value: Any, problem: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {_shown(value)}: {problem}", field)
 
 
-def not_found_value(field: str, value: Any, problem: str = "") -> Cause:
-    """A value names something that is not there."""
-    detail = f": {problem}" if problem else ""
-    return Cause("FieldValueNotFound", f"Not found: {_shown(value)}{detail}", field)
-
-
 def duplicate(field: str, value: Any) -> Cause:
     """A value that must be unique is there twice."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {_shown(value)}", field)
@@ -63,13 +57,6 @@ def too_long(field: str, limit: int) -> Cause:
 def forbidden_field(field: str, problem: str = "") -> Cause:
     """A field must not be set, or not be changed."""
     return Cause("FieldValueForbidden", f"Forbidden{f': {problem}' if problem else ''}", field)
-
-
-def unsupported_value(field: str, value: Any, choices: Sequence[str]) -> Cause:
-    """A value is not one of the choices."""
-    known = ", ".join(f'"{choice}"' for choice in choices)
-    message = f"Unsupported value: {_shown(value)}: supported values: {known}"
-    return Cause("FieldValueNotSupported", message, field)
 
 
 def _shown(value: Any) -> str:
@@ -142,14 +129,17 @@ class Part:
         self.causes.append(forbidden_field(self.at(name), problem))
 
     def unsupported(self, name: str, words: Sequence[str], value: Any = _OWN) -> None:
-        shown = self.tree.get(name) if value is _OWN else value
-        self.causes.append(unsupported_value(self.at(name), shown, words))
+        shown = _shown(self.tree.get(name) if value is _OWN else value)
+        known = ", ".join(f'"{word}"' for word in words)
+        message = f"Unsupported value: {shown}: supported values: {known}"
+        self.causes.append(Cause("FieldValueNotSupported", message, self.at(name)))
 
     def duplicate(self, name: str, value: Any) -> None:
         self.causes.append(duplicate(self.at(name), value))
 
     def not_found(self, name: str, value: Any, problem: str = "") -> None:
-        self.causes.append(not_found_value(self.at(name), value, problem))
+        message = f"Not found: {_shown(value)}{f': {problem}' if problem else ''}"
+        self.causes.append(Cause("FieldValueNotFound", message, self.at(name)))
 
     def too_long(self, name: str, limit: int) -> None:
         self.causes.append(too_long(self.at(name), limit))

@@ -38,6 +38,14 @@ def local_path_faults(text: str) -> tuple[str, ...]:
     return (*absolute, *back_step_faults(text))
 
 
+def token_time_faults(seconds: int) -> tuple[str, ...]:
+    """The faults of the seconds for which a token of a service account is valid."""
+    if 600 <= seconds <= 2**32:
+        return ()
+    limit = "less than 10 minutes" if seconds < 600 else "larger than 2^32 seconds"
+    return (f"may not specify a duration {limit}",)
+
+
 def back_step_faults(text: str) -> tuple[str, ...]:
     """The fault of a path that steps back."""
     return ("must not contain '..'",) if ".." in text.split("/") else ()

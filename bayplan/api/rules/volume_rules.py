@@ -15,7 +15,7 @@ from .environment_rules import FILE_FIELDS, check_field_path, check_resource_pat
 from .field_causes import Part, Tree
 from .label_rules import check_annotations, check_labels
 from .resource_rules import amount_of
-from .security_rules import back_step_faults, local_path_faults
+from .security_rules import back_step_faults, local_path_faults, token_time_faults
 
 SOURCES = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret"),
@@ -276,9 +276,7 @@ def _check_projection(kind: str, part: Part, volume: Part) -> None:
         _check_downward_items(part)
     elif kind == "serviceAccountToken":
         seconds = part.get("expirationSeconds") or 0
-        if not 600 <= seconds <= 2**32:
-            limit = "less than 10 minutes" if seconds < 600 else "larger than 2^32 seconds"
-            part.invalid("expirationSeconds", f"may not specify a duration {limit}", seconds)
+        part.check("expirationSeconds", token_time_faults, seconds)
         file = Part(part.tree, volume.path, volume.causes)  # the path of its file is the volume's
         file.needs_text("path", _file_path_faults)
     elif kind == "clusterTrustBundle":

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ...api.rules.field_causes import Cause, invalid_value
+from ...api.rules.field_causes import invalid_value
+from ...api.rules.security_rules import token_time_faults
 from ..registry.object_registry import ObjectRegistry
 from ..registry.resource_table import BY_STORAGE, ApiResource
 from ..registry.status_errors import invalid
 from .authenticator import Authenticator
 from .authorizer import AccessQuestion, Authorizer, ClusterUser
-from .service_tokens import AUDIENCE, DEFAULT_S, MAX_S, MIN_S
+from .service_tokens import AUDIENCE, DEFAULT_S
 
 Tree = dict[str, Any]
 ACCOUNTS = BY_STORAGE["serviceaccounts"]
@@ -71,8 +72,9 @@ class AccessReviews:
         spec = body.get("spec") or {}
         seconds = spec.get("expirationSeconds")
         seconds = DEFAULT_S if seconds is None else int(seconds)
-        if not MIN_S <= seconds <= MAX_S:
-            raise invalid(_TOKEN_REQUESTS, "", [_wrong_time(seconds)])
+        for fault in token_time_faults(seconds):
+            cause = invalid_value("spec.expirationSeconds", seconds, fault)
+            raise invalid(_TOKEN_REQUESTS, "", [cause])
         audiences = tuple(map(str, spec.get("audiences") or (AUDIENCE,)))
         tokens = self._authenticator.service_tokens
         made = tokens.make(namespace, name, record.uid, seconds, audiences)
@@ -101,9 +103,3 @@ def question_of_review(spec: Mapping[str, Any], namespace: str) -> AccessQuestio
         text("subresource"),
         text("name"),
     )
-
-
-def _wrong_time(seconds: int) -> Cause:
-    limit = "less than 10 minutes" if seconds < MIN_S else "larger than 2^32 seconds"
-    problem = f"may not specify a duration {limit}"
-    return invalid_value("spec.expirationSeconds", seconds, problem)

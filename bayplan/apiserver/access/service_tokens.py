@@ -21,7 +21,7 @@ from .authorizer import ClusterUser, account_user
 
 ISSUER = "https://kubernetes.default.svc"
 AUDIENCE = "https://kubernetes.default.svc"
-DEFAULT_S, MIN_S, MAX_S = 3600, 600, 1 << 32
+DEFAULT_S = 3600
 _HEAD = {"alg": "HS256", "typ": "JWT"}
 
 
