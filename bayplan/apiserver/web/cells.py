@@ -28,33 +28,22 @@ ACCESS_MODES = {
 }
 
 
+_YEAR_S = 365 * 86400
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": _YEAR_S}
+_FORMS = (
+    *((120, "s", ""), (600, "m", "s"), (3 * 3600, "m", ""), (8 * 3600, "h", "m")),
+    *((48 * 3600, "h", ""), (8 * 86400, "d", "h"), (2 * _YEAR_S, "d", "")),
+    *((8 * _YEAR_S, "y", "d"), (float("inf"), "y", "")),
+)
+"""Seconds up to which a duration has one unit, or two."""
+
+
 def duration(seconds: float) -> str:
     """A duration in kubectl's form: 90s, 5m30s, 3h20m, 2d5h, 400d, 3y10d."""
-    whole = int(seconds)
-    if whole < 0:
-        return "0s"
-    if whole < 120:
-        return f"{whole}s"
-    if whole < 600:
-        return _two(whole, 60, "m", 1, "s")
-    if whole < 3 * 3600:
-        return f"{whole // 60}m"
-    if whole < 8 * 3600:
-        return _two(whole, 3600, "h", 60, "m")
-    if whole < 48 * 3600:
-        return f"{whole // 3600}h"
-    if whole < 8 * 86400:
-        return _two(whole, 86400, "d", 3600, "h")
-    if whole < 2 * 365 * 86400:
-        return f"{whole // 86400}d"
-    if whole < 8 * 365 * 86400:
-        return _two(whole, 365 * 86400, "y", 86400, "d")
-    return f"{whole // (365 * 86400)}y"
-
-
-def _two(seconds: int, large: int, large_name: str, small: int, small_name: str) -> str:
-    rest = seconds % large // small
-    return f"{seconds // large}{large_name}" + (f"{rest}{small_name}" if rest else "")
+    whole = max(int(seconds), 0)
+    _, large, small = next(form for form in _FORMS if whole < form[0])
+    rest = whole % _UNITS_S[large] // _UNITS_S[small] if small else 0
+    return f"{whole // _UNITS_S[large]}{large}" + (f"{rest}{small}" if rest else "")
 
 
 def since(text: str | None, now: datetime) -> str:
